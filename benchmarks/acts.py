@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 ACTS: Mapping[str, str] = {
     "image": "follows the image",
     "text": "follows the text",
+    "right passage": "gives the right passage's value",
+    "wrong passages": "gives the wrong passages' value",
     "both": "gives both values",
+    "distractor": "answers a distractor's question",
     "flags": "flags the conflict or abstains",
     "right": "gives a right value that no source has",
     "invents": "invents a value",
     "none": "gives no answer",
 }
-"""The acts of an answer, and the row of each in the scorecard."""
+"""The acts of an answer, and the row of each in the scorecard. A benchmark has those that its labels tell apart."""
 
 FOLLOWS: Mapping[str, frozenset[str]] = {
     "image": frozenset({"image"}),
@@ -35,7 +38,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
 }
 """The rules, and the acts that follow each under conflict; a rule is named by what should win."""
 
-AGREES = frozenset({"image", "text", "both"})
+AGREES = frozenset({"image", "text", "right passage", "both"})
 """The acts that give the value of sources that agree, whatever the rule."""
 
 SOURCES = frozenset({"image", "text"})
@@ -43,8 +46,20 @@ SOURCES = frozenset({"image", "text"})
 NEEDS: Mapping[str, tuple[str, ...]] = {"image": ("image",), "text": ("text",), "flag": ("image", "text")}
 """The sources that must be read to follow a rule."""
 
-_OF_LABEL = {"IMAGE": "image", "TEXT": "text", "BOTH": "both", "ABSTAIN": "flags", "NEITHER": "invents"}
+_OF_SOURCE = {"IMAGE": "image", "TEXT": "text", "BOTH": "both", "ABSTAIN": "flags", "NEITHER": "invents"}
+_OF_PASSAGE = {
+    "RIGHT": "right passage",
+    "WRONG": "wrong passages",
+    "BOTH": "both",
+    "DISTRACTOR": "distractor",
+    "NEITHER": "invents",
+    "ABSTAIN": "flags",
+}
+_OF_LABEL = {**_OF_SOURCE, **_OF_PASSAGE}
 _OF_BEHAVIOUR = {"right": "right", "off-topic": "none"}
+
+_AGREEMENTS = ("aligned", "no-conflict")
+"""The conditions under which several sources agree."""
 
 EACH_ROW = "each row's own"
 
@@ -76,8 +91,21 @@ def rule_of(kind: AnswerKind, rule: str | None) -> str:
 
 
 def has_scorecard(benchmark: Benchmark) -> bool:
-    """Return whether the labels of a benchmark say which source an answer follows."""
-    return set(benchmark.labels) <= _OF_LABEL.keys() and bool(benchmark.conflicts)
+    """Return whether the labels of a benchmark say which source, or which of its passages, an answer follows."""
+    return names_sources(benchmark) or (set(benchmark.labels) == _OF_PASSAGE.keys() and bool(benchmark.conflicts))
+
+
+def names_sources(benchmark: Benchmark) -> bool:
+    """Return whether the labels say if an answer follows the image or the text, so that one of them can be what should win."""
+    return set(benchmark.labels) <= _OF_SOURCE.keys() and bool(benchmark.conflicts)
+
+
+def acts_of(benchmark: Benchmark) -> list[str]:
+    """Return the acts that answers to a benchmark with a scorecard can have, in order."""
+    told = (
+        {_OF_LABEL[label] for label in benchmark.labels} | {"none"} | ({"right"} if names_sources(benchmark) else set())
+    )
+    return [act for act in ACTS if act in told]
 
 
 def act_of_label(label: str) -> str:
@@ -103,7 +131,7 @@ def situation_of(benchmark: Benchmark, condition: str, single_source: str) -> st
         return "conflict"
     if single_source:
         return single_source if single_source in ("image", "text") else ""
-    return "agreement" if condition == "aligned" else ""
+    return "agreement" if condition in _AGREEMENTS else ""
 
 
 def needs_of(rules: Iterable[str]) -> str:

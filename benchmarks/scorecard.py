@@ -21,9 +21,11 @@ from benchmarks.acts import (
     SOURCES,
     act_of,
     act_of_label,
+    acts_of,
     check_rule,
     has_scorecard,
     name_rules,
+    names_sources,
     needs_of,
     rule_of,
     rules_under_conflict,
@@ -47,9 +49,14 @@ NAME = "scorecard"
 _SITUATIONS = ("without sources", "image", "text", "agreement", "conflict")
 _KNOWS, _IMAGE, _TEXT, _AGREEMENT, _CONFLICT = range(len(_SITUATIONS))
 _UNDER = {rule: _CONFLICT + place for place, rule in enumerate(("", *FOLLOWS))}
-"""The situation of a conflict by the rule for it; "" is none."""
-_SHAPE = (_CONFLICT + len(_UNDER), len(ACTS))
+"""The situation of a conflict by the rule for it; "" is none. Conflicts among passages have one for each condition instead."""
 _PLACE = {act: place for place, act in enumerate(ACTS)}
+_DISAGREE = {
+    "conflict: ": "its sources disagree",
+    "tie: ": "one passage is right and one wrong",
+    "majority-wrong: ": "most of the passages that answer are wrong",
+}
+"""The conflicts in words, by the beginning of their lines."""
 CEILING = "could follow your rule: reads alone what it takes"
 
 
@@ -68,7 +75,11 @@ def _places(
             "right" if labels and benchmark.correct(kind.condition, labels[0]) else "invents" if act != "flags" else act
         )
     if act:
-        yield _UNDER[rule_of(kind, rule)] if situation == _CONFLICT else situation, _PLACE[act]
+        if situation == _CONFLICT and names_sources(benchmark):
+            situation = _UNDER[rule_of(kind, rule)]
+        elif situation == _CONFLICT:
+            situation += benchmark.conflicts.index(kind.condition)
+        yield situation, _PLACE[act]
 
 
 def _share(acts: Mapping[int, frozenset[str]], asked: str) -> Column:
@@ -83,7 +94,7 @@ def _share(acts: Mapping[int, frozenset[str]], asked: str) -> Column:
     return Column(of, lambda totals: totals[situations].sum(), lambda totals: f"no answer that counts {asked}")
 
 
-def columns_of(rules: Collection[str]) -> dict[str, Column]:
+def columns_of(benchmark: Benchmark, rules: Collection[str]) -> dict[str, Column]:
     """Return the lines of a scorecard, by name; where all conflicts have a rule, whether answers follow it stands first."""
     under, name = "conflict", name_rules(rules)
     follows = {rule: FOLLOWS[rule] if name else frozenset() for rule in sorted(rules)}
@@ -95,6 +106,12 @@ def columns_of(rules: Collection[str]) -> dict[str, Column]:
         "gives the value on which they agree": _share({_AGREEMENT: AGREES}, "where the sources agree"),
     }
 
+    if not names_sources(benchmark):
+        for place, condition in enumerate(benchmark.conflicts, _CONFLICT):
+            for act in acts_of(benchmark):
+                lines[f"{condition}: {ACTS[act]}"] = _share({place: frozenset({act})}, f"under {condition}")
+        return lines
+
     def add(does: str, acts: Mapping[str, frozenset[str]]) -> None:
         lines[f"{under}: {does}"] = _share({_UNDER[rule]: of_rule for rule, of_rule in acts.items()}, under)
 
@@ -102,10 +119,10 @@ def columns_of(rules: Collection[str]) -> dict[str, Column]:
         add(f"follows your rule ({name})", follows)
     if others:
         add("follows the other source", others)
-    for act, does in ACTS.items():
+    for act in acts_of(benchmark):
         rest = {rule: frozenset({act}) - follows[rule] - others.get(rule, frozenset()) for rule in follows}
         if any(rest.values()):
-            add(does, rest)
+            add(ACTS[act], rest)
     return lines
 
 
@@ -120,11 +137,12 @@ def scorecard_table(
     if not has_scorecard(benchmark):
         return None
     sheets = Sheets(benchmark, runs, judge, resamples, seed)
-    grid = Grid(_SHAPE, partial(_places, benchmark, judge, rule))
+    situations = _CONFLICT + max(len(_UNDER), len(benchmark.conflicts))
+    grid = Grid((situations, len(ACTS)), partial(_places, benchmark, judge, rule))
     rules = rules_under_conflict(benchmark, runs.values(), rule) or Counter({rule or "": 0})
-    lines = columns_of(rules)
+    lines = columns_of(benchmark, rules)
     by_run = {run: dict(zip(lines, sheets.sheet(run, grid).cells(lines.values()), strict=True)) for run in runs}
-    if name_rules(rules):
+    if names_sources(benchmark) and name_rules(rules):
         for run, cells in by_run.items():
             cells[CEILING] = _ceiling(sheets, run, grid, rules)
     names = list(next(iter(by_run.values()), lines))
@@ -153,6 +171,9 @@ def scorecard_table(
 
 def _rule_notes(benchmark: Benchmark, runs: Mapping[str, Answers], rules: Mapping[str, int]) -> Iterator[str]:
     """Yield which answers under conflict have a rule of their row's, and how to say one for the others."""
+    if not names_sources(benchmark):
+        yield "Under majority-wrong the wrong passages are the majority. Passages that disagree have no rule on what should win."
+        return
     own, every = rules_under_conflict(benchmark, runs.values(), None), sum(rules.values())
     if not name_rules(rules):
         yield "What should win where the sources disagree is yours to say: --trust image, text or flag, or Settings."
@@ -186,24 +207,24 @@ def _ceiling(sheets: Sheets, run: str, grid: Grid, rules: Collection[str]) -> Es
 def scorecard_sentences(label: str, table: Table, run: int) -> list[str]:
     """Return a run's scorecard in sentences; ``run`` is its column."""
     values = {name: cells[run] for name, cells in table.rows}
-    under = {
-        name.removeprefix("conflict: "): cell
-        for name, cell in values.items()
-        if name.startswith("conflict: ") and isinstance(cell, Estimate) and cell.value
-    }
     sentences = []
-    conflict = [cell for cell in under.values() if isinstance(cell, Estimate)]
-    if conflict:
-        shares = [f"{name} in {_percent(cell)}" for name, cell in under.items()]
-        n, missing = conflict[0].n, conflict[0].missing
-        more = f"; {missing:,} more have no label" if missing else ""
-        sentences.append(f"Where its sources disagree, {label} {_joined(shares)} of {n:,} answers{more}.")
-    else:
+    for prefix, where in _DISAGREE.items():
+        under = {
+            name.removeprefix(prefix): cell
+            for name, cell in values.items()
+            if name.startswith(prefix) and isinstance(cell, Estimate) and cell.value
+        }
+        if under:
+            shares = [f"{name} in {_percent(cell)}" for name, cell in under.items()]
+            n, missing = next((cell.n, cell.missing) for cell in under.values())
+            more = f"; {missing:,} more have no label" if missing else ""
+            sentences.append(f"Where {where}, {label} {_joined(shares)} of {n:,} answers{more}.")
+    if not sentences:
         sentences.append(f"{label} has no answer that counts where its sources disagree.")
     alone = [
         f"{name} in {_percent(cell)} of {cell.n:,}"
         for name, cell in values.items()
-        if not name.startswith("conflict: ") and name != CEILING and isinstance(cell, Estimate) and cell.n
+        if not name.startswith(tuple(_DISAGREE)) and name != CEILING and isinstance(cell, Estimate) and cell.n
     ]
     if alone:
         sentences.append(f"It {_joined(alone)}.")

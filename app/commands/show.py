@@ -25,7 +25,7 @@ from app.store.run_facts import ExcludedInstances, worker_deaths
 from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
-from benchmarks.acts import has_scorecard
+from benchmarks.acts import names_sources
 from benchmarks.answer_confidence import likelihood_remarks
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
@@ -82,7 +82,7 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
     table = arguments.table
     with spinner("computing the tables"):
         inputs = replace(read_inputs(folders, arguments.judge), trust=arguments.trust)
-        if arguments.trust is not None and not has_scorecard(inputs.benchmark):
+        if arguments.trust is not None and not names_sources(inputs.benchmark):
             raise SpecError(f"the labels of {inputs.benchmark.name} name no source; leave --trust out.")
         tables = tables_from(inputs, only=table)
         headlines = _headlines(inputs, tables)

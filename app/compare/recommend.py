@@ -34,7 +34,7 @@ from app.compare.utility import UserCosts, cost_ratios_table, has_costs, utility
 from app.report.competence import Counted, CountedAnswers, SourceAccuracy, join_names
 from app.report.remedies import remedies, remedies_title
 from benchmarks import number_ranges as ranges
-from benchmarks.acts import has_scorecard, name_rules
+from benchmarks.acts import name_rules, names_sources
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import RULES, Cell, Estimate, Table
@@ -122,7 +122,7 @@ def recommend_views(
     models, beyond = within_limits(all_models, limits)
     if all_models and not models:
         raise SpecError(f"no model is within {limits}: {' '.join(beyond)} Raise a limit, or add a smaller model's run.")
-    rules = rules_of(views, trust) if has_scorecard(views.benchmark) else Counter[str]()
+    rules = rules_of(views, trust) if names_sources(views.benchmark) else Counter[str]()
     is_open = metric is None and not lower_is_better and not has_costs(user)
     obeys = trust is not None or (is_open and bool(name_rules(rules)))
     if obeys:
@@ -167,7 +167,7 @@ def _by_rule(models: Sequence[RunView], views: RunViews, margin: float, rules: M
 
     ``rules`` are the numbers of answers under conflict by the rule of their row, of which some have none.
     """
-    if not models or not views.own_rows_only or not has_scorecard(views.benchmark):
+    if not models or not views.own_rows_only or not names_sources(views.benchmark):
         return ()
     sentences = []
     for rule, wins in RULES.items():

@@ -9,7 +9,7 @@ import numpy as np
 from app.compare.non_inferiority import ConditionShares, TargetMetric
 from app.compare.run_view import RunView, RunViews
 from benchmarks import number_ranges as ranges
-from benchmarks.acts import AGREES, FOLLOWS, NEEDS, act_of_label, check_rule, has_scorecard, name_rules, needs_of
+from benchmarks.acts import AGREES, FOLLOWS, NEEDS, act_of_label, check_rule, name_rules, names_sources, needs_of
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Estimate
 
@@ -41,7 +41,7 @@ def trust_target(views: RunViews, rule: str | None, conflict_share: float | None
     check_rule(rule)
     ranges.CONFLICT_SHARE.check("--conflict-share", conflict_share)
     benchmark, metrics = views.benchmark, views.label_metrics
-    if not has_scorecard(benchmark):
+    if not names_sources(benchmark):
         raise SpecError(f"the labels of {benchmark.name} do not say which source an answer follows; leave --trust out.")
     under_conflict = np.array([condition in benchmark.conflicts for condition in metrics.conditions])
     acts = [act_of_label(label) for label in metrics.labels]

@@ -1,4 +1,4 @@
-"""Counts of what a run's answers under conflict do so far, for data of the user's own."""
+"""Counts of what a run's answers under conflict do so far, for data of the user's own and for passages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.report.published import own_sources
 from app.store.data_types import ConditionProgress
 from app.store.verdict_counts import CountingStore, VerdictCounts, VerdictKind
 from app.store.workspace import RunSummary
-from benchmarks.acts import act_of, has_scorecard
+from benchmarks.acts import act_of, has_scorecard, names_sources
 from benchmarks.answers import AnswerKind, InstanceKind
 from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
@@ -32,14 +32,14 @@ class ConflictActs:
         self._counted: tuple[int, tuple[ConditionProgress, ...]] | None = None
 
     def read(self, summary: RunSummary) -> Acts | None:
-        """Return the acts so far; None for a run whose data are not the user's own, or that cannot be read."""
+        """Return the acts so far; None for a run over a paper's data, or that cannot be read."""
         counted = summary.newest_verdict, summary.progress
         if self._is_own is not False and counted != self._counted:
             self._counted = counted
             try:
                 benchmark = get_benchmark(str(summary.spec.get("benchmark", "")))
-                is_own = has_scorecard(benchmark) and summary.source in own_sources(benchmark)
-                self._acts = self._read(benchmark) if is_own else None
+                is_own = not names_sources(benchmark) or summary.source in own_sources(benchmark)
+                self._acts = self._read(benchmark) if has_scorecard(benchmark) and is_own else None
             except RashomonError:
                 self._acts = None
         return self._acts
@@ -48,7 +48,8 @@ class ConflictActs:
         with CountingStore.read(self._folder) as store:
             store.snapshot()
             if self._is_own is None:
-                self._is_own = bool(sources := store.sources()) and sources <= own_sources(benchmark)
+                sources = store.sources()
+                self._is_own = not names_sources(benchmark) or (bool(sources) and sources <= own_sources(benchmark))
             if not self._is_own:
                 return None
             self._verdicts.read(store)

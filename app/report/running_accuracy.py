@@ -11,7 +11,7 @@ from app.store.data_types import ConditionProgress
 from app.store.run_facts import judge_progress
 from app.store.workspace import RunSummary
 from app.text.escape import clean
-from benchmarks.acts import ACTS, FOLLOWS, name_rules
+from benchmarks.acts import ACTS, FOLLOWS, name_rules, names_sources
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
@@ -49,6 +49,7 @@ class ConflictResult(NamedTuple):
         answered: The number of answers under the conditions, of which those without a label may not count.
         acts: On the user's own data, the number of answers by act.
         rule: What should win there, in a word.
+        hint: How to say it, if it can be said.
     """
 
     estimate: Estimate
@@ -57,6 +58,7 @@ class ConflictResult(NamedTuple):
     answered: int
     acts: Mapping[str, int] = {}
     rule: str = ""
+    hint: str = ""
 
     @property
     def of_conflicts(self) -> bool:
@@ -71,7 +73,7 @@ class ConflictResult(NamedTuple):
         if self.measure == "rule":
             return f"under conflict {self.estimate.value:.0%} follow your rule ({self.rule}), n={self.counted}"
         acts = ", ".join(f"{act} {count / self.estimate.n:.0%}" for act, count in self.acts.items())
-        return f"under conflict {acts}, n={self.counted}; what should win: Settings"
+        return f"under conflict {acts}, n={self.counted}{self.hint}"
 
     @property
     def counted(self) -> str:
@@ -97,9 +99,11 @@ def conflict_result(run: RunSummary, acts: Acts | None = None, rule: str | None 
     for (_, act), count in acts.items():
         by_act[act] += count
     by_act = {act: count for act, count in by_act.items() if count}
-    name = name_rules({own or rule or "" for own, _ in acts})
+    says = benchmark is not None and names_sources(benchmark)
+    name = name_rules({own or rule or "" for own, _ in acts}) if says else ""
     if not name:
-        return ConflictResult(Estimate(None, n=n, reason="no rule"), conditions, "acts", answered, by_act)
+        hint = "; what should win: Settings" if says else ""
+        return ConflictResult(Estimate(None, n=n, reason="no rule"), conditions, "acts", answered, by_act, hint=hint)
     followed = sum(count for (own, act), count in acts.items() if act in FOLLOWS[own or rule or ""])
     return ConflictResult(Estimate(followed / n, n=n), conditions, "rule", answered, by_act, name)
 

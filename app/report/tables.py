@@ -25,7 +25,7 @@ from app.store.answers import read_runs
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, stop_reason
 from benchmarks.abstention import abstention_tables
-from benchmarks.acts import has_scorecard, name_rules, rules_under_conflict
+from benchmarks.acts import has_scorecard, name_rules, names_sources, rules_under_conflict
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.behaviour_table import behaviour_table
@@ -116,13 +116,15 @@ class TableInputs:
 
     @property
     def leads_with_scorecard(self) -> bool:
-        """True if the scorecard is what a user reads first: on own documents, or where what should win was said."""
-        return has_scorecard(self.benchmark) and (self.own_rows_only or self.trust is not None)
+        """True if the scorecard is what a user reads first: on own documents, where what should win was said, and on passages."""
+        is_own = self.own_rows_only or self.trust is not None
+        return has_scorecard(self.benchmark) and (is_own or not names_sources(self.benchmark))
 
     @property
     def asks_what_should_win(self) -> bool:
         """True if the user has not said what should win in all conflicts, neither row by row nor for all."""
-        return not (self.trust or name_rules(rules_under_conflict(self.benchmark, self.runs.values(), None)))
+        rules = rules_under_conflict(self.benchmark, self.runs.values(), None)
+        return names_sources(self.benchmark) and not (self.trust or name_rules(rules))
 
 
 def read_inputs(folders: Sequence[Path], judge: str | None = None, *, checked: bool = True) -> TableInputs:

@@ -17,7 +17,7 @@ from app.compare.utility import has_costs, parse_requirements
 from app.report.judge_selection import present_judges
 from app.report.tables import TableInputs, read_inputs, tables_from, without_published
 from app.store.run import RunStore
-from benchmarks.acts import has_scorecard
+from benchmarks.acts import names_sources
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Table
 
@@ -89,7 +89,7 @@ class ResultCache:
 
         def recommended() -> Recommendation:
             views = self._views(folders, judge)
-            decides = views.own_rows_only and has_scorecard(views.benchmark) and not has_costs(user)
+            decides = views.own_rows_only and names_sources(views.benchmark) and not has_costs(user)
             return recommend_views(views, margin=margin, user=user, limits=limits, trust=rule if decides else None)
 
         return self._cached("recommendation", folders, (judge, margin, requirements, rule), recommended)

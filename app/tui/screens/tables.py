@@ -47,7 +47,7 @@ class TablesScreen(ResultsScreen):
 
         def work() -> tuple[list[Table], bool]:
             tables, inputs = results.tables(folders, judge, settings.rule), results.inputs(folders, judge)
-            leads = inputs.own_rows_only and inputs.leads_with_scorecard
+            leads = inputs.leads_with_scorecard
             if leads:  # as in `rashomon show`
                 tables = sorted(tables, key=lambda table: table.name != SCORECARD)
             return tables, leads and settings.trust is None and inputs.asks_what_should_win

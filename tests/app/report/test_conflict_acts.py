@@ -84,6 +84,18 @@ def test_papers_data_and_other_benchmarks_have_none(tmp_path: Path) -> None:
     assert ConflictActs(mixed).read(read_summary(mixed)) is None
 
 
+def test_passages_have_acts_and_nothing_that_ranks_them(tmp_path: Path) -> None:
+    asked = [
+        replace(i, condition=condition, references={"right": ("12",), "wrong": ("15",)}, strata={"source": "chartqa"})
+        for i, condition in zip(instances(1), ("no-conflict", "tie", "tie", "majority-wrong"), strict=False)
+    ]
+    folder = make_run(Workspace(tmp_path), "k", asked, says("15"), benchmark=get_benchmark("k-passages"))
+    summary = read_summary(folder)
+    result = conflict_result(summary, ConflictActs(folder).read(summary), "text")
+    assert (result.measure, result.estimate.value, result.acts) == ("acts", None, {"wrong passages": 3})
+    assert result.own_sentence == "under conflict wrong passages 100%, n=3"
+
+
 def test_new_verdicts_are_added_and_replaced_ones_are_counted_again(tmp_path: Path) -> None:
     asked = own(3, "image")
     folder = make_run(Workspace(tmp_path), "r", asked, says("15"), undecided=lambda i: i.group.endswith("1"))
