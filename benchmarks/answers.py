@@ -17,7 +17,7 @@ from benchmarks.stats.clusters import ClusterNames, Clusters, number_groups
 from benchmarks.stats.repeated import RepeatedClusters
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.varied import FACTOR_NAMES, example_of
-from benchmarks.vocabulary import Estimate, FinishReason, Instance, Outcome, Pages, Record, Verdict, outcome_of
+from benchmarks.vocabulary import TRUST, Estimate, FinishReason, Instance, Outcome, Pages, Record, Verdict, outcome_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +34,7 @@ class InstanceKind:
     """The part of an instance that tables use, besides its example.
 
     Attributes:
-        strata: Those of :attr:`Benchmark.table_strata`, "source", the levels of factors, and the number of the repeat.
+        strata: Those of :attr:`Benchmark.table_strata`, "source", "trust", the levels of factors, and the number of the repeat.
         single_source: See :meth:`Benchmark.single_source`.
     """
 
@@ -399,7 +399,7 @@ def instance_kind(instance: Instance, benchmark: TableReader) -> InstanceKind:
     """Return what tables use of an instance."""
     names, strata = benchmark.table_strata, instance.strata
     if names is not None:
-        strata = {name: strata[name] for name in ("source", *names, *FACTOR_NAMES, REPEAT) if name in strata}
+        strata = {name: strata[name] for name in ("source", TRUST, *names, *FACTOR_NAMES, REPEAT) if name in strata}
     return InstanceKind(instance.condition, strata, benchmark.single_source(instance))
 
 

@@ -1,23 +1,41 @@
 """Scorecard: what a model does with sources that disagree, and with each alone, under the rule that a user chose.
 
-Acts are what an answer does; the paper's labels do not tell an invented value from the right one that no source has, nor an
-abstention from no answer. ``FOLLOWS`` is the truth table of acts and rules.
+``benchmarks/acts.py`` says what an answer does, and which acts follow a rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.acts import (
+    ACTS,
+    AGREES,
+    EACH_ROW,
+    FOLLOWS,
+    NEEDS,
+    SOURCES,
+    act_of,
+    act_of_label,
+    acts_of,
+    check_rule,
+    has_scorecard,
+    name_rules,
+    names_sources,
+    needs_of,
+    rule_of,
+    rules_under_conflict,
+    situation_of,
+)
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.failure_table import counts_by_run
 from benchmarks.sheet import MISSING, Column, Grid, Sheets, missing_outcomes
 from benchmarks.stats.intervals import INTERVALS, ratio
-from benchmarks.vocabulary import CLOSED_BOOK, Cell, Estimate, Table
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,124 +46,83 @@ if TYPE_CHECKING:
 
 NAME = "scorecard"
 
-ACTS: Mapping[str, str] = {
-    "image": "follows the image",
-    "text": "follows the text",
-    "both": "gives both values",
-    "flags": "flags the conflict or abstains",
-    "right": "gives a right value that no source has",
-    "invents": "invents a value",
-    "none": "gives no answer",
-}
-"""The acts of an answer, and the row of each in the scorecard."""
-
-FOLLOWS: Mapping[str, frozenset[str]] = {
-    "image": frozenset({"image"}),
-    "text": frozenset({"text"}),
-    "flag": frozenset({"flags"}),
-}
-"""The rules, and the acts that follow each under conflict; a rule is named by what should win."""
-
-RULES: Mapping[str, str] = {
-    "image": "the image should win",
-    "text": "the text should win",
-    "flag": "a conflict should be flagged",
-}
-"""The rules in words, to follow "if"."""
-
-AGREES = frozenset({"image", "text", "both"})
-"""The acts that give the value of sources that agree, whatever the rule."""
-
-NEEDS: Mapping[str, tuple[str, ...]] = {"image": ("image",), "text": ("text",), "flag": ("image", "text")}
-"""The sources that must be read to follow a rule."""
-
-_OF_LABEL = {"IMAGE": "image", "TEXT": "text", "BOTH": "both", "ABSTAIN": "flags", "NEITHER": "invents"}
-_OF_BEHAVIOUR = {"right": "right", "off-topic": "none"}
-
 _SITUATIONS = ("without sources", "image", "text", "agreement", "conflict")
 _KNOWS, _IMAGE, _TEXT, _AGREEMENT, _CONFLICT = range(len(_SITUATIONS))
+_UNDER = {rule: _CONFLICT + place for place, rule in enumerate(("", *FOLLOWS))}
+"""The situation of a conflict by the rule for it; "" is none. Conflicts among passages have one for each condition instead."""
 _PLACE = {act: place for place, act in enumerate(ACTS)}
+_DISAGREE = {
+    "conflict: ": "its sources disagree",
+    "tie: ": "one passage is right and one wrong",
+    "majority-wrong: ": "most of the passages that answer are wrong",
+}
+"""The conflicts in words, by the beginning of their lines."""
 CEILING = "could follow your rule: reads alone what it takes"
 
 
-def check_rule(rule: str | None) -> None:
-    """Raise SpecError for a rule that there is not."""
-    if rule is not None and rule not in FOLLOWS:
-        raise SpecError(f"{rule!r} is not what can win; {did_you_mean(rule, FOLLOWS)}")
-
-
-def has_scorecard(benchmark: Benchmark) -> bool:
-    """Return whether the labels of a benchmark say which source an answer follows."""
-    return set(benchmark.labels) <= _OF_LABEL.keys() and bool(benchmark.conflicts)
-
-
-def act_of_label(label: str) -> str:
-    """Return what an answer with a label does, as far as the label tells."""
-    return _OF_LABEL[label]
-
-
-def act_of(kind: AnswerKind, judge: str) -> str:
-    """Return what an answer does, a key of ``ACTS``; empty if that is not known (pending, in error, undecided, judge failed)."""
-    if kind.is_no_answer(judge):
-        return "none"
-    if kind.outcome(judge) != "labelled":
-        return ""
-    verdict = kind.verdicts[judge]
-    return _OF_BEHAVIOUR.get(verdict.behaviour or "") or _OF_LABEL[str(verdict.label)]
-
-
-def _places(benchmark: Benchmark, judge: str, kind: AnswerKind, labels: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+def _places(
+    benchmark: Benchmark, judge: str, rule: str | None, kind: AnswerKind, labels: tuple[str, ...]
+) -> Iterator[tuple[int, int]]:
     name = situation_of(benchmark, kind.condition, kind.instance.single_source)
     if not name:
         return
     situation = _SITUATIONS.index(name)
     act = act_of(kind, judge)
     if not act and labels == benchmark.labels[:1]:
-        act = _OF_LABEL[labels[0]]  # an answer without a label, in the row of those that it could be in
+        act = act_of_label(labels[0])  # an answer without a label, in the row of those that it could be in
     if act and situation == _KNOWS and act != "none":
         act = (
             "right" if labels and benchmark.correct(kind.condition, labels[0]) else "invents" if act != "flags" else act
         )
     if act:
+        if situation == _CONFLICT and names_sources(benchmark):
+            situation = _UNDER[rule_of(kind, rule)]
+        elif situation == _CONFLICT:
+            situation += benchmark.conflicts.index(kind.condition)
         yield situation, _PLACE[act]
 
 
-def situation_of(benchmark: Benchmark, condition: str, single_source: str) -> str:
-    """Return the situation of an answer, such as "conflict"; empty if the scorecard leaves it out."""
-    if condition == CLOSED_BOOK:
-        return "without sources"
-    if condition in benchmark.conflicts:
-        return "conflict"
-    if single_source:
-        return single_source if single_source in ("image", "text") else ""
-    return "agreement" if condition == "aligned" else ""
-
-
-def _share(situation: int, acts: frozenset[str], asked: str) -> Column:
-    """Return the share of these acts among the answers of a situation."""
-    chosen = [_PLACE[act] for act in acts]
+def _share(acts: Mapping[int, frozenset[str]], asked: str) -> Column:
+    """Return the share of the acts by situation, among the answers of these situations."""
+    situations = [*acts]
+    chosen = [(situation, _PLACE[act]) for situation, of_situation in acts.items() for act in of_situation]
+    rows, places = [*zip(*chosen, strict=True)] or ((), ())
 
     def of(counts: Array) -> Array:
-        return ratio(counts[..., situation, chosen].sum(-1), counts[..., situation, :].sum(-1))
+        return ratio(counts[..., [*rows], [*places]].sum(-1), counts[..., situations, :].sum((-1, -2)))
 
-    return Column(of, lambda totals: totals[situation].sum(), lambda totals: f"no answer that counts {asked}")
+    return Column(of, lambda totals: totals[situations].sum(), lambda totals: f"no answer that counts {asked}")
 
 
-def columns_of(rule: str | None) -> dict[str, Column]:
-    """Return the lines of a scorecard, by name; under a ``rule``, whether answers follow it stands first."""
-    under = "conflict"
-    follows = FOLLOWS[rule] if rule else frozenset()
+def columns_of(benchmark: Benchmark, rules: Collection[str]) -> dict[str, Column]:
+    """Return the lines of a scorecard, by name; where all conflicts have a rule, whether answers follow it stands first."""
+    under, name = "conflict", name_rules(rules)
+    follows = {rule: FOLLOWS[rule] if name else frozenset() for rule in sorted(rules)}
+    others = {rule: SOURCES - follows[rule] for rule in follows} if name == EACH_ROW else {}
     lines = {
-        "knows without sources": _share(_KNOWS, frozenset({"right"}), "without sources"),
-        "reads the image alone": _share(_IMAGE, frozenset({"image", "both"}), "to the image alone"),
-        "reads the text alone": _share(_TEXT, frozenset({"text", "both"}), "to the text alone"),
-        "gives the value on which they agree": _share(_AGREEMENT, AGREES, "where the sources agree"),
+        "knows without sources": _share({_KNOWS: frozenset({"right"})}, "without sources"),
+        "reads the image alone": _share({_IMAGE: frozenset({"image", "both"})}, "to the image alone"),
+        "reads the text alone": _share({_TEXT: frozenset({"text", "both"})}, "to the text alone"),
+        "gives the value on which they agree": _share({_AGREEMENT: AGREES}, "where the sources agree"),
     }
-    if rule:
-        lines[f"{under}: follows your rule ({rule})"] = _share(_CONFLICT, follows, under)
-    for act, does in ACTS.items():
-        if act not in follows:
-            lines[f"{under}: {does}"] = _share(_CONFLICT, frozenset({act}), under)
+
+    if not names_sources(benchmark):
+        for place, condition in enumerate(benchmark.conflicts, _CONFLICT):
+            for act in acts_of(benchmark):
+                lines[f"{condition}: {ACTS[act]}"] = _share({place: frozenset({act})}, f"under {condition}")
+        return lines
+
+    def add(does: str, acts: Mapping[str, frozenset[str]]) -> None:
+        lines[f"{under}: {does}"] = _share({_UNDER[rule]: of_rule for rule, of_rule in acts.items()}, under)
+
+    if name:
+        add(f"follows your rule ({name})", follows)
+    if others:
+        add("follows the other source", others)
+    for act in acts_of(benchmark):
+        rest = {rule: frozenset({act}) - follows[rule] - others.get(rule, frozenset()) for rule in follows}
+        if any(rest.values()):
+            add(ACTS[act], rest)
     return lines
 
 
@@ -154,18 +131,20 @@ def scorecard_table(
 ) -> Table | None:
     """Return the scorecard, a line a row and a run a column; None for a benchmark whose labels name no source.
 
-    Raises SpecError for a rule that there is not.
+    ``rule`` says what should win for rows that do not say it themselves. Raises SpecError for a rule that there is not.
     """
     check_rule(rule)
     if not has_scorecard(benchmark):
         return None
     sheets = Sheets(benchmark, runs, judge, resamples, seed)
-    grid = Grid((len(_SITUATIONS), len(ACTS)), partial(_places, benchmark, judge))
-    lines = columns_of(rule)
+    situations = _CONFLICT + max(len(_UNDER), len(benchmark.conflicts))
+    grid = Grid((situations, len(ACTS)), partial(_places, benchmark, judge, rule))
+    rules = rules_under_conflict(benchmark, runs.values(), rule) or Counter({rule or "": 0})
+    lines = columns_of(benchmark, rules)
     by_run = {run: dict(zip(lines, sheets.sheet(run, grid).cells(lines.values()), strict=True)) for run in runs}
-    if rule:
+    if names_sources(benchmark) and name_rules(rules):
         for run, cells in by_run.items():
-            cells[CEILING] = _ceiling(sheets, run, grid, rule)
+            cells[CEILING] = _ceiling(sheets, run, grid, rules)
     names = list(next(iter(by_run.values()), lines))
     rows: list[tuple[str, tuple[Cell, ...]]] = [
         (name, tuple(cells[name] for cells in by_run.values())) for name in names
@@ -174,7 +153,7 @@ def scorecard_table(
     notes = (
         "Shares of the answers. An invented value is never right, and an answer cut off at the limit of tokens is none.",
         INTERVALS,
-        *([] if rule else ["What should win where the sources disagree is yours to say: --trust image, text or flag."]),
+        *_rule_notes(benchmark, runs, rules),
     )
     missing = {run: missing_outcomes(benchmark, answers, judge) for run, answers in runs.items()}
     numbers = {name: counts_by_run({run: counts[name] for run, counts in missing.items()}) for name in MISSING}
@@ -190,21 +169,36 @@ def scorecard_table(
     )
 
 
-def _ceiling(sheets: Sheets, run: str, grid: Grid, rule: str) -> Estimate:
+def _rule_notes(benchmark: Benchmark, runs: Mapping[str, Answers], rules: Mapping[str, int]) -> Iterator[str]:
+    """Yield which answers under conflict have a rule of their row's, and how to say one for the others."""
+    if not names_sources(benchmark):
+        yield "Under majority-wrong the wrong passages are the majority. Passages that disagree have no rule on what should win."
+        return
+    own, every = rules_under_conflict(benchmark, runs.values(), None), sum(rules.values())
+    if not name_rules(rules):
+        yield "What should win where the sources disagree is yours to say: --trust image, text or flag, or Settings."
+    if by_rows := every - own[""]:
+        others = "" if by_rows == every else f" {'No rule' if rules[''] else '--trust'} decides for the others."
+        yield f"The rows themselves say what should win for {by_rows:,} of {every:,} answers under conflict.{others}"
+
+
+def _ceiling(sheets: Sheets, run: str, grid: Grid, rules: Collection[str]) -> Estimate:
     """Return the share of the answers under conflict to examples whose needed sources the model reads alone."""
-    situations = {"image": _IMAGE, "text": _TEXT}
     every, cluster = sheets.by_example(run, grid)
-    alone = [every[:, situations[source]] for source in NEEDS[rule]]
-    known = np.logical_and.reduce([counts.any(-1) for counts in alone])
-    reads = [
-        counts[:, [_PLACE[source], _PLACE["both"]]].any(-1) for source, counts in zip(NEEDS[rule], alone, strict=True)
-    ]
-    asked = np.where(known, every[:, _CONFLICT].sum(-1), 0)
-    counts = np.stack([np.where(np.logical_and.reduce(reads), asked, 0), asked], axis=-1)
+    alone = {"image": every[:, _IMAGE], "text": every[:, _TEXT]}
+    is_known = {source: counts.any(-1) for source, counts in alone.items()}
+    reads = {source: counts[:, [_PLACE[source], _PLACE["both"]]].any(-1) for source, counts in alone.items()}
+    known = np.zeros(len(every), dtype=np.bool_)
+    counts = np.zeros((len(every), 2), dtype=np.int64)
+    for rule in rules:
+        is_asked, is_able = (np.logical_and.reduce([of[source] for source in NEEDS[rule]]) for of in (is_known, reads))
+        asked = np.where(is_asked, every[:, _UNDER[rule]].sum(-1), 0)
+        counts += np.stack([np.where(is_able, asked, 0), asked], axis=-1)
+        known |= is_asked
     column = Column(
         lambda of: ratio(of[..., 0], of[..., 1]),
         lambda totals: totals[1],
-        lambda totals: f"the {' and the '.join(NEEDS[rule])} were not asked alone",
+        lambda totals: f"{needs_of(rules)} were not asked alone",
     )
     (estimate,) = sheets.of_examples(counts[known], cluster[known], sheets.sheet(run, grid).distinct).cells([column])
     return estimate
@@ -213,24 +207,24 @@ def _ceiling(sheets: Sheets, run: str, grid: Grid, rule: str) -> Estimate:
 def scorecard_sentences(label: str, table: Table, run: int) -> list[str]:
     """Return a run's scorecard in sentences; ``run`` is its column."""
     values = {name: cells[run] for name, cells in table.rows}
-    under = {
-        name.removeprefix("conflict: "): cell
-        for name, cell in values.items()
-        if name.startswith("conflict: ") and isinstance(cell, Estimate) and cell.value
-    }
     sentences = []
-    conflict = [cell for cell in under.values() if isinstance(cell, Estimate)]
-    if conflict:
-        shares = [f"{name} in {_percent(cell)}" for name, cell in under.items()]
-        n, missing = conflict[0].n, conflict[0].missing
-        more = f"; {missing:,} more have no label" if missing else ""
-        sentences.append(f"Where its sources disagree, {label} {_joined(shares)} of {n:,} answers{more}.")
-    else:
+    for prefix, where in _DISAGREE.items():
+        under = {
+            name.removeprefix(prefix): cell
+            for name, cell in values.items()
+            if name.startswith(prefix) and isinstance(cell, Estimate) and cell.value
+        }
+        if under:
+            shares = [f"{name} in {_percent(cell)}" for name, cell in under.items()]
+            n, missing = next((cell.n, cell.missing) for cell in under.values())
+            more = f"; {missing:,} more have no label" if missing else ""
+            sentences.append(f"Where {where}, {label} {_joined(shares)} of {n:,} answers{more}.")
+    if not sentences:
         sentences.append(f"{label} has no answer that counts where its sources disagree.")
     alone = [
         f"{name} in {_percent(cell)} of {cell.n:,}"
         for name, cell in values.items()
-        if not name.startswith("conflict: ") and name != CEILING and isinstance(cell, Estimate) and cell.n
+        if not name.startswith(tuple(_DISAGREE)) and name != CEILING and isinstance(cell, Estimate) and cell.n
     ]
     if alone:
         sentences.append(f"It {_joined(alone)}.")

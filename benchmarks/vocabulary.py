@@ -105,6 +105,16 @@ class Instance:
 DOCUMENT = "document"
 """The stratum of an example that names its document or page, by the user's word."""
 
+TRUST = "trust"
+"""The stratum of an example that names what should win where its sources disagree, by the user's word: a key of ``RULES``."""
+
+RULES: Mapping[str, str] = {
+    "image": "the image should win",
+    "text": "the text should win",
+    "flag": "a conflict should be flagged",
+}
+"""The rules on what should win, in words to follow "if"."""
+
 
 class Pages(NamedTuple):
     """The pages of an instance by name: pictures, documents and entities that other instances may show, too.

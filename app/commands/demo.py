@@ -194,9 +194,9 @@ def _print_results(inputs: TableInputs) -> None:
     """Print the scorecard, or the paper's table of a benchmark that has none."""
     from app.report.render import print_table
     from app.report.tables import tables_from
-    from benchmarks.scorecard import has_scorecard
+    from benchmarks.acts import names_sources
 
-    if not has_scorecard(inputs.benchmark):
+    if not names_sources(inputs.benchmark):
         (main,) = tables_from(inputs, only="main")
         print_table(main)
         return

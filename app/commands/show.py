@@ -126,7 +126,8 @@ def _headlines(inputs: TableInputs, tables: Sequence[Table]) -> list[str]:
             *few,
         ]
     lines = [*(" ".join(scorecard_sentences(label, lead, run)) for run, label in enumerate(inputs.runs)), *few]
-    return lines if inputs.trust else [*lines, "Say what should win where they disagree: --trust image, text or flag."]
+    asks = "Say what should win where they disagree: --trust image, text or flag."
+    return [*lines, asks] if inputs.asks_what_should_win else lines
 
 
 def _print_next(folders: Sequence[Path], inputs: TableInputs, other_tables: str) -> None:

@@ -11,15 +11,17 @@ from app.compare.floor import Floor, floor_sentence, none_beats_sentence
 from app.compare.non_inferiority import ALPHA, Decision, TargetShares, format_points
 from app.compare.run_view import RunView
 from app.report.competence import SourceAccuracy, join_names, unread_sentence, unread_sources
-from benchmarks.scorecard import RULES
 from benchmarks.stats.intervals import few_pages, percent, span
-from benchmarks.vocabulary import Estimate
+from benchmarks.vocabulary import RULES, Estimate
 
 _NO_MODEL = (
     "There is no model among these runs. Policies read no input: they are the floor that a model must beat. "
     "Add a model's run."
 )
-ASK = "Which model is better depends on what should win where your sources disagree: say it with --trust image, text or flag."
+ASK = (
+    "Which model is better depends on what should win where your sources disagree: say it with --trust image, text or flag, or "
+    "in Settings."
+)
 _MOST_NAMED = 3
 """The most models that are named behind the first."""
 _SAME_TIME = 0.05
@@ -51,6 +53,8 @@ class Evidence:
     """The best model's share if none of the user's questions had a conflict, and if all had; None where that is known."""
     by_rule: Mapping[str, RuleLead] = field(default_factory=dict)
     """How often each rule is followed, over own documents for which the user has not said what should win."""
+    by_rows: str = ""
+    """A sentence on the rows that say what should win where others do not."""
 
     def floor(self, index: int) -> Floor | None:
         label = self.decision.basis.views.runs[index].label
@@ -122,10 +126,14 @@ def advice(evidence: Evidence) -> list[str]:
     if first and choice:
         choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
     lines = [*first, *choice, *last]
-    lines = [ASK, *rule_sentences(evidence.by_rule), *lines] if evidence.by_rule else lines
+    lines = [ASK, *_rules(evidence), *lines] if evidence.by_rule else lines
     if lines:
         lines[0] = " ".join(filter(None, [lines[0], bounds_sentence(evidence), change_sentence(evidence)]))
     return lines
+
+
+def _rules(evidence: Evidence) -> list[str]:
+    return [*rule_sentences(evidence.by_rule), *filter(None, [evidence.by_rows])]
 
 
 def rule_sentences(by_rule: Mapping[str, RuleLead]) -> list[str]:
@@ -157,7 +165,7 @@ def summary(evidence: Evidence) -> str:
     if not evidence.models:
         return _NO_MODEL
     if evidence.by_rule:
-        return " ".join([ASK, *rule_sentences(evidence.by_rule)])
+        return " ".join([ASK, *_rules(evidence)])
     decision, shares = evidence.decision, evidence.decision.basis
     labels = [run.label for run in shares.views.runs]
     within = f"shown to be within {format_points(decision.margin)} points of the best in {shares.metric.name}"

@@ -34,7 +34,7 @@ def _behaviour_of(shares: TargetShares, index: int) -> list[str]:
     ]
     lines = []
     for condition, label, answers in cells:
-        marked = np.zeros_like(answers.metric.hits, dtype=bool)
+        marked = np.zeros((len(metrics.conditions), len(metrics.labels)), dtype=bool)
         marked[condition, label] = True
         metric = TargetMetric(metrics.labels[label], marked)
         marks = replace(answers, metric=metric, every=answers.every and replace(answers.every, metric=metric))

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from app.compare.pairs import Array, RunPair
 from app.compare.run_view import RunViews
 from app.compare.transitions import Transitions
+from benchmarks.acts import names_sources
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
-from benchmarks.scorecard import has_scorecard
 from benchmarks.stats.intervals import INTERVALS, Draws, estimate, kappa_estimate
 from benchmarks.vocabulary import Cell, Estimate, Table
 from judges.agreement import raw_agreement
@@ -53,7 +53,7 @@ def flipped_table(
     ``benchmark`` that has a scorecard, the instances lost or gained under the same label are listed too, with the effect of
     each transition.
     """
-    of_acts = benchmark if benchmark is not None and has_scorecard(benchmark) else None
+    of_acts = benchmark if benchmark is not None and names_sources(benchmark) else None
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for pair in pairs:
         flipped: dict[str, tuple[str, ...]] = {}

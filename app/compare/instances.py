@@ -8,10 +8,13 @@ from pathlib import Path
 
 from app.compare.pairs import RunPair
 from app.compare.run_view import RunView
+from app.compare.transitions import GAINED, LOST, Transitions
 from app.report.judge_selection import judged_records
 from app.report.media import media_path
 from app.store.run import RunStore
 from app.store.workspace import Workspace
+from benchmarks.acts import names_sources
+from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.repeats import split_repeat
 from benchmarks.text.answer_text import visible_answer
@@ -79,6 +82,21 @@ def flips(pair: RunPair, was: str | None = None, now: str | None = None) -> list
         and now in (None, change.now)
         and (change.is_flip or (was is not None and was == now))
     ]
+
+
+def lost_and_gained(pair: RunPair, benchmark: Benchmark) -> dict[str, list[Change]]:
+    """Return the shared instances that the second run lost, and those that it gained, in the first run's order.
+
+    Some of them have the same label in both, such as an answer that was cut off. It is empty where labels name no source.
+    """
+    if not names_sources(benchmark):
+        return {}
+    changes: dict[str, list[Change]] = {LOST: [], GAINED: []}
+    effects = Transitions.of(pair, benchmark).effect_names()
+    for change, effect in zip(_shared_changes(pair), effects, strict=True):
+        if effect in changes:
+            changes[effect].append(change)
+    return changes
 
 
 def text_changes(pair: RunPair) -> list[Change]:

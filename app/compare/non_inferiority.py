@@ -55,7 +55,8 @@ class TargetMetric:
     """The metric that decides: the mean score of all answers under the conditions that have a score.
 
     Attributes:
-        hits: The score of each label, from 0 to 1, shape (conditions, labels); for a share of labels, a mask.
+        hits: The score of each label, from 0 to 1, shape (conditions, labels); for a share of labels, a mask. With ``rules``,
+            for each rule in turn, shape (rules * conditions, labels).
         mix: The share of answers that some conditions are to have; None takes the answers as they are.
         note: Its definition, if the tables have none.
     """
@@ -69,6 +70,8 @@ class TargetMetric:
     """An empty answer or one that was cut off counts, with a score of 0; else it is left out."""
     right_value: float | None = None
     """The score of the right value though no source has it; None: that of its label."""
+    rules: tuple[str, ...] = ()
+    """What may win by the rows' own word, where that decides; "" for rows that do not say it."""
 
 
 def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = False) -> TargetMetric:
@@ -111,11 +114,14 @@ class TargetShares:
     label: NDArray[np.int64]
     every: UndecidedAnswers | None = None
     """These answers with those that the judge has not decided in some of the runs; None where it has decided all."""
+    setting: NDArray[np.int64] | None = None
+    """The row of the metric's ``hits`` for each answer, shape (answers,); None: that of its condition."""
 
     @cached_property
     def hit(self) -> Array:
         """The credit of each answer for its run, from 0 to 1, of shape (answers, runs)."""
-        return _credit(self.metric)[self.condition[:, None], self.label]
+        setting = self.condition if self.setting is None else self.setting
+        return _credit(self.metric)[setting[:, None], self.label]
 
     @cached_property
     def weight(self) -> Array:
@@ -182,6 +188,7 @@ class UndecidedAnswers:
     condition: NDArray[np.int64]
     label: NDArray[np.int64]
     text: NDArray[np.int64]
+    setting: NDArray[np.int64] | None = None
 
     @property
     def counts(self) -> list[int]:
@@ -194,10 +201,10 @@ class UndecidedAnswers:
 
         Equal answers to an instance have equal labels, so they make no difference.
         """
-        credit = _credit(self.metric)
-        least, greatest = (bound[self.condition] for bound in (credit[:, :-2].min(1), credit[:, :-2].max(1)))
+        credit, setting = _credit(self.metric), self.condition if self.setting is None else self.setting
+        least, greatest = (bound[setting] for bound in (credit[:, :-2].min(1), credit[:, :-2].max(1)))
         own, others = (
-            np.where(self.label[:, place] < 0, bound, credit[self.condition, self.label[:, place]])
+            np.where(self.label[:, place] < 0, bound, credit[setting, self.label[:, place]])
             for place, bound in ((run, least), (other, greatest))
         )
         lead = np.where(self.text[:, run] == self.text[:, other], 0.0, own - others)
@@ -215,7 +222,7 @@ def _difference(clusters: Clusters, lead: Array, weight: Array) -> Difference:
 def _credit(metric: TargetMetric) -> Array:
     """Return the credit of each label under each condition, from 0 to 1, of no answer and of the right value that no source has.
 
-    The shape is (conditions, labels + 2).
+    The shape is that of ``hits``, with two labels more.
     """
     scores = metric.hits.astype(float)
     credit = np.pad(1 - scores if metric.lower_is_better else scores, ((0, 0), (0, 2)))
@@ -240,7 +247,11 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
     if metric.right_value is not None:
         codes[GIVES_RIGHT] = no_answer + 1
     condition = first.condition_codes({condition: i for i, condition in enumerate(metrics.conditions)})
-    is_used = np.append(metric.hits.any(1), False)[condition]  # False for -1, a condition that does not count
+    setting = condition
+    if metric.rules:
+        rule = first.rule_codes({name: i for i, name in enumerate(metric.rules)})
+        setting = np.where(condition < 0, -1, rule * len(metrics.conditions) + condition)
+    is_used = np.append(metric.hits.any(1), False)[setting]  # False for -1, a condition that does not count
     labels = np.full((len(first), len(views.runs)), -1)
     there = [run.coded.places(first.ids) for run in views.runs]
     for number, (run, places_there) in enumerate(zip(views.runs, there, strict=True)):
@@ -259,9 +270,10 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
         label = labels[every]
         text = _texts(views, label == unknown, [place[every] for place in there])
         label[label >= unknown] = -1
-        open_answers = UndecidedAnswers(metric, first.clusters.at(every), condition[every], label, text)
+        open_answers = UndecidedAnswers(metric, first.clusters.at(every), condition[every], label, text, setting[every])
     clusters = first.clusters.at(rows)
-    return TargetShares(views, metric, first.example[rows], clusters, condition[rows], labels[rows], open_answers)
+    counted = first.example[rows], clusters, condition[rows], labels[rows]
+    return TargetShares(views, metric, *counted, open_answers, setting[rows])
 
 
 def _decided(run: RunView, codes: Mapping[str, int]) -> NDArray[np.int64]:

@@ -37,6 +37,8 @@ class LabelledAnswer(NamedTuple):
     """The answer gives the right value though no source has it, as its verdict says."""
     off_topic: bool = False
     """The answer gives no value of the kind asked for, as its verdict says."""
+    rule: str = ""
+    """What should win by the row's own word; see :data:`benchmarks.vocabulary.TRUST`."""
 
 
 class PackedTexts(Sequence[str]):
@@ -139,6 +141,7 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
         gives_right: A mask of the answers that give the right value though no source has it, shape (answers,).
         off_topic: A mask of the answers that give no value of the kind asked for, shape (answers,).
         clusters: The clusters of the answers.
+        rules, rule: The rules of the answers' own rows, "" for none, and the index of each answer's, shape (answers,).
     """
 
     ids: PackedTexts
@@ -155,6 +158,8 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
     gives_right: NDArray[np.bool_]
     off_topic: NDArray[np.bool_]
     clusters: Clusters
+    rules: tuple[str, ...]
+    rule: Numbers
 
     @classmethod
     def of(cls, answers: Mapping[str, LabelledAnswer]) -> PackedAnswers:
@@ -183,6 +188,7 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
             gives_right,
             off_topic,
             Clusters.of(group),
+            *numbered([answer.rule for answer in items]),
         )
 
     def sharing(self, other: PackedAnswers) -> PackedAnswers:
@@ -250,6 +256,7 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
             bool(self.cut_off[place]),
             bool(self.gives_right[place]),
             bool(self.off_topic[place]),
+            self.rules[self.rule[place]],
         )
 
     def values(self) -> ValuesView[LabelledAnswer]:
@@ -265,6 +272,10 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
     def outcome_codes(self, codes: Mapping[str, int]) -> Places:
         """Return the code of each answer's outcome, -1 for one without; shape (answers,)."""
         return _recoded(self.outcomes, self.outcome, codes)
+
+    def rule_codes(self, codes: Mapping[str, int]) -> Places:
+        """Return the code of the rule of each answer's row, -1 for one without; shape (answers,)."""
+        return _recoded(self.rules, self.rule, codes)
 
 
 class _Values(ValuesView[LabelledAnswer]):

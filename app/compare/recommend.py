@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,15 +29,14 @@ from app.compare.non_inferiority import (
 )
 from app.compare.pairs import label_codes
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, split_policies
-from app.compare.trust import ceiling, trust_target
-from app.compare.utility import UserCosts, cost_ratios_table, utility_target
+from app.compare.trust import ceiling, rules_of, trust_target
+from app.compare.utility import UserCosts, cost_ratios_table, has_costs, utility_target
 from app.report.competence import Counted, CountedAnswers, SourceAccuracy
 from app.report.remedies import remedies, remedies_title
 from benchmarks import number_ranges as ranges
-from benchmarks.abstention import EQUAL_COSTS
+from benchmarks.acts import name_rules, names_sources
 from benchmarks.errors import SpecError
-from benchmarks.scorecard import RULES, has_scorecard
-from benchmarks.vocabulary import Cell, Estimate, Table
+from benchmarks.vocabulary import RULES, Cell, Estimate, Table
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,9 @@ def recommend(
 ) -> Recommendation:
     """Recommend one of the runs in ``folders``, at a loss of at most ``margin`` in ``metric`` (None: the accuracy).
 
-    With the costs of a ``user``, the utility under them decides; with ``trust``, obedience to that rule. Runs beyond ``limits``
-    are not recommended.
+    With the costs of a ``user``, the utility under them decides; with ``trust``, obedience to that rule, or to the row's own.
+    Where all rows under conflict have one and nothing else is asked for, no ``trust`` is needed. Runs beyond ``limits`` are not
+    recommended.
 
     Raises:
         SpecError: Nothing can be compared, or the metric is no share of all answers.
@@ -116,15 +117,16 @@ def recommend_views(
     ranges.MARGIN.check("--margin", margin)
     if user is not None and (metric is not None or lower_is_better):
         raise SpecError("costs decide by the utility; leave --metric and --lower-is-better out, or the costs.")
-    if trust is not None and (
-        (user is not None and user.costs != EQUAL_COSTS) or metric is not None or lower_is_better
-    ):
+    if trust is not None and (has_costs(user) or metric is not None or lower_is_better):
         raise SpecError("--trust decides by what should win; leave --costs, --metric and --lower-is-better out.")
     all_models, policies = split_policies(views)
     models, beyond = within_limits(all_models, limits)
     if all_models and not models:
         raise SpecError(f"no model is within {limits}: {' '.join(beyond)} Raise a limit, or add a smaller model's run.")
-    if trust is not None:
+    rules = rules_of(views, trust) if names_sources(views.benchmark) else Counter[str]()
+    is_open = metric is None and not lower_is_better and not has_costs(user)
+    obeys = trust is not None or (is_open and bool(name_rules(rules)))
+    if obeys:
         target = trust_target(views, trust, None if user is None else user.conflict_share)
     else:
         target = utility_target(views, user) if user else target_metric(views, metric, lower_is_better=lower_is_better)
@@ -141,9 +143,10 @@ def recommend_views(
         bool(models),
         tuple(beyond),
         {run.label: missing_answers(run, views.label_metrics, target.hits, decision=True) for run in models},
-        {run.label: ceiling(run, views, trust) for run in models} if trust is not None else {},
-        _ends(shares.views.runs[shares.best], views, trust) if trust is not None and target.mix is None else None,
-        _by_rule(models, views) if trust is None and user is None and metric is None else {},
+        {run.label: ceiling(run, views, trust) for run in models} if obeys else {},
+        _ends(shares.views.runs[shares.best], views, trust) if obeys and target.mix is None else None,
+        _by_rule(models, views) if not obeys and user is None and metric is None else {},
+        _by_rows(rules) if not obeys and views.own_rows_only else "",
     )
     return Recommendation(
         decision,
@@ -164,7 +167,7 @@ def recommend_views(
 
 def _by_rule(models: Sequence[RunView], views: RunViews) -> dict[str, RuleLead]:
     """Return for each rule how often the runs follow it under conflict; nothing where the data are not the user's own."""
-    if not models or not views.own_rows_only or not has_scorecard(views.benchmark):
+    if not models or not views.own_rows_only or not names_sources(views.benchmark):
         return {}
     leads = {}
     for rule in RULES:
@@ -178,7 +181,18 @@ def _by_rule(models: Sequence[RunView], views: RunViews) -> dict[str, RuleLead]:
     return leads
 
 
-def _ends(run: RunView, views: RunViews, rule: str) -> tuple[Estimate, Estimate] | None:
+def _by_rows(rules: Mapping[str, int]) -> str:
+    """Return for how many of the answers under conflict their rows say what should win; empty where none does."""
+    said = sum(count for rule, count in rules.items() if rule)
+    every = sum(rules.values())
+    return (
+        f"The rows themselves say it for {said:,} of {every:,} answers under conflict; --trust is for the others."
+        if said
+        else ""
+    )
+
+
+def _ends(run: RunView, views: RunViews, rule: str | None) -> tuple[Estimate, Estimate] | None:
     """Return a run's obedience if no question had a conflict, and if all had; None if it was not asked both."""
     try:
         without, every = (

@@ -33,7 +33,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.stats.clusters import number_groups
 from benchmarks.stats.intervals import ratio
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import Instance, LabelMetrics, Record, digest, part_to_json
+from benchmarks.vocabulary import TRUST, Instance, LabelMetrics, Record, digest, part_to_json
 from judges.panel import Panel, panel_judge
 from mlx_backends.baseline import is_oracle, split_baseline
 from mlx_backends.policy import PREFIX
@@ -275,8 +275,8 @@ class _ViewReader:
             cell_note = reference_note({label: answers})
             places = reference_positions(answers)
             ids, prompt, answers = PackedTexts(ids.at(places)), prompt[places], answers.at(places)
-        names = [*zip(*map(self._names, answers.kinds), strict=True)] or [()] * 3
-        (conditions, condition), (outcomes, outcome), (sources, source) = map(numbered, names)
+        names = [*zip(*map(self._names, answers.kinds), strict=True)] or [()] * 4
+        (conditions, condition), (outcomes, outcome), (sources, source), (rules, rule) = map(numbered, names)
         packed = PackedAnswers(
             ids,
             PackedTexts(groups),
@@ -292,6 +292,8 @@ class _ViewReader:
             answers.mask(lambda kind: self._does(kind, "right")),
             answers.mask(lambda kind: self._does(kind, "off-topic")),
             answers.clusters,
+            rules,
+            rule[answers.kind],
         )
         identity = known_identity(store.meta("identity", {}), store.meta("spec"))
         protocol = str(identity.get("protocol") or "")
@@ -324,11 +326,12 @@ class _ViewReader:
     def _does(self, kind: AnswerKind, behaviour: str) -> bool:
         return self._judge in kind.verdicts and kind.verdicts[self._judge].behaviour == behaviour
 
-    def _names(self, kind: AnswerKind) -> tuple[str, str, str]:
-        """Return the condition, the outcome and the single source of a kind."""
+    def _names(self, kind: AnswerKind) -> tuple[str, str, str, str]:
+        """Return the condition, the outcome, the single source and the row's rule of a kind."""
         outcome = kind.outcome(self._judge)
         label = kind.label(self._judge) if outcome == "labelled" else outcome
-        return kind.condition, self._benchmark.left_out(kind) or label, kind.instance.single_source
+        left_out = self._benchmark.left_out(kind)
+        return kind.condition, left_out or label, kind.instance.single_source, kind.strata.get(TRUST, "")
 
 
 def _excerpt(record: Record) -> str:

@@ -18,8 +18,8 @@ from app.compare.pairs import RunPair
 from app.compare.run_view import RunViews
 from app.report.competence import join_names
 from app.text.escape import size
+from benchmarks.acts import ACTS, AGREES, act_of_label, acts_of, names_sources, situation_of
 from benchmarks.base import Benchmark
-from benchmarks.scorecard import ACTS, AGREES, act_of_label, has_scorecard, situation_of
 from benchmarks.sheet import list_missing
 from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import Estimate, Table
@@ -117,7 +117,7 @@ class Transitions:
 
 
 def _acts(answers: PackedAnswers, benchmark: Benchmark) -> Places:
-    """Return what each answer does, as :func:`benchmarks.scorecard.act_of` has it; shape (answers,)."""
+    """Return what each answer does, as :func:`benchmarks.acts.act_of` has it; shape (answers,)."""
     acts = answers.outcome_codes({label: _ACT[act_of_label(label)] for label in benchmark.labels})
     is_empty, is_pending = (answers.outcome_codes(dict.fromkeys(names, 0)) == 0 for names in (NO_ANSWER, ("pending",)))
     is_none = is_empty | (answers.cut_off & ~is_pending) | (answers.off_topic & (acts >= 0))
@@ -126,14 +126,14 @@ def _acts(answers: PackedAnswers, benchmark: Benchmark) -> Places:
 
 def transitions_table(pairs: Sequence[RunPair], views: RunViews) -> Table | None:
     """Return how often each act became each other, with losses and gains; None where labels name no source."""
-    if not has_scorecard(views.benchmark):
+    if not names_sources(views.benchmark):
         return None
     transitions = [Transitions.of(pair, views.benchmark) for pair in pairs]
     rows = [(f"{moves.pair.second.label} / {name}", counts) for moves in transitions for name, counts in moves.rows()]
     columns = (*_ACTS, "all", LOST, GAINED, CHANGED)
     used = [i for i, name in enumerate(columns) if name not in _ACTS or any(counts[i] for _, counts in rows)]
     left_out = sum(int((moves.situation < 0).sum()) for moves in transitions)
-    acts = "; ".join(f"{act}: {does}" for act, does in ACTS.items())
+    acts = "; ".join(f"{act}: {ACTS[act]}" for act in acts_of(views.benchmark))
     notes = (
         f"Rows: what the baseline's answers do; columns: what the run's do. {acts}; unknown: without a verdict.",
         "lost: the baseline gives a value of its sources, or flags their conflict, and the run invents, gives no answer or, "

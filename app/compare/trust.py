@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from app.compare.non_inferiority import ConditionShares, TargetMetric
 from app.compare.run_view import RunView, RunViews
 from benchmarks import number_ranges as ranges
+from benchmarks.acts import AGREES, FOLLOWS, NEEDS, act_of_label, check_rule, name_rules, names_sources, needs_of
 from benchmarks.errors import SpecError
-from benchmarks.scorecard import AGREES, FOLLOWS, NEEDS, act_of_label, check_rule, has_scorecard
 from benchmarks.vocabulary import Estimate
 
 OBEDIENCE = "obedience"
+_ROW_RULES = (*FOLLOWS, "")
 
 
-def trust_target(views: RunViews, rule: str, conflict_share: float | None = None) -> TargetMetric:
+def rules_of(views: RunViews, rule: str | None) -> Counter[str]:
+    """Return the number of the runs' answers under conflict by what should win there: by its row, else by ``rule``, else ""."""
+    counts: Counter[str] = Counter()
+    for run in views.runs:
+        coded = run.coded
+        under_conflict = coded.condition_codes(dict.fromkeys(views.benchmark.conflicts, 0)) == 0
+        numbers = np.bincount(coded.rule[under_conflict], minlength=len(coded.rules)).tolist()
+        for name, count in zip(coded.rules, numbers, strict=True):
+            counts[name or rule or ""] += count
+    return +counts
+
+
+def trust_target(views: RunViews, rule: str | None, conflict_share: float | None = None) -> TargetMetric:
     """Return the share of answers that follow a rule: under conflict its acts, where sources agree their value.
 
-    ``conflict_share`` is the share of the user's questions whose sources disagree; None takes the answers as they are.
+    The rule is a row's own where it has one, else ``rule``; None where all have one. ``conflict_share`` is the share of the
+    user's questions whose sources disagree; None takes the answers as they are.
 
     Raises:
         SpecError: There is no such rule, or the benchmark's labels name no source.
@@ -25,35 +41,46 @@ def trust_target(views: RunViews, rule: str, conflict_share: float | None = None
     check_rule(rule)
     ranges.CONFLICT_SHARE.check("--conflict-share", conflict_share)
     benchmark, metrics = views.benchmark, views.label_metrics
-    if not has_scorecard(benchmark):
+    if not names_sources(benchmark):
         raise SpecError(f"the labels of {benchmark.name} do not say which source an answer follows; leave --trust out.")
     under_conflict = np.array([condition in benchmark.conflicts for condition in metrics.conditions])
     acts = [act_of_label(label) for label in metrics.labels]
-    follows, agrees = (np.array([act in of for act in acts]) for of in (FOLLOWS[rule], AGREES))
-    hits = np.where(under_conflict[:, None], follows, agrees)
+    agrees = np.array([act in AGREES for act in acts])
+    hits = []
+    for name in _ROW_RULES:
+        rule_acts = FOLLOWS.get(name or rule or "", frozenset())
+        hits.append(np.where(under_conflict[:, None], np.array([act in rule_acts for act in acts]), agrees))
     mix = None if conflict_share is None else ConditionShares(under_conflict, conflict_share)
     weighted = "" if conflict_share is None else f", with conflicts in {conflict_share:.0%} of the questions"
-    note = f"{OBEDIENCE} ({rule}): the share of answers that do, or give the value on which the sources agree{weighted}"
-    return TargetMetric(OBEDIENCE, hits, mix=mix, note=note, counts_no_answer=True)
+    decides = name_rules(rules_of(views, rule)) or rule
+    note = (
+        f"{OBEDIENCE} ({decides}): the share of answers that do, or give the value on which the sources agree{weighted}"
+    )
+    return TargetMetric(OBEDIENCE, np.concatenate(hits), mix=mix, note=note, counts_no_answer=True, rules=_ROW_RULES)
 
 
-def ceiling(run: RunView, views: RunViews, rule: str) -> Estimate:
+def ceiling(run: RunView, views: RunViews, rule: str | None) -> Estimate:
     """Return the share of a run's answers under conflict to examples whose needed sources it reads alone.
 
     It is n/a where these were not asked alone. A model that knew what should win could follow the rule there.
     """
     benchmark, coded = views.benchmark, run.coded
     reads: dict[tuple[int, str], bool] = {}
-    conflicts = []
+    conflicts: list[tuple[int, str]] = []
     for place, answer in enumerate(coded.values()):
         group = int(coded.group[place])
-        if answer.single_source in NEEDS[rule]:
+        if answer.single_source in ("image", "text"):
             act = act_of_label(answer.outcome) if answer.outcome in benchmark.labels else ""
             known = act in (answer.single_source, "both")
             reads[group, answer.single_source] = known or reads.get((group, answer.single_source), False)
-        elif answer.condition in benchmark.conflicts:
-            conflicts.append(place)
-    asked = [place for place in conflicts if all((int(coded.group[place]), source) in reads for source in NEEDS[rule])]
-    able = [all(reads[int(coded.group[place]), source] for source in NEEDS[rule]) for place in asked]
+        elif answer.condition in benchmark.conflicts and (wins := answer.rule or rule):
+            conflicts.append((place, wins))
+    asked, able = [], []
+    for place, wins in conflicts:
+        needed = [(int(coded.group[place]), source) for source in NEEDS[wins]]
+        if all(source in reads for source in needed):
+            asked.append(place)
+            able.append(all(reads[source] for source in needed))
     share = coded.clusters.at(np.array(asked, dtype=np.int64)).mean(able)
-    return share if share.n else Estimate(None, reason=f"the {' and the '.join(NEEDS[rule])} were not asked alone")
+    needs = needs_of({wins for _, wins in conflicts} or {rule or "flag"})
+    return share if share.n else Estimate(None, reason=f"{needs} were not asked alone")

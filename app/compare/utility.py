@@ -35,6 +35,11 @@ class UserCosts:
         return f"{self.costs}{mix}"
 
 
+def has_costs(user: UserCosts | None) -> bool:
+    """Return whether a user's mistakes cost differently, so that the utility decides."""
+    return user is not None and user.costs != EQUAL_COSTS
+
+
 def parse_requirements(text: str) -> tuple[UserCosts | None, Limits]:
     """Return the costs and the limits in "wrong=1,needless=0.2,conflict=0.1,memory=8,seconds=2,disk=5".
 

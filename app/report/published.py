@@ -112,9 +112,14 @@ def published_rows(table: Table, benchmark: str) -> list[tuple[str, tuple[Estima
 
 def has_only_own_rows(runs: Iterable[Answers], benchmark: Benchmark) -> bool:
     """Return whether every example of the runs comes from the user's own table, so that no paper's rows are comparable."""
-    own = {source.name for source in benchmark.sources if source.own or source.name == benchmark.rows_source}
+    own = own_sources(benchmark)
     sources = [{kind.strata.get("source", "") for kind in answers.kinds} for answers in runs]
     return all(of_run and of_run <= own for of_run in sources)
+
+
+def own_sources(benchmark: Benchmark) -> frozenset[str]:
+    """Return the names of the data sources that are the user's own."""
+    return frozenset(source.name for source in benchmark.sources if source.own or source.name == benchmark.rows_source)
 
 
 def without_paper(table: Table) -> Table:

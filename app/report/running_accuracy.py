@@ -1,15 +1,17 @@
-"""Running accuracy and judging progress, from a run's counters alone."""
+"""Running accuracy, what is done under conflict, and judging progress, from a run's counters alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from app.report.conflict_acts import Acts
 from app.store.data_types import ConditionProgress
 from app.store.run_facts import judge_progress
 from app.store.workspace import RunSummary
 from app.text.escape import clean
+from benchmarks.acts import ACTS, FOLLOWS, name_rules, names_sources
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
@@ -37,17 +39,41 @@ def overall_accuracy(run: RunSummary) -> Estimate:
     return _accuracy(counted or run.progress, run)
 
 
-class ConflictAccuracy(NamedTuple):
-    """A run's accuracy so far under conflict, and the conditions it is over.
+class ConflictResult(NamedTuple):
+    """What a run comes to so far under conflict, and the conditions it is over.
 
-    ``of_conflicts`` is False if the run has no condition with a conflict; the accuracy is then over all its conditions.
-    ``answered`` is the number of answers under the conditions, of which those without a label may not count.
+    Attributes:
+        estimate: The number by which it is listed; n/a if there is none.
+        measure: What that is: the paper's accuracy under "conflict", or over "all" conditions of a run without conflicts; on
+            the user's own data the share of answers that follow a "rule", or nothing but the "acts" while none was said.
+        answered: The number of answers under the conditions, of which those without a label may not count.
+        acts: On the user's own data, the number of answers by act.
+        rule: What should win there, in a word.
+        hint: How to say it, if it can be said.
     """
 
     estimate: Estimate
     conditions: tuple[str, ...]
-    of_conflicts: bool
+    measure: Literal["conflict", "all", "rule", "acts"]
     answered: int
+    acts: Mapping[str, int] = {}
+    rule: str = ""
+    hint: str = ""
+
+    @property
+    def of_conflicts(self) -> bool:
+        """True if it is over conditions with a conflict."""
+        return self.measure != "all"
+
+    @property
+    def own_sentence(self) -> str:
+        """What answers do under conflict, on the user's own data."""
+        if not self.estimate.n:
+            return "no label yet"
+        if self.measure == "rule":
+            return f"under conflict {self.estimate.value:.0%} follow your rule ({self.rule}), n={self.counted}"
+        acts = ", ".join(f"{act} {count / self.estimate.n:.0%}" for act, count in self.acts.items())
+        return f"under conflict {acts}, n={self.counted}{self.hint}"
 
     @property
     def counted(self) -> str:
@@ -56,17 +82,30 @@ class ConflictAccuracy(NamedTuple):
         return str(n) if n >= self.answered else f"{n}/{self.answered}"
 
 
-def conflict_accuracy(run: RunSummary) -> ConflictAccuracy:
-    """Return the accuracy so far over the conditions under which the sources disagree (``Benchmark.conflicts``).
+def conflict_result(run: RunSummary, acts: Acts | None = None, rule: str | None = None) -> ConflictResult:
+    """Return what a run comes to so far over the conditions under which the sources disagree (``Benchmark.conflicts``).
 
     This is the number by which runs are listed: over all conditions, a policy that always follows one source is as accurate as
-    a model that reads both, because sources that agree or stand alone make up half of the conditions.
+    a model that reads both, because sources that agree or stand alone make up half of the conditions. On the user's own data,
+    whose ``acts`` are known, it is how many answers follow ``rule``, or the rule of their row: an invented value is never right.
     """
     benchmark = _benchmark(run)
     progress = [] if benchmark is None else [p for p in run.progress if p.condition in benchmark.conflicts]
     counted = progress or run.progress
     conditions, answered = tuple(p.condition for p in counted), sum(p.done for p in counted)
-    return ConflictAccuracy(_accuracy(counted, run), conditions, bool(progress), answered)
+    if acts is None:
+        return ConflictResult(_accuracy(counted, run), conditions, "conflict" if progress else "all", answered)
+    by_act, n = dict.fromkeys(ACTS, 0), sum(acts.values())
+    for (_, act), count in acts.items():
+        by_act[act] += count
+    by_act = {act: count for act, count in by_act.items() if count}
+    says = benchmark is not None and names_sources(benchmark)
+    name = name_rules({own or rule or "" for own, _ in acts}) if says else ""
+    if not name:
+        hint = "; what should win: Settings" if says else ""
+        return ConflictResult(Estimate(None, n=n, reason="no rule"), conditions, "acts", answered, by_act, hint=hint)
+    followed = sum(count for (own, act), count in acts.items() if act in FOLLOWS[own or rule or ""])
+    return ConflictResult(Estimate(followed / n, n=n), conditions, "rule", answered, by_act, name)
 
 
 def _benchmark(run: RunSummary) -> Benchmark | None:

@@ -25,6 +25,7 @@ from app.store.answers import read_runs
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, stop_reason
 from benchmarks.abstention import abstention_tables
+from benchmarks.acts import has_scorecard, name_rules, names_sources, rules_under_conflict
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.behaviour_table import behaviour_table
@@ -33,7 +34,7 @@ from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.factors.tables import factor_tables, reference_cells, reference_note
 from benchmarks.registry import get_benchmark
 from benchmarks.repeats_table import repeats_table
-from benchmarks.scorecard import has_scorecard, scorecard_table
+from benchmarks.scorecard import scorecard_table
 from benchmarks.undecided_table import undecided_table
 from benchmarks.vocabulary import Table
 from judges.agreement_tables import agreement_sentence, agreement_tables
@@ -110,20 +111,27 @@ class TableInputs:
     own_rows_only: bool = False
     """True if every example comes from the user's own table, so that nothing of a paper is comparable."""
     trust: str | None = None
-    """The rule on what should win where sources disagree, a key of ``FOLLOWS``; None if the user has not said."""
+    """What should win where sources disagree, a key of ``RULES``, for rows that do not say it; None if the user has not said."""
     checked: str = ""
     """A sentence on what `rashomon judges check` found for the judge on this machine; empty if it was not checked."""
 
     def with_trust(self, rule: str | None) -> TableInputs:
         """Return these runs under a rule on what should win; SpecError if the benchmark's labels name no source."""
-        if rule is not None and not has_scorecard(self.benchmark):
+        if rule is not None and not names_sources(self.benchmark):
             raise SpecError(f"the labels of {self.benchmark.name} name no source; leave --trust out.")
         return replace(self, trust=rule)
 
     @property
     def leads_with_scorecard(self) -> bool:
-        """True if the scorecard is what a user reads first: on own documents, or where what should win was said."""
-        return has_scorecard(self.benchmark) and (self.own_rows_only or self.trust is not None)
+        """True if the scorecard is what a user reads first: on own documents, where what should win was said, and on passages."""
+        is_own = self.own_rows_only or self.trust is not None
+        return has_scorecard(self.benchmark) and (is_own or not names_sources(self.benchmark))
+
+    @property
+    def asks_what_should_win(self) -> bool:
+        """True if the user has not said what should win in all conflicts, neither row by row nor for all."""
+        rules = rules_under_conflict(self.benchmark, self.runs.values(), None)
+        return names_sources(self.benchmark) and not (self.trust or name_rules(rules))
 
 
 def read_inputs(folders: Sequence[Path], judge: str | None = None, *, checked: bool = True) -> TableInputs:

@@ -126,6 +126,12 @@ class Samples(Verdicts):
         )
         return self.sample_rows([row[0] for row in rows], judges)
 
+    def ends(self) -> tuple[str, int]:
+        """Return the data source of the first instance, empty if it names none, and the id of the newest verdict."""
+        rows = self._rows("SELECT json_extract(strata, '$.source') FROM sample ORDER BY ordinal LIMIT 1")
+        ((newest,),) = self._rows("SELECT coalesce(max(id), 0) FROM verdict")
+        return displayable(rows[0][0] or "") if rows else "", int(newest)
+
     def strata(self) -> dict[str, list[str]]:
         """Return the strata: each key with its values, both sorted."""
         strata: dict[str, list[str]] = {}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.store.run import RunStore
-from app.store.samples import displayable
+from app.store.verdict_counts import CountingStore, VerdictCounts
 from benchmarks.vocabulary import Record
-from judges.base import newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +39,7 @@ class RunUpdate:
     """The folder of the build, with the media."""
 
 
-class _Store(RunStore):
-    def verdicts_after(self, last: int, judge: str) -> tuple[int, list[tuple[str, str, int]]]:
-        """Return the highest id of a verdict, and for verdicts after ``last``: condition, label or status, count."""
-        ((highest,),) = self._rows("SELECT coalesce(max(id), 0) FROM verdict")
-        rows = self._rows(
-            "SELECT i.condition, coalesce(v.label, v.status), count(*) FROM verdict v"
-            " JOIN generation g ON g.id = v.generation AND g.accepted JOIN instance i ON i.ordinal = g.instance"
-            " WHERE v.id > ? AND v.id <= ? AND v.accepted AND v.judge = ? GROUP BY 1, 2",
-            (last, highest, judge),
-        )
-        return highest, [(displayable(condition), displayable(label), count) for condition, label, count in rows]
-
+class _Store(CountingStore):
     def newest_instance(self) -> str | None:
         rows = self._rows(
             "SELECT i.id FROM generation g JOIN instance i ON i.ordinal = g.instance WHERE g.accepted"
@@ -65,31 +51,25 @@ class _Store(RunStore):
         rows = self._rows("SELECT active_memory, cache_memory FROM generation ORDER BY id DESC LIMIT 1")
         return MemoryUse(*(size if isinstance(size, int) else None for size in rows[0])) if rows else MemoryUse()
 
-    def snapshot(self) -> None:
-        """Read from one snapshot from now on."""
-        self._db.execute("BEGIN")
-
 
 class Tail:
     """Reader of one run's newest contents. Not thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._judge: str | None = None
-        self._last = 0
-        self._labels: dict[str, Counter[str]] = defaultdict(Counter)
+        self._verdicts = VerdictCounts()
 
     def read(self) -> RunUpdate:
         """Read the newest contents. Raises StoreError."""
         with _Store.read(self.folder) as store:
             store.snapshot()
-            self._count(store)
+            self._verdicts.read(store)
             name = store.newest_instance()
             record = next(store.records(only=name), None) if name is not None else None
             canary = store.meta("canary", [])
             return RunUpdate(
-                self._judge,
-                {condition: dict(counts) for condition, counts in self._labels.items()},
+                self._verdicts.judge,
+                self._labels(),
                 record,
                 store.newest_memory(),
                 tuple(store.meta("remarks", [])),
@@ -97,24 +77,9 @@ class Tail:
                 store.meta("data"),
             )
 
-    def _count(self, store: _Store) -> None:
-        progress = store.progress()
-        judge = newest(store.meta("spec")["judge"][0], {judge for p in progress for judge in p.judged})
-        if judge != self._judge:
-            self._judge, self._last = judge, 0
-            self._labels.clear()
-        if judge is None:
-            return
-        counts = [p.judged[judge] for p in progress if judge in p.judged]
-        total = sum(count.total for count in counts)
-        self._add(store, judge)
-        if sum(sum(label_counts.values()) for label_counts in self._labels.values()) != total:
-            # Some verdicts were set aside meanwhile, so count all again.
-            self._last = 0
-            self._labels.clear()
-            self._add(store, judge)
-
-    def _add(self, store: _Store, judge: str) -> None:
-        self._last, rows = store.verdicts_after(self._last, judge)
-        for condition, label, count in rows:
-            self._labels[condition][label] += count
+    def _labels(self) -> dict[str, dict[str, int]]:
+        labels: dict[str, dict[str, int]] = {}
+        for kind, count in self._verdicts.counts.items():
+            of_condition, label = labels.setdefault(kind.condition, {}), kind.label or kind.status
+            of_condition[label] = of_condition.get(label, 0) + count
+        return labels

@@ -67,6 +67,10 @@ class RunSummary:
     """The nodes of the cluster that answers, or answered last."""
     worker: int | None = None
     """The process id of the worker that recorded the state."""
+    source: str = ""
+    """The data source of its first instance."""
+    newest_verdict: int = 0
+    """The id of its newest verdict."""
 
     @property
     def done(self) -> int:
@@ -352,6 +356,7 @@ def _stored_summary(folder: Path) -> RunSummary:
             quantisation = str(store.meta("identity", {}).get("quantisation") or "")
             title, cells = read_title(folder), store.meta(CELLS_KEY, 1)
             nodes = tuple(NodeStatus(**node) for node in store.meta(NODES_KEY, []))
+            source, newest_verdict = store.ends()
             return RunSummary(
                 folder.name,
                 state,
@@ -365,6 +370,8 @@ def _stored_summary(folder: Path) -> RunSummary:
                 cells=cells if type(cells) is int else 1,
                 nodes=nodes,
                 worker=recorded.get("pid"),
+                source=source,
+                newest_verdict=newest_verdict,
             )
     except Exception as error:  # one damaged run, possibly from elsewhere, must not hide the others
         return _unreadable(folder, error)

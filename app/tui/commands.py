@@ -278,6 +278,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "compare.texts", "c", "Texts", "List the answers whose text alone differs, or leave them out.", footer=True
     ),
+    Command("compare.effect", "x", "Lost, gained", "List the answers lost, those gained, or none of both."),
     Command("compare.baseline", "b", "Baseline", "Choose the run that the others are compared to.", footer=True),
     Command("compare.pair", "n", "Next run", "Compare the next run with the baseline.", footer=True),
     Command("compare.zoom", "z", "Zoom", "Show the media of the answer as large as the terminal allows.", footer=True),
@@ -292,6 +293,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("compare.again", "r", "Refresh", "Compute the results again if a run has changed."),
     Command("compare.copy", "y", "Copy table", "Copy the table on display as LaTeX, Markdown or CSV."),
     Command("compare.export", "e", "Export", "Write tables, figures and samples of these runs to files."),
+    # flipped (the answers of a cell of the flips)
+    Command("flipped.effect", "x", "Lost, gained", "List the answers lost, those gained, or all.", footer=True),
     # answers (one instance in several runs)
     Command("answers.next", "n", "Next", "The next instance of the list.", footer=True),
     Command("answers.previous", "N", "Previous", "The previous instance of the list.", footer=True),

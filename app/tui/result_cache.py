@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar, cast
@@ -12,10 +13,11 @@ from app.compare.published import paper_columns, paper_models
 from app.compare.recommend import Recommendation, recommend_views
 from app.compare.run_view import RunViews, load_views
 from app.compare.tables import Comparison, compare_views
-from app.compare.utility import parse_requirements
+from app.compare.utility import has_costs, parse_requirements
 from app.report.judge_selection import present_judges
-from app.report.tables import tables_of, without_published
+from app.report.tables import TableInputs, read_inputs, tables_from, without_published
 from app.store.run import RunStore
+from benchmarks.acts import names_sources
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Table
 
@@ -37,9 +39,18 @@ class ResultCache:
         """Return the sorted ids of the judges that have labelled anything in these runs."""
         return self._cached("judges", folders, (), lambda: _present(folders))
 
-    def tables(self, folders: Sequence[Path], judge: str | None = None) -> list[Table]:
-        """Return the runs' tables with the paper's rows, as ``tables_of`` does; ``without_published`` removes those."""
-        return self._cached("tables", folders, (judge,), lambda: tables_of(folders, judge=judge))
+    def tables(self, folders: Sequence[Path], judge: str | None = None, rule: str | None = None) -> list[Table]:
+        """Return the runs' tables with the paper's rows, as ``tables_of`` does; ``without_published`` removes those.
+
+        ``rule`` is what should win where sources disagree, by the user's word.
+        """
+        return self._cached(
+            "tables", folders, (judge, rule), lambda: tables_from(replace(self.inputs(folders, judge), trust=rule))
+        )
+
+    def inputs(self, folders: Sequence[Path], judge: str | None = None) -> TableInputs:
+        """Return what the tables are computed from."""
+        return self._cached("inputs", folders, (judge,), lambda: read_inputs(folders, judge))
 
     def comparison(self, folders: Sequence[Path], judge: str | None = None) -> Comparison:
         """Return the comparison of two or more runs, the first of which is the baseline.
@@ -63,16 +74,25 @@ class ResultCache:
         )
 
     def recommendation(
-        self, folders: Sequence[Path], judge: str | None = None, margin: float = 0.03, requirements: str = ""
+        self,
+        folders: Sequence[Path],
+        judge: str | None = None,
+        margin: float = 0.03,
+        requirements: str = "",
+        rule: str | None = None,
     ) -> Recommendation:
-        """Return the recommended run, at most ``margin`` below the best one; ``requirements`` are costs and limits as typed."""
+        """Return the recommended run, at most ``margin`` below the best one; ``requirements`` are costs and limits as typed.
+
+        On data of the user's own ``rule``, what should win, decides unless costs do.
+        """
         user, limits = parse_requirements(requirements)
-        return self._cached(
-            "recommendation",
-            folders,
-            (judge, margin, requirements),
-            lambda: recommend_views(self._views(folders, judge), margin=margin, user=user, limits=limits),
-        )
+
+        def recommended() -> Recommendation:
+            views = self._views(folders, judge)
+            decides = views.own_rows_only and names_sources(views.benchmark) and not has_costs(user)
+            return recommend_views(views, margin=margin, user=user, limits=limits, trust=rule if decides else None)
+
+        return self._cached("recommendation", folders, (judge, margin, requirements, rule), recommended)
 
     def paper_models(self, folders: Sequence[Path], judge: str | None = None) -> list[str]:
         """Return the models of the paper to which the runs can be compared."""

@@ -19,14 +19,26 @@ _MAX_BYTES = 1 << 20
 Images = Literal["auto", "sixel", "kitty", "half", "off"]
 
 
+Trust = Literal["not said", "image", "text", "flag"]
+
+
 class Settings(BaseModel):
-    """Settings: ``theme`` by name, ``images`` as in ``--images``, ``keys`` from command ids to comma-separated keys."""
+    """Settings: ``theme`` by name, ``images`` as in ``--images``, ``keys`` from command ids to comma-separated keys.
+
+    ``trust`` is what should win where the user's sources disagree; None before that was asked.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     theme: str = "rashomon"
     images: Images = "auto"
+    trust: Trust | None = None
     keys: Mapping[str, str] = {}
+
+    @property
+    def rule(self) -> str | None:
+        """What should win, as ``--trust`` takes it; None while the user has not said it."""
+        return None if self.trust == "not said" else self.trust
 
 
 def settings_file() -> Path:

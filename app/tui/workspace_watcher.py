@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.engine.workers.device_lock import device_lock_path
+from app.report.conflict_acts import Acts, ConflictActs
 from app.report.run_names import display_names
 from app.report.throughput import Throughput
 from app.store.locks import FileLock
@@ -31,6 +32,8 @@ class WatchedRun:
     seconds_left: float | None = None
     display_name: str = ""
     """The name to display; may be hostile."""
+    acts: Acts | None = None
+    """What its answers under conflict do, if its data are the user's own."""
 
     @property
     def name(self) -> str:
@@ -78,6 +81,8 @@ class WorkspaceWatcher:
     clock: Callable[[], float] = time.monotonic
     _summaries: Summaries = field(init=False)
     _speeds: dict[str, _Speeds] = field(default_factory=dict)
+    _acts: dict[tuple[str, float | None], ConflictActs] = field(default_factory=dict)
+    """The readers of acts by name and time of creation."""
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -98,14 +103,19 @@ class WorkspaceWatcher:
 
     def _watched(self, summary: RunSummary, name: str) -> WatchedRun:
         folder = self.workspace.runs_folder / summary.name
+        key = summary.name, summary.created
+        if key not in self._acts:
+            self._acts[key] = ConflictActs(folder)
+        acts = None if summary.problem else self._acts[key].read(summary)
         if summary.state not in ("running", "judging"):
             self._speeds.pop(summary.name, None)
-            return WatchedRun(folder, summary, display_name=name)
+            return WatchedRun(folder, summary, display_name=name, acts=acts)
         speeds = self._speeds.setdefault(summary.name, _Speeds(Throughput(self.clock), Throughput(self.clock)))
         speeds.answers.sample(summary.done)
         speeds.tokens.sample(sum(p.tokens for p in summary.progress))
         seconds_left = speeds.answers.eta(summary.total - summary.done) if summary.state == "running" else None
-        return WatchedRun(folder, summary, speeds.answers.per_second, speeds.tokens.per_second, seconds_left, name)
+        rates = speeds.answers.per_second, speeds.tokens.per_second
+        return WatchedRun(folder, summary, *rates, seconds_left, name, acts)
 
     def start(self, report: Callable[[WorkspaceSnapshot], object]) -> None:
         """Start the thread; it calls ``report`` with each snapshot that differs from the previous one."""

@@ -19,8 +19,10 @@ from benchmarks.cmc_bench.construction.candidates import (
 from benchmarks.cmc_bench.construction.pipeline import NO_VALUE, NO_WRONG_IMAGE, ConstructedExample, construct
 from benchmarks.cmc_bench.instances import draft_instances, instance_from_row
 from benchmarks.cmc_bench.sources import read_source
+from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.cmc_bench.sources.mmmu import NO_OPTION
 from benchmarks.cmc_bench.sources.own_rows import unused_columns
+from benchmarks.rows.base import trust_remarks
 from benchmarks.rows.closest_file import NearFiles
 from benchmarks.rows.files import MISSING_IMAGE, NO_IMAGE, NOT_JSON, SkippedRow
 from benchmarks.rows.record_file import RecordFile
@@ -63,7 +65,7 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     example_of = _Numbers(len(rows))
     for number, candidate_number in enumerate(constructed.rights()):
         example_of[numbers[candidate_number]] = number
-    near_files = NearFiles(file.parent)
+    near_files, said = NearFiles(file.parent), 0
     checks = RowChecks(lambda number: _preview(constructed.example(number)))
     for number, row in enumerate(rows):
         problem, example = problem_of[number], example_of[number]
@@ -77,10 +79,12 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
             checks.append(row.row, True, quota_message, "add --per-stratum with a larger number to use it")
         else:
             checks.append(row.row, True, _summary(constructed.example(example)), example=example)
+            said += isinstance(row, SourceRow) and bool(row.trust)
     unused = unused_columns(file)
     remarks = [f"nothing is read from the column{'s'[: len(unused) > 1]} {', '.join(unused)}"] if unused else []
     kinds = {kind: len(examples) for kind, examples in constructed.examples.items() if examples}
     remarks += [f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items()]
+    remarks += trust_remarks(sum(kinds.values()), said)
     return TableCheck(checks, remarks)
 
 

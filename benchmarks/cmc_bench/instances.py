@@ -11,7 +11,7 @@ from benchmarks.cmc_bench.construction.passages import passage_stating
 from benchmarks.cmc_bench.construction.pipeline import ConstructedExample
 from benchmarks.cmc_bench.prompts import parts
 from benchmarks.prompt_template import Prompts
-from benchmarks.vocabulary import DOCUMENT, RIGHT_VALUE, Instance, Media
+from benchmarks.vocabulary import DOCUMENT, RIGHT_VALUE, TRUST, Instance, Media
 
 CORRECT_SOURCES: Mapping[str, Correct] = {
     "aligned": "both",
@@ -83,6 +83,8 @@ def draft_instances(example: ConstructedExample, right: Media, wrong: Media) -> 
         strata["subject"] = row.subject
     if row.document:
         strata[DOCUMENT] = row.document
+    if row.trust:
+        strata[TRUST] = row.trust
     images = {True: (right, row.answer), False: (wrong, example.donor.row.answer)}
     texts = {
         True: (passage_stating(row, row.answer), row.answer),

@@ -96,7 +96,7 @@ def checked_row(row: LogRow, writer: BuildWriter | None = None) -> StoredRow:
         raise RowProblem(f"the image {error.reason}") from error
     for data, suffix in loaded:
         images.append(Media(_sha256(data), suffix) if writer is None else writer.add_media(data, suffix))
-    texts = (row.answer, row.group, row.image_answer, row.text_answer, row.document)
+    texts = (row.answer, row.group, row.image_answer, row.text_answer, row.document, row.trust)
     return StoredRow(row.source, row.row, row.question, row.passages, tuple(images), *texts)
 
 

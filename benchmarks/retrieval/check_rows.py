@@ -13,7 +13,7 @@ from benchmarks.retrieval.log_row import LogRow
 from benchmarks.retrieval.readings import SOURCES
 from benchmarks.retrieval.sources import read_source
 from benchmarks.retrieval.sources.log_file import LONG_PASSAGE, NO_IMAGES, NO_PASSAGES
-from benchmarks.rows.base import RowProblem
+from benchmarks.rows.base import RowProblem, trust_remarks
 from benchmarks.rows.closest_file import NearFiles
 from benchmarks.rows.files import MISSING_IMAGE, NOT_JSON, Loader, SkippedRow
 from benchmarks.rows.row_checks import RowChecks, RowPreview, TableCheck
@@ -33,6 +33,7 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     checks = RowChecks(lambda number: _preview(file, number))
     near = NearFiles(file.parent)
     counts: Counter[str] = Counter()
+    said, idle = 0, 0
     for number, row in enumerate(read_source("log", str(file), options.cluster)):
         problem = row if isinstance(row, SkippedRow) else _problem(row)
         if problem is not None:
@@ -42,10 +43,15 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
         assert isinstance(row, LogRow)
         message = _summary(row)
         checks.append(row.row, True, message, example=None if message.endswith(_TO_READ) else number)
-        counts[message.rpartition(": ")[2]] += 1
+        counts[condition := message.rpartition(": ")[2]] += 1
+        said += bool(row.trust)
+        idle += bool(row.trust) and condition == "aligned"
     remarks = [f"{count} {what}" for what, count in counts.items()]
     if counts.keys() == {"aligned"}:
         remarks.append("none is a conflict, so nothing can be built")
+    remarks += trust_remarks(counts.total(), said)
+    if idle:
+        remarks.append(f"what should win decides nothing in {idle} row{'s'[: idle > 1]}, whose sources agree")
     return TableCheck(checks, remarks)
 
 

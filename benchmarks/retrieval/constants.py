@@ -8,6 +8,7 @@ from benchmarks.cmc_bench.constants import ACCURATE as CMC_ACCURATE
 from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS as CMC_CONFLICTS
 from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
 from benchmarks.rows.base import DOCUMENT_COLUMNS
+from benchmarks.vocabulary import TRUST
 
 UNDECIDED = "undecided"
 """The condition of a conflict whose right answer the log does not have."""
@@ -35,5 +36,6 @@ COLUMN_NAMES = {
     "document": DOCUMENT_COLUMNS,
     "image_answer": ("image_answer",),
     "text_answer": ("text_answer",),
+    TRUST: (TRUST,),
 }
 """The keys of a log's lines, with their alternative names. The first three are required."""

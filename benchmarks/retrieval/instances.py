@@ -13,7 +13,7 @@ from benchmarks.retrieval.constants import UNDECIDED
 from benchmarks.retrieval.prompts import parts
 from benchmarks.retrieval.stored_rows import StoredRow
 from benchmarks.values import compare
-from benchmarks.vocabulary import DOCUMENT, RIGHT_VALUE, Instance, Media
+from benchmarks.vocabulary import DOCUMENT, RIGHT_VALUE, TRUST, Instance, Media
 
 AGREE_ON_WRONG = "both sources give the same wrong answer"
 UNCLEAR = "unclear whether its answers are the same"
@@ -70,6 +70,8 @@ def instance_rows(row: StoredRow, decision: Decision) -> Iterator[dict[str, Any]
         strata["subject"] = row.group
     if row.document:
         strata[DOCUMENT] = row.document
+    if row.trust:
+        strata[TRUST] = row.trust
     right = {RIGHT_VALUE: row.answer} if row.answer else {}
     common = {"group": row.id, "question": row.question}
     images = [{"sha256": media.sha256, "suffix": media.suffix} for media in row.images]

@@ -13,7 +13,7 @@ class LogRow:
     """A question with its retrieved passages and images.
 
     ``answer`` is the right answer, empty if the log has none. ``image_answer`` and ``text_answer`` are what the images alone and
-    the passages alone answer, empty if a model has yet to read them.
+    the passages alone answer, empty if a model has yet to read them. ``trust`` is what should win, a key of ``RULES``.
     """
 
     source: str
@@ -26,6 +26,7 @@ class LogRow:
     image_answer: str = ""
     text_answer: str = ""
     document: str = ""
+    trust: str = ""
 
 
 Reader = Callable[[str], Iterator[LogRow | SkippedRow]]

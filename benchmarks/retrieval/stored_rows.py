@@ -23,6 +23,7 @@ class StoredRow:
     image_answer: str
     text_answer: str
     document: str
+    trust: str = ""
 
     @property
     def id(self) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import SourceError, did_you_mean
+from benchmarks.vocabulary import RULES, TRUST
 
 Fields = Mapping[str, Any]
 
@@ -19,6 +20,27 @@ LARGEST_LINE = 16 * 1024 * 1024
 
 DOCUMENT_COLUMNS = ("document", "doc_id", "page")
 """The columns that name the document or page of a row; the first that a row fills counts."""
+
+
+BAD_TRUST = f"its {TRUST} is none of {', '.join(RULES)}; write one of them, or leave it empty"
+
+
+def trust_field(fields: Fields) -> str:
+    """Return the rule that a row gives for itself, a key of ``RULES``; "" if none. Raises RowProblem for another value."""
+    value = fields.get(TRUST)
+    if value is None or (rule := str(value).strip().casefold()) == "":
+        return ""
+    if rule not in RULES:
+        raise RowProblem(BAD_TRUST)
+    return rule
+
+
+def trust_remarks(rows: int, said: int) -> list[str]:
+    """Return a remark where some of the usable ``rows`` say what should win, and others do not."""
+    partly = (
+        f"{said} of {rows} rows say what should win; `--trust` says it for the others, or write it in their {TRUST}"
+    )
+    return [partly] if 0 < said < rows else []
 
 
 def check_cluster(cluster: str, columns: Collection[str], file: Path) -> str:

@@ -6,18 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.acts import ACTS, FOLLOWS, act_of_label, acts_of, has_scorecard, names_sources
 from benchmarks.answers import Answers
 from benchmarks.errors import SpecError
 from benchmarks.registry import BUILT_IN, get_benchmark
-from benchmarks.scorecard import (
-    ACTS,
-    CEILING,
-    FOLLOWS,
-    act_of_label,
-    has_scorecard,
-    scorecard_sentences,
-    scorecard_table,
-)
+from benchmarks.scorecard import CEILING, scorecard_sentences, scorecard_table
 from benchmarks.vocabulary import Estimate, Record, Table, Verdict
 from tests.support.labelled import labelled
 
@@ -67,7 +60,7 @@ CONFLICT = [
 
 def test_each_answer_is_one_act_and_the_acts_add_up() -> None:
     table = card(*CONFLICT)
-    shares = {act: line(table, f"conflict: {ACTS[act]}") for act in ACTS}
+    shares = {act: line(table, f"conflict: {ACTS[act]}") for act in acts_of(CMC)}
     assert {act: round((share.value or 0) * 10) for act, share in shares.items()} == {
         "image": 1,
         "text": 2,
@@ -131,12 +124,50 @@ def test_sentences_name_what_is_done_and_by_how_many_answers() -> None:
     assert "reads the image alone in 100% of 4" in second
 
 
+PASSAGES = get_benchmark("k-passages")
+PASSAGE_JUDGE = "which-passage@1"
+
+
+def passages(*outcomes: tuple[str, str]) -> Table:
+    """The scorecard of answers to instances of k passages, by condition and outcome."""
+    records = [
+        labelled({PASSAGE_JUDGE: outcome}, id=f"{n}/k", group=str(n), condition=condition, strata={"passages": "3"})
+        for n, (condition, outcome) in enumerate(outcomes)
+    ]
+    runs = {"m": Answers.of(records, PASSAGES)}
+    table = scorecard_table(PASSAGES, runs, PASSAGE_JUDGE, rule=None, resamples=50, seed=0)
+    assert table is not None
+    return table
+
+
+def test_passages_have_the_same_acts_by_how_many_are_wrong() -> None:
+    tie = [("tie", label) for label in (*PASSAGES.labels, "unparsed", "undecided")]
+    wrong = [("majority-wrong", label) for label in ("WRONG", "WRONG", "NEITHER", "RIGHT")]
+    table = passages(*tie, *wrong, ("no-conflict", "RIGHT"), ("no-conflict", "WRONG"), ("closed-book", "RIGHT"))
+    acts = {name.removeprefix("tie: "): line(table, name) for name, _ in table.rows if name.startswith("tie: ")}
+    assert [*acts] == [ACTS[act] for act in acts_of(PASSAGES)]
+    assert {round((cell.value or 0) * 7) for cell in acts.values()} == {1}, "each of them once"
+    assert {(cell.n, cell.missing) for cell in acts.values()} == {(7, 1)}
+    assert line(table, "majority-wrong: gives the wrong passages' value").value == 0.5
+    assert line(table, "majority-wrong: invents a value").value == 0.25
+    assert line(table, "gives the value on which they agree").value == 0.5
+    assert line(table, "knows without sources").value == 1
+    assert not any("follow" in name or name.startswith(("reads", "conflict")) for name, _ in table.rows)
+    first, second, *_ = scorecard_sentences("m", table, 0)
+    assert first.startswith("Where one passage is right and one wrong, m ")
+    assert second == (
+        "Where most of the passages that answer are wrong, m gives the right passage's value in 25%, gives the wrong passages' "
+        "value in 50% and invents a value in 25% of 4 answers."
+    )
+
+
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(SpecError):
         card(*CONFLICT, rule="neither")
 
 
 def test_benchmarks_whose_labels_name_no_source_have_none() -> None:
-    assert {name for name in BUILT_IN if has_scorecard(get_benchmark(name))} == {"cmc-bench", "retrieval"}
+    assert {name for name in BUILT_IN if has_scorecard(get_benchmark(name))} == {"cmc-bench", "retrieval", "k-passages"}
+    assert {name for name in BUILT_IN if names_sources(get_benchmark(name))} == {"cmc-bench", "retrieval"}
     clash = get_benchmark("clash")
     assert scorecard_table(clash, {}, "strict@1", rule=None, resamples=10, seed=0) is None

@@ -19,11 +19,11 @@ from app.report.citations import Citations, cite
 from app.report.competence import Counted, CountedAnswers, SourceAccuracy
 from app.report.headline import score_under
 from app.report.tables import TableInputs
+from benchmarks.acts import AGREES, FOLLOWS, name_rules, names_sources, rule_of, rules_under_conflict
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.factors.tables import reference_cells
-from benchmarks.scorecard import AGREES, FOLLOWS
 from benchmarks.scorecard import NAME as SCORECARD
 from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import Estimate, Table
@@ -62,10 +62,11 @@ class Evidence:
         """The answers of each run, by its label; of a varied build, those in one cell."""
         return reference_cells(self.inputs.runs)
 
-    @property
-    def rule(self) -> str | None:
-        """What should win where sources disagree, if that was said."""
-        return self.inputs.trust
+    @cached_property
+    def rule(self) -> str:
+        """What should win where sources disagree, by name; empty if that was not said for all of them."""
+        rules = rules_under_conflict(self.benchmark, self.answers.values(), self.inputs.trust)
+        return name_rules(rules) if names_sources(self.benchmark) else ""
 
     @cached_property
     def scorecard(self) -> Table | None:
@@ -84,7 +85,8 @@ class Evidence:
     def is_good(self, kind: AnswerKind, act: str) -> bool:
         """Return whether an act is what the scorecard asks for: under conflict the rule, without one no invention."""
         if kind.condition in self.benchmark.conflicts:
-            return act in FOLLOWS[self.rule] if self.rule else act not in ("invents", "none")
+            rule = rule_of(kind, self.inputs.trust) if self.rule else ""
+            return act in FOLLOWS[rule] if rule else act not in ("invents", "none")
         return act in AGREES
 
     @cached_property
@@ -109,7 +111,7 @@ class Evidence:
         if not self.comparable:
             return None
         try:
-            return recommend_views(self.views, margin=self.export.options.margin, trust=self.rule)
+            return recommend_views(self.views, margin=self.export.options.margin, trust=self.inputs.trust)
         except SpecError:
             return None
 

@@ -16,9 +16,9 @@ from app.exports.report.mistakes import find_example, frequent_mistakes, others_
 from app.report.competence import join_names
 from app.report.tables import RESAMPLES
 from app.text.escape import size
-from benchmarks.scorecard import ACTS, RULES
+from benchmarks.acts import ACTS, names_sources
 from benchmarks.stats.intervals import few_pages, percent, span
-from benchmarks.vocabulary import Estimate, Table
+from benchmarks.vocabulary import RULES, Estimate, Table
 
 _MOST_CAUTIONS = 4
 _MOST_POLICIES = 2
@@ -309,8 +309,9 @@ def _setting(evidence: Evidence) -> str:
     if evidence.lacks_conflicts:
         only = f" Here, it was asked only {join_names([evidence.situation(name) for name in evidence.present])}."
     words = evidence.benchmark.in_plain_words
-    if evidence.scorecard:
-        words = _OWN_WORDS + (f" Here, {RULES[evidence.rule]}." if evidence.rule else "")
+    if evidence.scorecard and names_sources(evidence.benchmark):
+        wins = RULES.get(evidence.rule, "each question says what should win")
+        words = f"{_OWN_WORDS} Here, {wins}." if evidence.rule else _OWN_WORDS
     return f"{words}{only} {got} {amount}.{purpose}".strip()
 
 
@@ -372,7 +373,7 @@ def _scorecard(evidence: Evidence, table: Table) -> Iterator[Block | str]:
     conflict = {name: title for name, title in names.items() if name in shown or title == ACTS["flags"]}
     other = {name: title for name, title in _ELSEWHERE.items() if name in lines}
     if conflict:
-        yield "What they do where image and text disagree"
+        yield f"What they do where {_both(evidence)} disagree"
         yield shares(conflict)
     if other:
         yield "What they do where nothing disagrees"

@@ -9,8 +9,8 @@ from app.exports.export_input import media_of
 from app.exports.report.document import Example
 from app.exports.report.evidence import Evidence, single_source
 from app.report.media import media_path, preview_media
+from benchmarks.acts import ACTS, act_of
 from benchmarks.answers import AnswerKind
-from benchmarks.scorecard import ACTS, act_of
 from benchmarks.stats.intervals import percent
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Record, Text
@@ -143,7 +143,7 @@ def _clarity(evidence: Evidence, condition: str) -> tuple[bool, bool]:
 def _right_source(evidence: Evidence, condition: str) -> str:
     """Return the source whose value is right under a condition; empty if there is no single one, or nobody said so."""
     if evidence.scorecard and condition in evidence.conflicts:
-        return evidence.rule or ""
+        return evidence.rule if evidence.rule in _SOURCES else ""
     sources = ("image", "text")
     right = [source for source in sources if _is_label_right(evidence, condition, source.upper())]
     return right[0] if len(right) == 1 else ""

@@ -110,11 +110,11 @@ class CompareScreen(ResultsScreen):
 
     def compute(self) -> None:
         results, folders, judge, margin = self.rashomon.results, self.folders, self.judge, self.margin
-        requirements = self.requirements
+        requirements, rule = self.requirements, self.rashomon.settings.rule
 
         def work() -> _Results:
             comparison = results.comparison(folders, judge)
-            recommendation = _recommended(lambda: results.recommendation(folders, judge, margin, requirements))
+            recommendation = _recommended(lambda: results.recommendation(folders, judge, margin, requirements, rule))
             return _Results(
                 comparison,
                 pair_overviews(comparison, recommendation),
@@ -268,6 +268,8 @@ class CompareScreen(ResultsScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "zoom":
             return self.ready and self.pane == "overview"
+        if action == "effect":
+            return self.computed is not None and bool(self._overview(self.computed).effects)
         return not (action == "pair" and self.computed and len(self.computed.overviews) < 2)
 
     def action_pair(self) -> None:
@@ -298,6 +300,13 @@ class CompareScreen(ResultsScreen):
     def action_texts(self) -> None:
         """List the answers whose text alone differs, or leave them out."""
         self._toggle(TEXTS)
+
+    def action_effect(self) -> None:
+        """List the answers lost, those gained, or those of the chosen kinds."""
+        if self.pane != "overview":
+            self._show_pane("overview")
+        elif self.computed is not None:
+            self.query_one(Overview).next_effect()
 
     def _toggle(self, kind: str) -> None:
         if self.pane != "overview":

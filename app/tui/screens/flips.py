@@ -13,13 +13,14 @@ from textual.containers import ItemGrid, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.compare.instances import Change, InstanceComparison, compare_instance, flips, read_excerpts
+from app.compare.instances import Change, InstanceComparison, compare_instance, flips, lost_and_gained, read_excerpts
 from app.compare.pairs import RunPair
 from app.compare.run_view import RunViews
 from app.compare.tables import Comparison
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
+from app.tui.screens.overview import next_effect
 from app.tui.screens.zoom import zoom
 from app.tui.theme import DIM
 from app.tui.widgets.answer_pair import answer_text, label_cell
@@ -60,7 +61,15 @@ class FlippedScreen(RashomonScreen):
         super().__init__()
         self.folders, self.comparison, self.pair = folders, comparison, pair
         self._cell = (was, now)
-        self.flips: list[Change] = flips(pair, was, now)
+        self._all: list[Change] = flips(pair, was, now)
+        self.flips = self._all
+        """The instances listed."""
+        self._effects = {
+            effect: [change for change in changes if was in (None, change.was) and now in (None, change.now)]
+            for effect, changes in lost_and_gained(pair, comparison.views.benchmark).items()
+        }
+        self._effect = ""
+        """The effect of the instances listed, a key of ``_effects``; empty for any."""
 
     def displayed_runs(self) -> tuple[Path, ...]:
         return self.folders
@@ -68,7 +77,8 @@ class FlippedScreen(RashomonScreen):
     def heading(self) -> Content:
         was, now = (word or ALL for word in self._cell)
         runs = Content.assemble(literal(self.pair.first.label, "bold"), " → ", literal(self.pair.second.label, "bold"))
-        return Content.assemble("Flips  ", runs, "  ", literal(f"{was} → {now}: {len(self.flips)}"))
+        effect = f", {self._effect}" if self._effect else ""
+        return Content.assemble("Flips  ", runs, "  ", literal(f"{was} → {now}{effect}: {len(self.flips)}"))
 
     def body(self) -> ComposeResult:
         yield panel(VirtualTable(empty="no labels differ", id="flips"), "Answers whose label differs")
@@ -81,10 +91,20 @@ class FlippedScreen(RashomonScreen):
         if self.ready:
             self._show()
 
-    def _show(self) -> None:
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "effect" or bool(self._effects)
+
+    def action_effect(self) -> None:
+        """List the answers lost, those gained, or all."""
+        self._effect = next_effect(self._effect, self._effects)
+        self.flips = self._effects[self._effect] if self._effect else self._all
+        self.update_title()
+        self._show(again=True)
+
+    def _show(self, *, again: bool = False) -> None:
         columns = _COLUMNS if self.size.width >= _QUESTION_WIDTH else _COLUMNS[:-1]
         table, keys = self.query_one(VirtualTable), [flip.instance for flip in self.flips]
-        if columns != table.columns:
+        if again or columns != table.columns:
             table.show(len(self.flips), self._page, keys=keys, threaded=True, columns=columns)
 
     def _page(self, first: int, count: int) -> list[Row]:

@@ -21,7 +21,7 @@ from app.engine.batch_runs import read_batch
 from app.report.checks import stored_check
 from app.report.nodes import node_lines
 from app.report.render import short_value
-from app.report.running_accuracy import accuracy, conflict_accuracy, overall_accuracy
+from app.report.running_accuracy import accuracy, conflict_result, overall_accuracy
 from app.report.throughput import duration
 from app.store.data_types import ConditionProgress
 from app.store.run_facts import judge_progress
@@ -40,6 +40,7 @@ from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_read
+from benchmarks.vocabulary import Estimate
 
 _LOG_BYTES = 64 * 1024
 _LABEL_BAR = 72
@@ -170,7 +171,7 @@ class LiveScreen(RashomonScreen):
             return
         progress = run.summary.progress
         columns = self._columns(run.summary)
-        rows = [self._row(p, run.summary, columns) for p in progress]
+        rows = [self._row(p, run, columns) for p in progress]
         table = self.query_one(VirtualTable)
         keys = [p.condition for p in progress]
         table.show(len(rows), lambda first, count: rows[first : first + count], columns=columns, keys=keys)
@@ -194,13 +195,15 @@ class LiveScreen(RashomonScreen):
         """Return the label counts of each condition."""
         return {} if self._data is None else self._data.newest.labels
 
-    def _row(self, p: ConditionProgress, summary: RunSummary, columns: Sequence[Column]) -> Row:
-        share = accuracy(p, summary)
+    def _row(self, p: ConditionProgress, run: WatchedRun, columns: Sequence[Column]) -> Row:
+        share, is_conflict = accuracy(p, run.summary), p.condition in self._benchmark.conflicts
+        if run.acts is not None and is_conflict:
+            share = Estimate(None, n=share.n)  # on the user's own data, the paper's accuracy counts inventions as right
         counts = self.counts().get(p.condition, {})
         rest = self.size.width - sum(column.width + 1 for column in columns) - 4
         width = columns[-1].width or max(8, min(_LABEL_BAR, rest))
         cells: dict[str, Cell] = {
-            "condition": [("≠ " if p.condition in self._benchmark.conflicts else "  ", HEADING), (p.condition, "")],
+            "condition": [("≠ " if is_conflict else "  ", HEADING), (p.condition, "")],
             "": progress_bar(p.done, p.total, _BAR_WIDTH),
             "done": f"{p.done}/{p.total}",
             "acc.": short_value(share) if share.value is not None else "-",
@@ -237,7 +240,7 @@ class LiveScreen(RashomonScreen):
         lines = [
             literal(_situation(run, self._awaited) + self._position(run), limit=400),
             _content(_progress(run, bar_width, self._speeds)),
-            literal(_accuracy(summary)),
+            literal(_result(run, self.rashomon.settings.rule)),
         ]
         memory = self._memory(summary)
         if memory:
@@ -371,9 +374,12 @@ def _progress(run: WatchedRun, width: int, speeds: Sequence[float]) -> Parts:
     return line
 
 
-def _accuracy(summary: RunSummary) -> str:
-    """Return the accuracy so far under conflict, and over all conditions."""
-    conflict, overall = conflict_accuracy(summary), overall_accuracy(summary)
+def _result(run: WatchedRun, rule: str | None) -> str:
+    """Return the accuracy so far under conflict, and over all conditions; on the user's own data, what answers do."""
+    summary = run.summary
+    conflict, overall = conflict_result(summary, run.acts, rule), overall_accuracy(summary)
+    if run.acts is not None:
+        return conflict.own_sentence
     if overall.value is None:
         return "no label yet"
     estimates = {"overall": overall}

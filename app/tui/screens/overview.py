@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from textual import on
@@ -15,11 +15,12 @@ from textual.widgets import Static
 
 from app.compare.by_condition import ConditionDifference, accuracy_by_condition
 from app.compare.cost import accuracy_difference
-from app.compare.instances import Change, InstanceComparison, compare_instance, flips, read_excerpts
+from app.compare.instances import Change, InstanceComparison, compare_instance, flips, lost_and_gained, read_excerpts
 from app.compare.pairs import RunPair
 from app.compare.recommend import Recommendation
 from app.compare.run_view import RunViews
 from app.compare.tables import Comparison
+from app.compare.transitions import GAINED, LOST
 from app.compare.verdict import short_verdict, verdict
 from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
@@ -62,6 +63,8 @@ class PairOverview:
     flips: tuple[Change, ...]
     label_counts: Mapping[tuple[str, str], int]
     position: str
+    effects: Mapping[str, Sequence[Change]] = field(default_factory=dict)
+    """The answers lost and those gained; empty where labels name no source."""
 
 
 def pair_overviews(comparison: Comparison, recommendation: Recommendation | str) -> tuple[PairOverview, ...]:
@@ -83,6 +86,7 @@ def pair_overviews(comparison: Comparison, recommendation: Recommendation | str)
             tuple(flips(pair)),
             pair.flips(),
             f"run {number + 1} of {count}, n shows the next" if count > 1 else "",
+            lost_and_gained(pair, comparison.views.benchmark),
         )
         for number, pair in enumerate(comparison.pairs)
     )
@@ -102,6 +106,8 @@ class Overview(Vertical):
         super().__init__(id=id)
         self.kinds = {FLIPS}
         """The kinds of answers listed; at least one."""
+        self.effect = ""
+        """The effect of the answers listed instead, a key of :attr:`PairOverview.effects`; empty for none."""
         self.changes: Sequence[Change] = ()
         """The answers listed."""
         self._content: PairOverview | None = None
@@ -178,12 +184,17 @@ class Overview(Vertical):
 
     def toggle(self, kind: str) -> None:
         """List the answers of a kind, or leave them out; the last kind listed is replaced by the other."""
-        self.kinds ^= {kind}
+        self.effect, self.kinds = "", self.kinds if self.effect else self.kinds ^ {kind}
         if not self.kinds:
             self.kinds = {FLIPS, TEXTS} - {kind}
         self._list()
         if TEXTS in self.kinds:
             self._read_texts()
+
+    def next_effect(self) -> None:
+        """List the answers lost, then those gained, then those of the kinds again."""
+        self.effect = next_effect(self.effect, self._content.effects if self._content is not None else {})
+        self._list()
 
     def _read_texts(self) -> None:
         """Find the changes of text, which are read from both runs."""
@@ -209,14 +220,16 @@ class Overview(Vertical):
         """List the answers of the chosen kinds, in the baseline's order."""
         content = self._content
         changes: Sequence[Change] = ()
-        if content is not None:
+        if content is not None and self.effect in content.effects:
+            changes = content.effects[self.effect]
+        elif content is not None:
             changes = content.flips if FLIPS in self.kinds else ()
             if TEXTS in self.kinds and self._texts is not None:
                 changes = self._both if FLIPS in self.kinds else self._texts
         self.changes = changes
         table = self.list_
         set_panel_title(table, self._title())
-        reading = TEXTS in self.kinds and self._texts is None
+        reading = TEXTS in self.kinds and self._texts is None and not self.effect
         table.empty = "" if content is None else "◐ reading the answers …" if reading else self._nothing_listed()
         keys = [change.instance for change in changes]
         columns = _columns(self._views.benchmark.conditions, self._views.benchmark.labels) if self._views else None
@@ -225,6 +238,8 @@ class Overview(Vertical):
 
     def _nothing_listed(self) -> str:
         """Return the line of an empty list."""
+        if self.effect:
+            return f"No answer is {self.effect}."
         if self.kinds == {FLIPS}:
             return "No label differs; c lists answers whose text differs."
         return "No answer differs." if FLIPS in self.kinds else "No text alone differs."
@@ -232,13 +247,16 @@ class Overview(Vertical):
     def _title(self) -> Content:
         if self._content is None:
             return Content("Answers that differ")
-        title = Content("Answers differ:")
+        title = Content("Differ:" if self._content.effects else "Answers differ:")
         reading = " ◐" if TEXTS in self.kinds else ""
         text_count = reading if self._texts is None else f" {len(self._texts):,}"
         names = {FLIPS: f"f label {len(self._content.flips):,}", TEXTS: f"c text alone{text_count}"}
         for kind, name in names.items():
-            listed = kind in self.kinds
-            title += Content("  ") + Content.styled(f"{'■' if listed else '□'} {name}", "" if listed else DIM)
+            title += _ticked(kind in self.kinds and not self.effect, name)
+        if self._content.effects:
+            counts = {effect: f"{len(changes):,}" for effect, changes in self._content.effects.items()}
+            name = f"{self.effect} {counts[self.effect]}" if self.effect else f"-{counts[LOST]} +{counts[GAINED]}"
+            title += _ticked(bool(self.effect), f"x {name}")
         return title
 
     def _page(self, first: int, count: int) -> list[Row]:
@@ -295,6 +313,16 @@ class Overview(Vertical):
 
         assert self._reader is not None
         self._reader.submit(read, show)
+
+
+def next_effect(effect: str, effects: Mapping[str, Sequence[Change]]) -> str:
+    """Return the effect after this one, "" after the last."""
+    choices = ["", *effects]
+    return choices[(choices.index(effect) + 1) % len(choices)] if effect in choices else ""
+
+
+def _ticked(listed: bool, name: str) -> Content:
+    return Content("  ") + Content.styled(f"{'■' if listed else '□'} {name}", "" if listed else DIM)
 
 
 def _columns(conditions: Sequence[str], labels: Sequence[str]) -> tuple[Column, ...]:

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from app.report.render import short_value
 from app.report.run_names import is_named, short_benchmark, short_model, short_quantisation
-from app.report.running_accuracy import ConflictAccuracy, conflict_accuracy
+from app.report.running_accuracy import ConflictResult, conflict_result
 from app.report.throughput import duration
 from app.tui.theme import DIM, HEADING, STATES, state_appearance
 from app.tui.widgets.bars import progress_bar
@@ -25,6 +25,8 @@ _TAIL = 5 / 6
 _WIDE = 100
 """The cells from which on titles are written out."""
 _CONFLICT = "conflict"
+_PREFIXES = {"all": "all ", "rule": "rule "}
+"""What stands before a number that is not the paper's accuracy under conflict."""
 NEWEST = "started"
 """The order in which the list begins, the newest run first."""
 _STATES = list(STATES)
@@ -39,13 +41,15 @@ class RunRow:
     model: str
     quantisation: str
     benchmark: str
-    accuracy: ConflictAccuracy
+    conflict: ConflictResult
     named: bool
     width: int
     """The cells of the name."""
+    rule: str | None
+    """What should win where sources disagree, if the user has said it."""
 
     @classmethod
-    def of(cls, run: WatchedRun) -> RunRow:
+    def of(cls, run: WatchedRun, rule: str | None) -> RunRow:
         """Return the row of a run."""
         summary, spec = run.summary, run.summary.spec
         name = run.display_name or run.name
@@ -56,9 +60,10 @@ class RunRow:
             short_model(model, summary.quantisation),
             short_quantisation(summary.quantisation),
             short_benchmark(benchmark),
-            conflict_accuracy(summary),
+            conflict_result(summary, run.acts, rule),
             is_named(summary) and summary.problem is None,
             cell_len(name),
+            rule,
         )
 
     @property
@@ -121,15 +126,16 @@ def _done_cell(row: RunRow) -> Cell:
     return "" if summary.problem is not None else f"{summary.done}/{summary.total}"
 
 
-def _accuracy_cell(row: RunRow) -> Cell:
+def _conflict_cell(row: RunRow) -> Cell:
     if row.run.summary.problem is not None:
         return ""
-    value = short_value(row.accuracy.estimate) if row.accuracy.estimate.value is not None else "-"
-    return value if row.accuracy.of_conflicts or value == "-" else [("all ", DIM), (value, "")]
+    value = short_value(row.conflict.estimate) if row.conflict.estimate.value is not None else "-"
+    prefix = "" if value == "-" else _PREFIXES.get(row.conflict.measure, "")
+    return [(prefix, DIM), (value, "")] if prefix else value
 
 
 def _count_cell(row: RunRow) -> Cell:
-    return row.accuracy.counted if row.run.summary.problem is None else ""
+    return row.conflict.counted if row.run.summary.problem is None else ""
 
 
 def _rate_cell(row: RunRow) -> Cell:
@@ -162,8 +168,8 @@ _FIELDS = (
     _Field("", _bar_cell, least=_BAR_WIDTH),
     _Field("done", _done_cell, _share, right=True),
     _Field("left", _left_cell, lambda row: row.run.seconds_left, right=True, least=6),
-    _Field(_CONFLICT, _accuracy_cell, lambda row: row.accuracy.estimate.value, descending=True, right=True),
-    _Field("n", _count_cell, lambda row: row.accuracy.estimate.n, descending=True, right=True, style=DIM),
+    _Field(_CONFLICT, _conflict_cell, lambda row: row.conflict.estimate.value, descending=True, right=True),
+    _Field("n", _count_cell, lambda row: row.conflict.estimate.n, descending=True, right=True, style=DIM),
     _Field("/min", _rate_cell, lambda row: row.run.answers_per_second, descending=True, right=True, least=5),
     _Field(
         "peak GB", lambda row: f"{row.peak / 1e9:.2f}" if row.peak else "", lambda row: row.peak or None, right=True
@@ -184,6 +190,8 @@ def _place(state: str) -> int:
 class RunList:
     """The list of runs: filtered, ordered, and in groups if the user wants them."""
 
+    rule: str | None = None
+    """What should win where sources disagree, if the user has said it."""
     order: str = NEWEST
     reverse: bool = False
     """True to invert the order's usual direction."""
@@ -211,7 +219,7 @@ class RunList:
 
     def _row(self, run: WatchedRun) -> RunRow:
         row = self._rows.get(run.name)
-        return row if row is not None and _same(row.run, run) else RunRow.of(run)
+        return row if row is not None and row.rule == self.rule and _same(row.run, run) else RunRow.of(run, self.rule)
 
     @property
     def descending(self) -> bool:
@@ -280,7 +288,10 @@ class RunList:
 
     def _headed(self, item: _Field) -> str:
         """Return a column's title, with an arrow if it orders the list."""
-        title = "conflict acc." if item.title == _CONFLICT and self._long_titles else item.title
+        title = item.title
+        if title == _CONFLICT and self._long_titles:
+            measures = {row.conflict.measure for row in self._rows.values()}
+            title = "follows rule" if measures and measures <= {"rule", "acts"} else "conflict acc."
         return f"{title} {'▾' if self.descending else '▴'}" if item.title == self.order else title
 
     def _width(self, title: str, rows: Sequence[RunRow]) -> int:
@@ -293,8 +304,8 @@ class RunList:
             "quant": lambda: min(10, max(cell_len(row.quantisation) for row in rows)),
             "benchmark": lambda: min(16, max(cell_len(row.benchmark) for row in rows)),
             "done": lambda: 2 * len(str(max(row.run.summary.total for row in rows))) + 1,
-            _CONFLICT: lambda: 5 if all(row.accuracy.of_conflicts for row in rows) else 9,
-            "n": lambda: max(len(row.accuracy.counted) for row in rows),
+            _CONFLICT: lambda: 5 + max(len(_PREFIXES.get(row.conflict.measure, "")) for row in rows),
+            "n": lambda: max(len(row.conflict.counted) for row in rows),
             NEWEST: lambda: 16,
         }
         item = _BY_TITLE[title]
@@ -332,9 +343,10 @@ class RunList:
 
 def _same(before: WatchedRun, now: WatchedRun) -> bool:
     """Return whether a run's row stays as it is; the folder is not compared, which takes long for thousands of runs."""
-    return (before.summary, before.display_name, before.answers_per_second, before.seconds_left) == (
+    return (before.summary, before.display_name, before.answers_per_second, before.seconds_left, before.acts) == (
         now.summary,
         now.display_name,
         now.answers_per_second,
         now.seconds_left,
+        now.acts,
     )

@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 
 from app.report.render import short_value
 from app.report.run_names import short_benchmark
-from app.report.running_accuracy import ConflictAccuracy, conflict_accuracy, judging_progress
+from app.report.running_accuracy import ConflictResult, conflict_result, judging_progress
 from app.report.throughput import duration
 from app.store.bundles.opening import is_bundle_file, is_opened_bundle
 from app.store.title import MOST_CHARACTERS, set_title
@@ -109,6 +109,7 @@ class RunsScreen(RashomonScreen):
             self.refresh_bindings()
         words = self.query_one("#filter", Input).value.lower().split()
         table = self.query_one(VirtualTable)
+        self.list.rule = self.rashomon.settings.rule
         self.list.update(snapshot.runs, words, self.size.width - 3)  # the frame, and the scroll bar
         entries = self.list.entries
         rows: dict[int, Row] = {}
@@ -191,7 +192,8 @@ class RunsScreen(RashomonScreen):
 
     def _about(self, run: WatchedRun) -> Content:
         awaited = run.resumable and self.rashomon.processes.will_start(run.folder, run.summary.state)
-        return _about(run, "starts by itself" if awaited else "R resumes it", self.size.width - 4)
+        resuming = "starts by itself" if awaited else "R resumes it"
+        return _about(run, resuming, self.size.width - 4, self.rashomon.settings.rule)
 
     def _about_group(self, group: Group) -> Content:
         runs = [run for run in self.rashomon.snapshot.runs if _benchmark_of(run) == group.benchmark]
@@ -502,8 +504,8 @@ def _check_folder(text: str) -> str:
     return "" if is_place else "there is no such folder or bundle"
 
 
-def _about(run: WatchedRun, resuming: str, width: int) -> Content:
-    """Return four lines of details about a run; ``resuming`` is said of one that can be resumed."""
+def _about(run: WatchedRun, resuming: str, width: int, rule: str | None) -> Content:
+    """Return four lines of details about a run; ``resuming`` is said of one that can be resumed, ``rule`` by the user."""
     summary, state = run.summary, state_appearance(run.summary.state)
     first = literal(f"{state} ", state.colour) + literal(run.display_name or run.name, "bold")
     if run.display_name != run.name:
@@ -530,12 +532,14 @@ def _about(run: WatchedRun, resuming: str, width: int) -> Content:
         facts.append(resuming)
     note = f"{summary.note.rstrip('.')}; " if summary.note and facts else summary.note
     reason = literal(f"{note}{', '.join(facts)}", limit=300)
-    accuracy = literal(_accuracy_sentence(conflict_accuracy(summary), summary.cells))
-    return Content("\n").join([line for line in (first, literal(setup), reason, accuracy) if line])
+    result = literal(_result_sentence(conflict_result(summary, run.acts, rule), summary.cells))
+    return Content("\n").join([line for line in (first, literal(setup), reason, result) if line])
 
 
-def _accuracy_sentence(accuracy: ConflictAccuracy, cells: int) -> str:
-    """Return the accuracy with the conditions and cells that it is over."""
+def _result_sentence(accuracy: ConflictResult, cells: int) -> str:
+    """Return the accuracy with the conditions and cells that it is over; on the user's own data, what answers do."""
+    if accuracy.measure in ("rule", "acts"):
+        return accuracy.own_sentence
     if accuracy.estimate.value is None:
         return "no label yet"
     where = "under conflict" if accuracy.of_conflicts else "over all conditions, none of which has a conflict"

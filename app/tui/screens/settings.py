@@ -1,7 +1,8 @@
-"""The Settings screen: theme, pictures, API keys (never their values), folders and keymap."""
+"""The Settings screen: theme, pictures, what should win, API keys (never their values), folders and keymap."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ from app.system.paths import free_space
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
+from app.tui.services import Services
 from app.tui.settings import Settings, save_settings, settings_file
 from app.tui.theme import DIM, HEADING, PARTIAL, RIGHT, THEME
 from app.tui.widgets.choice_table import ChoiceOption, ChoiceTable
@@ -29,15 +31,20 @@ from mlx_backends.remote.api_keys import VARIABLES, key_source
 
 _MODES = {
     "auto": "best available",
-    "sixel": "after a restart",
-    "kitty": "after a restart",
-    "half": "blocks, everywhere",
+    "sixel": "on restart",
+    "kitty": "on restart",
+    "half": "blocks",
     "off": "none",
 }
 
 
+NOT_SAID = "not said"
+TRUST_WORDS: Mapping[str, str] = {NOT_SAID: NOT_SAID, "image": "the image", "text": "the text", "flag": "a flag on it"}
+"""The choices of what should win where sources disagree, in words."""
+
+
 class SettingsScreen(RashomonScreen):
-    """Theme, pictures, keys and folders. Space selects; a selection applies at once and is saved."""
+    """Theme, pictures, what should win in a conflict, keys and folders. Space selects, which applies at once and is saved."""
 
     name_ = "settings"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
@@ -49,6 +56,7 @@ class SettingsScreen(RashomonScreen):
         with Horizontal():
             yield panel(ChoiceTable((Column("name", 0), Column("", 5)), single=True, id="themes"), "Theme")
             yield panel(ChoiceTable((Column("mode", 8), Column("", 0)), single=True, id="images"), "Pictures")
+            yield panel(ChoiceTable((Column("in a conflict", 0),), single=True, id="trust"), "What should win")
         with panel(VerticalScroll(can_focus=True), "API keys, folders, keyboard"):
             yield Static(id="facts")
 
@@ -61,7 +69,10 @@ class SettingsScreen(RashomonScreen):
         themes.offer(options, choose=[self.app.theme])
         images = self.query_one("#images", ChoiceTable)
         images.offer([ChoiceOption(mode, [mode, _MODES[mode]]) for mode in MODES], choose=[app.settings.images])
+        trust, said = self.query_one("#trust", ChoiceTable), app.settings.trust or NOT_SAID
+        trust.offer([ChoiceOption(word, [words]) for word, words in TRUST_WORDS.items()], choose=[said])
         themes.cursor, images.cursor = names.index(self.app.theme), MODES.index(app.settings.images)
+        trust.cursor = [*TRUST_WORDS].index(said)
         self.set_focus(themes)
         self.query_one("#facts", Static).update(self._facts({}))
         self.in_thread(lambda: {name: key_source(name) for name in VARIABLES}, self._show_keys, group="keys")
@@ -69,26 +80,18 @@ class SettingsScreen(RashomonScreen):
     @on(ChoiceTable.Changed, "#themes")
     def _theme(self, event: ChoiceTable.Changed) -> None:
         self.app.theme = str(event.table.chosen[0])
-        self._save(theme=self.app.theme)
+        change_settings(self.rashomon, theme=self.app.theme)
 
     @on(ChoiceTable.Changed, "#images")
     def _images(self, event: ChoiceTable.Changed) -> None:
         mode = str(event.table.chosen[0])
         if mode in ("half", "off"):
             self.rashomon.images, self.rashomon.image_widget = mode, None
-        self._save(images=mode)
+        change_settings(self.rashomon, images=mode)
 
-    def _save(self, **changed: str) -> None:
-        """Save a setting, unless the file has errors: it is not overwritten then."""
-        app = self.rashomon
-        app.settings = Settings.model_validate({**app.settings.model_dump(), **changed})
-        if app.settings_problems:
-            app.toast(f"applies until you quit; fix {settings_file()} to save it", severity="warning")
-            return
-        try:
-            save_settings(app.settings)
-        except RashomonError as error:
-            app.show_error(error)
+    @on(ChoiceTable.Changed, "#trust")
+    def _trust(self, event: ChoiceTable.Changed) -> None:
+        change_settings(self.rashomon, trust=str(event.table.chosen[0]))
 
     def _show_keys(self, locations: dict[str, str | None]) -> None:
         self.query_one("#facts", Static).update(self._facts(locations))
@@ -112,6 +115,18 @@ class SettingsScreen(RashomonScreen):
 
     def action_copy(self) -> None:
         self.rashomon.copy(str(settings_file()))
+
+
+def change_settings(app: Services, **changed: str) -> None:
+    """Apply a setting and save it, unless the file has errors: it is not overwritten then."""
+    app.settings = Settings.model_validate({**app.settings.model_dump(), **changed})
+    if app.settings_problems:
+        app.toast(f"applies until you quit; fix {settings_file()} to save it", severity="warning")
+        return
+    try:
+        save_settings(app.settings)
+    except RashomonError as error:
+        app.show_error(error)
 
 
 def program_folders(workspace: Workspace) -> dict[str, Path]:

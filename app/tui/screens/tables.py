@@ -15,10 +15,12 @@ from app.report.tables import without_published
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal, sanitize
 from app.tui.screens.results import ResultsScreen
+from app.tui.screens.settings import NOT_SAID, TRUST_WORDS, change_settings
 from app.tui.theme import DIM
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.result_table import ResultTable
 from app.tui.widgets.tab_line import TabLine
+from benchmarks.scorecard import NAME as SCORECARD
 from benchmarks.vocabulary import Table
 
 
@@ -41,14 +43,24 @@ class TablesScreen(ResultsScreen):
             yield ResultTable(id="table")
 
     def compute(self) -> None:
-        self.work(lambda: self.rashomon.results.tables(self.folders, self.judge), self._show_tables)
+        results, folders, judge, settings = self.rashomon.results, self.folders, self.judge, self.rashomon.settings
 
-    def _show_tables(self, tables: list[Table] | str) -> None:
-        if isinstance(tables, str):
+        def work() -> tuple[list[Table], bool]:
+            tables, inputs = results.tables(folders, judge, settings.rule), results.inputs(folders, judge)
+            leads = inputs.leads_with_scorecard
+            if leads:  # as in `rashomon show`
+                tables = sorted(tables, key=lambda table: table.name != SCORECARD)
+            return tables, leads and settings.trust is None and inputs.asks_what_should_win
+
+        self.work(work, self._show_tables)
+
+    def _show_tables(self, computed: tuple[list[Table], bool] | str) -> None:
+        if isinstance(computed, str):
             self.tables = []
             self.query_one(TabLine).replace({}, "")
-            self.result_table.show_message(tables)
+            self.result_table.show_message(computed)
             return
+        tables, asks = computed
         previous = self.tables[self.place].name if self.tables else ""
         self.tables = tables
         names = [table.name for table in tables]
@@ -57,6 +69,19 @@ class TablesScreen(ResultsScreen):
         self._redraw()
         if is_first:
             self.set_focus(self.result_table.rows)
+        if asks:
+            self._ask_what_should_win()
+
+    def _ask_what_should_win(self) -> None:
+        """Ask once for what should win; Settings changes the answer, and Esc is one as well."""
+        words = {text: word for word, text in TRUST_WORDS.items()}
+
+        def on_choice(text: str | None) -> None:
+            change_settings(self.rashomon, trust=words[text or NOT_SAID])
+            self.compute()
+
+        heading = "Where your sources disagree, what should win? (Settings changes it)"
+        self.app.push_screen(ChoiceDialog(heading, [*words]), on_choice)
 
     def _redraw(self) -> None:
         """Display the current table."""

@@ -72,14 +72,14 @@ class ResultTable(Vertical):
         self._show_notes()
 
     def _show_rows(self, table: Table) -> None:
-        with_intervals = _layout(table, intervals=True)
-        self.has_intervals = any(shape.interval_width for shape in with_intervals.shapes)
         room = self.rows.scrollable_content_region.width
+        with_intervals = _layout(table, room, intervals=True)
+        self.has_intervals = any(shape.interval_width for shape in with_intervals.shapes)
         if self._intervals is None:
             self.intervals_displayed = self.has_intervals and (with_intervals.width <= room or not room)
         else:
             self.intervals_displayed = self.has_intervals and self._intervals
-        layout = with_intervals if self.intervals_displayed else _layout(table, intervals=False)
+        layout = with_intervals if self.intervals_displayed else _layout(table, room, intervals=False)
         rows, keys = layout.rows, [(number, label) for number, label in enumerate(layout.labels)]
         self.rows.empty = "no rows"
         self.rows.show(len(rows), lambda first, count: rows[first : first + count], keys=keys, columns=layout.columns)
@@ -147,15 +147,20 @@ class _Layout(NamedTuple):
         return sum(column.width + 1 for column in self.columns)
 
 
-def _layout(table: Table, *, intervals: bool) -> _Layout:
-    """Lay out ``table`` with or without the intervals of its cells; the paper's rows come last, below a rule."""
+def _layout(table: Table, room: int, *, intervals: bool) -> _Layout:
+    """Lay out ``table`` with or without the intervals of its cells; the paper's rows come last, below a rule.
+
+    Long labels are cut unless there are cells to spare among the ``room``.
+    """
     shapes = [_shape(table, number, intervals) for number in range(len(table.columns))]
     ours, papers = (
         _lines([row for row in table.rows if row[0].endswith(PAPER_SUFFIX) == is_paper], table, shapes)
         for is_paper in (False, True)
     )
     widest = max((cell_len(clean(label)) for label, _ in (*ours, *papers)), default=1)
-    columns = [Column("", max(_MIN_WIDTH, min(_MAX_LABEL_WIDTH, widest)), tail=0.5), *map(_column, shapes)]
+    others = [*map(_column, shapes)]
+    spare = room - 1 - sum(column.width + 1 for column in others)
+    columns = [Column("", max(_MIN_WIDTH, min(widest, max(_MAX_LABEL_WIDTH, spare))), tail=0.5), *others]
     lines = list(ours)
     if ours and papers:
         lines.append(("", [[("─" * column.width, DIM)] for column in columns]))

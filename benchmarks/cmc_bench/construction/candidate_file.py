@@ -66,7 +66,7 @@ class RowFile:
         """Return a row as JSON; the bytes of an embedded image are added to the file."""
         return [
             *(row.source, row.row, row.family, row.question, row.answer, self._encoded_image(row.image)),
-            *(list(row.options), row.subject, row.subfield, row.passage, row.conflict, row.document),
+            *(list(row.options), row.subject, row.subfield, row.passage, row.conflict, row.document, row.trust),
         ]
 
     def decoded_row(self, record: Sequence[Any]) -> SourceRow:

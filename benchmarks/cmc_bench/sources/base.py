@@ -28,7 +28,8 @@ class SourceRow:
     ``family`` decides whose rules of section 3.2 apply. ``row`` is where a person finds it. ``answer`` is the gold
     text, option letters resolved; ``options`` the texts of a multiple choice, else empty. ``image`` gives the
     image's bytes and may raise MediaError. ``passage`` is a text of the row's own that states the gold, ``conflict`` the
-    contradicting value that its owner wants; both mostly empty. ``document`` names the document or page that it is about.
+    contradicting value that its owner wants; both mostly empty. ``document`` names the document or page that it is about,
+    ``trust`` what should win for it where its sources disagree, a key of ``RULES``.
     """
 
     source: str
@@ -43,6 +44,7 @@ class SourceRow:
     passage: str = ""
     conflict: str = ""
     document: str = ""
+    trust: str = ""
 
     @property
     def content(self) -> tuple[str, ...]:

@@ -10,9 +10,10 @@ from pathlib import Path
 from benchmarks.cmc_bench.sources.base import Family, SourceRow, existing_path, layout_error
 from benchmarks.cmc_bench.sources.mmmu import parse_options, resolve_gold
 from benchmarks.errors import SourceError
-from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, RowProblem, check_cluster
+from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, RowProblem, check_cluster, trust_field
 from benchmarks.rows.csv_rows import SUFFIXES, read_columns
 from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, read_rows, text_field
+from benchmarks.vocabulary import TRUST
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
 COLUMN_NAMES = {
@@ -26,6 +27,7 @@ COLUMN_NAMES = {
     "options": ("options",),
     "subfield": ("subfield",),
     "family": ("family",),
+    TRUST: (TRUST,),
 }
 """The columns of a file of rows, with their alternative names. The first three are required."""
 REQUIRED_COLUMNS = ("image", "question", "answer")
@@ -97,6 +99,7 @@ def _row(raw: RawRow, cluster: str) -> SourceRow | SkippedRow:
     try:
         answer = resolve_gold(_answer(fields), options)
         image = image_loader(raw, *COLUMN_NAMES["image"])
+        trust = trust_field(fields)
     except RowProblem as problem:
         return SkippedRow(_NAME, raw.where, str(problem), problem.place)
     return SourceRow(
@@ -112,6 +115,7 @@ def _row(raw: RawRow, cluster: str) -> SourceRow | SkippedRow:
         passage=text_field(fields, "passage"),
         conflict=text_field(fields, "conflict"),
         document=text_field(fields, *([cluster] if cluster else COLUMN_NAMES["document"])),
+        trust=trust,
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.errors import SourceError, did_you_mean
 from benchmarks.retrieval.constants import COLUMN_NAMES, LONGEST_PASSAGE, LONGEST_PASSAGES, MOST_IMAGES, MOST_PASSAGES
 from benchmarks.retrieval.log_row import LogRow
-from benchmarks.rows.base import Fields, RowProblem, check_cluster
+from benchmarks.rows.base import Fields, RowProblem, check_cluster, trust_field
 from benchmarks.rows.files import Loader, RawRow, SkippedRow, image_loader, read_rows, text_field
 from benchmarks.rows.sources import existing_path, layout_error
 
@@ -69,6 +69,7 @@ def _row(raw: RawRow, cluster: str) -> LogRow | SkippedRow:
     try:
         passages = _passages(fields)
         images = _images(raw)
+        trust = trust_field(fields)
     except RowProblem as problem:
         return SkippedRow(_NAME, raw.where, str(problem), problem.place)
     return LogRow(
@@ -82,6 +83,7 @@ def _row(raw: RawRow, cluster: str) -> LogRow | SkippedRow:
         image_answer=_answer(fields, "image_answer"),
         text_answer=_answer(fields, "text_answer"),
         document=text_field(fields, *([cluster] if cluster else COLUMN_NAMES["document"])),
+        trust=trust,
     )
 
 

@@ -16,9 +16,9 @@ from app.compare.pairs import RunPair
 from app.compare.run_view import RunCost, RunView, RunViews
 from app.compare.tables import Comparison, compare_views
 from app.compare.transitions import CHANGED, GAINED, LOST, Transitions, transitions_headline, transitions_table
+from benchmarks.acts import ACTS, act_of
 from benchmarks.answers import AnswerKind, InstanceKind
 from benchmarks.registry import get_benchmark
-from benchmarks.scorecard import ACTS, act_of
 from benchmarks.stats.intervals import clustered_wilson
 from benchmarks.vocabulary import Table, Verdict, VerdictStatus
 from tests.support.compared_runs import side, sides

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from app.compare.advice import rule_sentences
+from app.compare.packed_answers import LabelledAnswer
 from app.compare.recommend import Recommendation, recommend_views
 from app.compare.run_view import RunView, RunViews
-from app.compare.trust import OBEDIENCE
+from app.compare.trust import OBEDIENCE, ceiling
 from app.compare.utility import UserCosts
 from benchmarks.abstention import Costs
 from benchmarks.errors import SpecError
@@ -33,6 +34,12 @@ def reader(name: str, correct: float) -> RunView:
         for c in CONDITIONS
     }
     return replace(side(name, labels), own_rows_only=True)
+
+
+def ruled(run: RunView, *rules: str) -> RunView:
+    """The run over rows that say what should win: example ``n`` has the rule ``n`` of these, in turn."""
+    answers = {i: a._replace(rule=rules[int(a.group[1:]) % len(rules)]) for i, a in run.answers.items()}
+    return replace(run, answers=answers)
 
 
 def recommended(recommendation: Recommendation) -> list[str]:
@@ -59,6 +66,45 @@ def test_without_a_rule_own_documents_have_a_sentence_for_each() -> None:
         "flag": "flags",
     }
     assert all(f"--trust {rule}" in sentence for rule, sentence in zip(by_rule, rule_sentences(by_rule), strict=True))
+
+
+def test_rows_that_all_say_what_should_win_decide_without_an_option() -> None:
+    runs = [model("sees", "IMAGE"), model("reads", "TEXT"), model("flags", "ABSTAIN")]
+    views = sides(*(ruled(run, "text", "text", "flag") for run in runs))
+    recommendation = recommend_views(views)
+    assert recommended(recommendation) == ["reads"]
+    assert not recommendation.by_rule
+    assert recommendation.decision.basis.shares.tolist() == pytest.approx(
+        [1 / 4, 1 / 4 + 3 / 4 * 134 / 200, 1 / 4 + 3 / 4 * 66 / 200]
+    )
+    assert "each row's own" in recommendation.table.notes[0]
+    assert recommend_views(views, trust="image").decision.basis.shares.tolist() == pytest.approx(
+        recommendation.decision.basis.shares.tolist()
+    )
+    assert recommend_views(views, metric="accuracy").table.columns[0] == "accuracy"
+
+
+def test_rows_of_which_some_say_what_should_win_leave_the_others_to_the_option() -> None:
+    runs = [model("sees", "IMAGE"), model("reads", "TEXT")]
+    views = sides(*(ruled(run, "text", "") for run in runs))
+    asked = recommend_views(views)
+    assert len(asked.by_rule) == 3
+    assert "600 of 1,200 answers under conflict; --trust is for the others" in asked.advice[4]
+    image = recommend_views(views, trust="image").decision.basis.shares.tolist()
+    assert image == pytest.approx([1 / 4 + 3 / 8, 1 / 4 + 3 / 8])
+    assert recommended(recommend_views(views, trust="text")) == ["reads"]
+
+
+def test_the_ceiling_is_what_a_model_reads_of_what_each_row_takes() -> None:
+    labels = {("a", "image-correct"): "TEXT", ("b", "image-correct"): "TEXT"}
+    run = side("m", labels)
+    alone = {f"{e}/image-only": LabelledAnswer(e, "image-only", "IMAGE", 0, "image") for e in ("a", "b")}
+    alone |= {f"{e}/text-only": LabelledAnswer(e, "text-only", "NEITHER", 0, "text") for e in ("a", "b")}
+    rules = {"a": "image", "b": "text"}
+    answers = {i: answer._replace(rule=rules[answer.group]) for i, answer in {**run.answers, **alone}.items()}
+    views = sides(replace(run, answers=answers))
+    share = ceiling(views.runs[0], views, None)
+    assert (share.value, share.n) == (0.5, 2)
 
 
 def test_inventing_never_wins_where_both_sources_are_wrong() -> None:

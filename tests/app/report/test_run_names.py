@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.report.run_names import display_names, short_model, short_quantisation
-from app.report.running_accuracy import conflict_accuracy
+from app.report.running_accuracy import conflict_result
 from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.title import read_title, set_title
 from app.store.workspace import RunSummary, Workspace, read_summary
@@ -93,7 +93,7 @@ def test_accuracy_under_conflict_leaves_other_conditions_out() -> None:
     summary = replace(
         run("x"), progress=(progress("aligned", 10), progress("both-wrong", 1), progress("image-only", 10))
     )
-    accuracy = conflict_accuracy(summary)
+    accuracy = conflict_result(summary)
     assert (accuracy.estimate.value, accuracy.estimate.n, accuracy.of_conflicts) == (0.1, 10, True)
     assert accuracy.conditions == ("both-wrong",)
 
@@ -101,5 +101,5 @@ def test_accuracy_under_conflict_leaves_other_conditions_out() -> None:
 @pytest.mark.parametrize("benchmark", ["pope", "one that is not installed"])
 def test_without_conflicts_all_conditions_count(benchmark: str) -> None:
     summary = replace(run("x", benchmark=benchmark), progress=(progress("random", 5), progress("popular", 10)))
-    accuracy = conflict_accuracy(summary)
+    accuracy = conflict_result(summary)
     assert (accuracy.estimate.value, accuracy.of_conflicts) == (0.75, False)

@@ -377,3 +377,19 @@ def _true_share(chances: dict[tuple[str, str, str], float], table: str, row: str
     series = row.removeprefix("k=").removesuffix(" wrong")
     place, other = {"by-passages": (0, 1), "by-wrong": (1, 0), "by-place": (2, 0)}[table]
     return float(np.mean([c for setting, c in chances.items() if (setting[place], setting[other]) == (column, series)]))
+
+
+def test_a_run_begins_with_what_it_does_with_its_passages(base: Build, tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    rashomon.run("build", "k-passages", "--source", f"cmc-bench={base.path}")
+    asked = ("--benchmark", "k-passages", "--model", "policy:always-text", "--name", "reads", "--display", "none")
+    rashomon.run("--batch", *asked)
+    result = rashomon.run("show", "reads").stdout
+    assert (
+        "Where most of the passages that answer are wrong, policy:always-text gives the wrong passages' value in 100%"
+        in result
+    )
+    assert "What it does with its sources, in %" in result
+    assert "--trust" not in result
+    refused = rashomon.run("show", "reads", "--trust", "text", code=2).stderr
+    assert "name no source; leave --trust out" in refused
