@@ -42,6 +42,8 @@ AGREES = frozenset({"image", "text", "right passage", "both"})
 """The acts that give the value of sources that agree, whatever the rule."""
 
 SOURCES = frozenset({"image", "text"})
+_VALUES = SOURCES | {"right passage", "both"}
+"""The acts that give the value of a source."""
 
 NEEDS: Mapping[str, tuple[str, ...]] = {"image": ("image",), "text": ("text",), "flag": ("image", "text")}
 """The sources that must be read to follow a rule."""
@@ -121,6 +123,11 @@ def act_of(kind: AnswerKind, judge: str) -> str:
         return ""
     verdict = kind.verdicts[judge]
     return _OF_BEHAVIOUR.get(verdict.behaviour or "") or _OF_LABEL[str(verdict.label)]
+
+
+def gives_right(benchmark: Benchmark, condition: str, label: str, act: str) -> bool:
+    """Return whether an answer gives the right value, whatever should win: that of a right source, or one that no source has."""
+    return act == "right" or (act in _VALUES and benchmark.correct(condition, label))
 
 
 def situation_of(benchmark: Benchmark, condition: str, single_source: str) -> str:

@@ -23,6 +23,7 @@ from benchmarks.acts import (
     act_of_label,
     acts_of,
     check_rule,
+    gives_right,
     has_scorecard,
     name_rules,
     names_sources,
@@ -34,7 +35,7 @@ from benchmarks.acts import (
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.failure_table import counts_by_run
 from benchmarks.sheet import MISSING, Column, Grid, Sheets, missing_outcomes
-from benchmarks.stats.intervals import INTERVALS, ratio
+from benchmarks.stats.intervals import INTERVALS, percent, ratio
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ _SITUATIONS = ("without sources", "image", "text", "agreement", "conflict")
 _KNOWS, _IMAGE, _TEXT, _AGREEMENT, _CONFLICT = range(len(_SITUATIONS))
 _UNDER = {rule: _CONFLICT + place for place, rule in enumerate(("", *FOLLOWS))}
 """The situation of a conflict by the rule for it; "" is none. Conflicts among passages have one for each condition instead."""
+_TRUTH = _CONFLICT + len(_UNDER)
+"""The situation that counts conflicts once more, by whether the right value is given."""
 _PLACE = {act: place for place, act in enumerate(ACTS)}
 _DISAGREE = {
     "conflict: ": "its sources disagree",
@@ -57,6 +60,7 @@ _DISAGREE = {
     "majority-wrong: ": "most of the passages that answer are wrong",
 }
 """The conflicts in words, by the beginning of their lines."""
+RIGHT = "gives the right value under conflict"
 CEILING = "could follow your rule: reads alone what it takes"
 
 
@@ -77,6 +81,8 @@ def _places(
     if act:
         if situation == _CONFLICT and names_sources(benchmark):
             situation = _UNDER[rule_of(kind, rule)]
+            is_right = gives_right(benchmark, kind.condition, labels[0] if labels else "", act)
+            yield _TRUTH, _PLACE["right" if is_right else "none"]
         elif situation == _CONFLICT:
             situation += benchmark.conflicts.index(kind.condition)
         yield situation, _PLACE[act]
@@ -123,6 +129,7 @@ def columns_of(benchmark: Benchmark, rules: Collection[str]) -> dict[str, Column
         rest = {rule: frozenset({act}) - follows[rule] - others.get(rule, frozenset()) for rule in follows}
         if any(rest.values()):
             add(ACTS[act], rest)
+    lines[RIGHT] = _share({_TRUTH: frozenset({"right"})}, under)
     return lines
 
 
@@ -137,7 +144,7 @@ def scorecard_table(
     if not has_scorecard(benchmark):
         return None
     sheets = Sheets(benchmark, runs, judge, resamples, seed)
-    situations = _CONFLICT + max(len(_UNDER), len(benchmark.conflicts))
+    situations = max(_TRUTH + 1, _CONFLICT + len(benchmark.conflicts))
     grid = Grid((situations, len(ACTS)), partial(_places, benchmark, judge, rule))
     rules = rules_under_conflict(benchmark, runs.values(), rule) or Counter({rule or "": 0})
     lines = columns_of(benchmark, rules)
@@ -152,6 +159,7 @@ def scorecard_table(
     rows = [(name, cells) for name, cells in rows if any(isinstance(c, Estimate) and c.n + c.missing for c in cells)]
     notes = (
         "Shares of the answers. An invented value is never right, and an answer cut off at the limit of tokens is none.",
+        *(["The right value is that of the row's answer, whatever should win."] if names_sources(benchmark) else []),
         INTERVALS,
         *_rule_notes(benchmark, runs, rules),
     )
@@ -215,14 +223,14 @@ def scorecard_sentences(label: str, table: Table, run: int) -> list[str]:
             if name.startswith(prefix) and isinstance(cell, Estimate) and cell.value
         }
         if under:
-            shares = [f"{name} in {_percent(cell)}" for name, cell in under.items()]
+            shares = [f"{name} in {percent(cell)}" for name, cell in under.items()]
             n, missing = next((cell.n, cell.missing) for cell in under.values())
             more = f"; {missing:,} more have no label" if missing else ""
             sentences.append(f"Where {where}, {label} {_joined(shares)} of {n:,} answers{more}.")
     if not sentences:
         sentences.append(f"{label} has no answer that counts where its sources disagree.")
     alone = [
-        f"{name} in {_percent(cell)} of {cell.n:,}"
+        f"{name} in {percent(cell)} of {cell.n:,}"
         for name, cell in values.items()
         if not name.startswith(tuple(_DISAGREE)) and name != CEILING and isinstance(cell, Estimate) and cell.n
     ]
@@ -235,13 +243,9 @@ def scorecard_sentences(label: str, table: Table, run: int) -> list[str]:
     ceiling = values.get(CEILING)
     if isinstance(ceiling, Estimate) and ceiling.n:
         sentences.append(
-            f"It could follow your rule in {_percent(ceiling)}: there it reads, alone, what the rule takes."
+            f"It could follow your rule in {percent(ceiling)}: there it reads, alone, what the rule takes."
         )
     return sentences
-
-
-def _percent(cell: Cell) -> str:
-    return f"{cell.value:.0%}" if isinstance(cell, Estimate) and cell.value is not None else "n/a"
 
 
 def _joined(parts: list[str]) -> str:

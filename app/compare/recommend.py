@@ -29,7 +29,7 @@ from app.compare.non_inferiority import (
 )
 from app.compare.pairs import label_codes
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, split_policies
-from app.compare.trust import ceiling, rules_of, trust_target
+from app.compare.trust import OBEDIENCE, ceiling, rules_of, trust_target, truth
 from app.compare.utility import UserCosts, cost_ratios_table, has_costs, utility_target
 from app.report.competence import Counted, CountedAnswers, SourceAccuracy
 from app.report.remedies import remedies, remedies_title
@@ -288,6 +288,10 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
             status = "ceiling" if other.is_oracle or floor.is_perfect else "floor"
             rows.append((other.label, (share, value, bound, status, None, *cost_cells(other))))
     obeys = any(cells[3] == "ceiling" for label, cells in rows) and not ceilings
+    right: tuple[str, ...] = ()
+    if target.name == OBEDIENCE:
+        right, by_label = ("right value",), {run.label: run for run in views.runs}
+        rows = [(label, (cells[0], truth(by_label[label], views), *cells[1:])) for label, cells in rows]
     lower = ", lower is better" if shares.metric.lower_is_better else ""
     margin = format_points(decision.margin)
     notes = (
@@ -296,11 +300,12 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
         "Donner 2008).",
         f"holds: shown not to be worse than any other run by {margin} points or more, and so not than the best, whichever that "
         "is; p tests against that, corrected for the number of runs (Holm 1979).",
+        *(["right value: the share of answers under conflict that give it, whatever should win."] if right else ()),
         *(["floor: a policy, which reads no input and is not recommended."] if policies else ()),
         *(["ceiling: an oracle, which knows the right source; it is no run to choose."] if ceilings else ()),
         *(["ceiling: a policy that does what the rule asks for, whatever the sources say."] if obeys else ()),
     )
-    columns = (shares.metric.name, "better by", "at least", "holds", "p (Holm)", *COSTS)
+    columns = (shares.metric.name, *right, "better by", "at least", "holds", "p (Holm)", *COSTS)
     return Table("recommend", f"Within {margin} points of the best", columns, tuple(rows), notes)
 
 

@@ -73,7 +73,7 @@ class Transitions:
         names = [situation_of(benchmark, name, source) for name in first.conditions for source in first.sources]
         cells = (first.condition * len(first.sources) + first.source)[here]
         situation = np.array([numbers.get(name, -1) for name in names], np.int64)[cells]
-        before, after = _acts(first, benchmark)[here], _acts(second, benchmark)[there]
+        before, after = acts_of_answers(first, benchmark)[here], acts_of_answers(second, benchmark)[there]
         got, gets = _IS_GOT[situation, before], _IS_GOT[situation, after]
         known = (situation >= 0) & (before >= 0) & (after >= 0)
         changed = known & got & gets & (before != after) & (situation == _CONFLICT)
@@ -116,7 +116,7 @@ class Transitions:
             yield f"{_WHERE[place]}: {_ACTS[act]}", [*counts, sum(counts), *effects]
 
 
-def _acts(answers: PackedAnswers, benchmark: Benchmark) -> Places:
+def acts_of_answers(answers: PackedAnswers, benchmark: Benchmark) -> Places:
     """Return what each answer does, as :func:`benchmarks.acts.act_of` has it; shape (answers,)."""
     acts = answers.outcome_codes({label: _ACT[act_of_label(label)] for label in benchmark.labels})
     is_empty, is_pending = (answers.outcome_codes(dict.fromkeys(names, 0)) == 0 for names in (NO_ANSWER, ("pending",)))

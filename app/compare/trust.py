@@ -8,8 +8,20 @@ import numpy as np
 
 from app.compare.non_inferiority import ConditionShares, TargetMetric
 from app.compare.run_view import RunView, RunViews
+from app.compare.transitions import acts_of_answers
 from benchmarks import number_ranges as ranges
-from benchmarks.acts import AGREES, FOLLOWS, NEEDS, act_of_label, check_rule, name_rules, names_sources, needs_of
+from benchmarks.acts import (
+    ACTS,
+    AGREES,
+    FOLLOWS,
+    NEEDS,
+    act_of_label,
+    check_rule,
+    gives_right,
+    name_rules,
+    names_sources,
+    needs_of,
+)
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Estimate
 
@@ -84,3 +96,20 @@ def ceiling(run: RunView, views: RunViews, rule: str | None) -> Estimate:
     share = coded.clusters.at(np.array(asked, dtype=np.int64)).mean(able)
     needs = needs_of({wins for _, wins in conflicts} or {rule or "flag"})
     return share if share.n else Estimate(None, reason=f"{needs} were not asked alone")
+
+
+def truth(run: RunView, views: RunViews) -> Estimate:
+    """Return the share of a run's answers under conflict that give the right value, whatever should win."""
+    benchmark, coded = views.benchmark, run.coded
+    acts, labels, conflicts = [*ACTS], [*benchmark.labels], [*benchmark.conflicts]
+    act = acts_of_answers(coded, benchmark)
+    condition = coded.condition_codes({name: place for place, name in enumerate(conflicts)})
+    label = coded.outcome_codes({name: place for place, name in enumerate(labels)})
+    counted = (condition >= 0) & (act >= 0)
+    cells, cell_of = np.unique(np.stack([condition, label, act])[:, counted], axis=1, return_inverse=True)
+    right = [
+        gives_right(benchmark, conflicts[c], labels[of] if of >= 0 else "", acts[does])
+        for c, of, does in cells.T.tolist()
+    ]
+    share = coded.clusters.at(counted).mean(np.array(right, dtype=float)[cell_of.ravel()]) if right else None
+    return share or Estimate(None, reason="no answer under conflict counts")

@@ -10,7 +10,7 @@ from benchmarks.acts import ACTS, FOLLOWS, act_of_label, acts_of, has_scorecard,
 from benchmarks.answers import Answers
 from benchmarks.errors import SpecError
 from benchmarks.registry import BUILT_IN, get_benchmark
-from benchmarks.scorecard import CEILING, scorecard_sentences, scorecard_table
+from benchmarks.scorecard import CEILING, RIGHT, scorecard_sentences, scorecard_table
 from benchmarks.vocabulary import Estimate, Record, Table, Verdict
 from tests.support.labelled import labelled
 
@@ -71,6 +71,13 @@ def test_each_answer_is_one_act_and_the_acts_add_up() -> None:
         "none": 2,
     }
     assert {share.n for share in shares.values()} == {10}
+
+
+@pytest.mark.parametrize("rule", [None, *FOLLOWS])
+def test_the_right_value_is_counted_whatever_should_win(rule: str | None) -> None:
+    """The image's where it is right, the text's or both where the text is, and the one that no source has."""
+    share = line(card(*CONFLICT, rule=rule), RIGHT)
+    assert (round((share.value or 0) * 10), share.n) == (4, 10)
 
 
 @pytest.mark.parametrize(("rule", "follows"), [("image", 1), ("text", 2), ("flag", 1)])

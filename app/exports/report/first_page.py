@@ -17,6 +17,7 @@ from app.report.competence import join_names
 from app.report.tables import RESAMPLES
 from app.text.escape import size
 from benchmarks.acts import ACTS, names_sources
+from benchmarks.scorecard import RIGHT
 from benchmarks.stats.intervals import few_pages, percent, span
 from benchmarks.vocabulary import RULES, Estimate, Table
 
@@ -371,6 +372,7 @@ def _scorecard(evidence: Evidence, table: Table) -> Iterator[Block | str]:
     shown = {name for name, cells in lines.items() if any(isinstance(c, Estimate) and c.value for c in cells.values())}
     names = {name: name.removeprefix("conflict: ") for name in lines if name.startswith("conflict: ")}
     conflict = {name: title for name, title in names.items() if name in shown or title == ACTS["flags"]}
+    conflict |= {RIGHT: "gives the right value"} if conflict and RIGHT in lines else {}
     other = {name: title for name, title in _ELSEWHERE.items() if name in lines}
     if conflict:
         yield f"What they do where {_both(evidence)} disagree"
