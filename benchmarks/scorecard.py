@@ -158,8 +158,8 @@ def scorecard_table(
     ]
     rows = [(name, cells) for name, cells in rows if any(isinstance(c, Estimate) and c.n + c.missing for c in cells)]
     notes = (
-        "Shares of the answers. An invented value is never right, and an answer cut off at the limit of tokens is none.",
-        *(["The right value is that of the row's answer, whatever should win."] if names_sources(benchmark) else []),
+        "Shares of the answers. An invented value is never right, and an answer cut off at the limit of tokens is none."
+        + (" The right value is that of the row's answer, whatever should win." if names_sources(benchmark) else ""),
         INTERVALS,
         *_rule_notes(benchmark, runs, rules),
     )
@@ -183,8 +183,6 @@ def _rule_notes(benchmark: Benchmark, runs: Mapping[str, Answers], rules: Mappin
         yield "Under majority-wrong the wrong passages are the majority. Passages that disagree have no rule on what should win."
         return
     own, every = rules_under_conflict(benchmark, runs.values(), None), sum(rules.values())
-    if not name_rules(rules):
-        yield "What should win where the sources disagree is yours to say: --trust image, text or flag, or Settings."
     if by_rows := every - own[""]:
         others = "" if by_rows == every else f" {'No rule' if rules[''] else '--trust'} decides for the others."
         yield f"The rows themselves say what should win for {by_rows:,} of {every:,} answers under conflict.{others}"

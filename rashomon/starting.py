@@ -58,6 +58,7 @@ class BatchOptions(ExecutionChoices, total=False):
     score: Literal["generate", "likelihood"]
     protocol: Literal["direct", "read-then-compare", "self-consistency", "verify"]
     samples: int
+    repeats: int
     kv_bits: int
     token_ceiling: int
     cost_ceiling: float

@@ -126,7 +126,7 @@ def _headlines(inputs: TableInputs, tables: Sequence[Table]) -> list[str]:
             *few,
         ]
     lines = [*(" ".join(scorecard_sentences(label, lead, run)) for run, label in enumerate(inputs.runs)), *few]
-    asks = "Say what should win where they disagree: --trust image, text or flag."
+    asks = "Say what should win where they disagree: --trust image, text or flag, or in Settings."
     return [*lines, asks] if inputs.asks_what_should_win else lines
 
 

@@ -100,7 +100,7 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
         # both beside each other
         await press(pilot, "1", "g", "space", "j", "space", "c")
         assert isinstance(app.screen, CompareScreen)
-        await until(pilot, lambda: "Answers differ:" in screen_text(app))
+        await until(pilot, lambda: "Differ:" in screen_text(app))
         assert "--" not in screen_text(app), "a screen names no option of the command line"
         await press(pilot, "t", "t")
         assert "Enter lists a cell" in screen_text(app)
@@ -174,7 +174,7 @@ def test_from_the_runs_to_tables_a_comparison_and_files(
         assert isinstance(app.screen, RunsScreen)
         await press(pilot, "G", "space", "k", "space", "5")
         assert app.marked == runs
-        assert "Answers differ:" in screen_text(app)
+        assert "Differ:" in screen_text(app)
         await press(pilot, "t", "t", "enter", "enter")
         assert isinstance(app.screen, SideBySideScreen)
         await press(pilot, "n", "escape", "escape", "T", "T", "T", "plus")

@@ -283,7 +283,8 @@ def _count(number: int) -> str:
 
 def _setting(evidence: Evidence) -> str:
     """Return what was asked of whom, in prose."""
-    models, policies = len(evidence.models), 0 if evidence.scorecard else len(evidence.policies)
+    models = len(evidence.models)
+    policies = 0 if evidence.scorecard and models else len(evidence.policies)
     runs = [run.label for run in evidence.models or evidence.views.runs]
     questions = _range([evidence.examples(run) for run in runs])
     prompts = _range([evidence.answers[run].instances for run in runs])
