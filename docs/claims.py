@@ -1109,7 +1109,8 @@ _METHOD = (
     "- The truth is the generator's population value, exact by enumeration; for `compare`, which counts what both runs have "
     "labelled, of a population of 300,000 questions in each of 40 worlds, where differences below .3 points count neither way.",
     "- The margin is 3 points. For power it is twice the half-width of an oracle's interval, and the models are equal; for "
-    "`compare` they are that far apart. The oracle knows the variance over 400 other studies of 40 pages with the same models.",
+    "`compare` they are that far apart. The oracle knows the variance over 400 other studies of 40 pages with the same models; "
+    "its half-width takes in the share of answers without a known outcome, which `recommend` counts against each run.",
     "- Commands: 20 pages with 3 questions each, built from a CSV with the column `document`; answers in words, labelled by "
     "`match`, in run folders. For {apart} of the {commands} studies, `rashomon recommend --json` in a process of its own printed "
     "the same.",

@@ -12,8 +12,6 @@ from docs import claims
 from docs.claims import MARGIN, PAGE, ROWS, Layout, Reader, Study, Tally, World
 
 _QUESTIONS = 60_000
-_NOT_MET = {"unequal rules"}
-"""The rows of claims that are more often false than they may be, as the page says."""
 GOOD = Reader(0.95, 0.95, (0.1, 0.1, 0.6), 0.1, 0.2)
 POOR = Reader(0.3, 0.3, (0.1, 0.1, 0.6), 0.9, 0.2)
 
@@ -96,7 +94,7 @@ def test_limits_are_those_of_clopper_and_pearson() -> None:
 def check_rates(tally: Tally, slack: float) -> None:
     """Check the rates of false claims, and that they do not contradict the requirement beyond chance."""
     for row in ROWS:
-        if tally.studies[row.key] and not row.power and row.key not in _NOT_MET:
+        if tally.studies[row.key] and not row.power:
             assert tally.rate(row.key) <= row.limit + slack, row.claim
 
 
@@ -112,14 +110,9 @@ def test_few_claims_of_a_few_studies_are_false() -> None:
 
 
 @pytest.mark.slow
-def test_few_claims_of_many_studies_are_false() -> None:
-    check_rates(claims.simulate_tables(400, seed=4), slack=0.025)
-
-
-@pytest.mark.slow
 def test_claims_of_commands_are_read_and_few_are_false(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     level = claims.Commands(tmp_path / "level")
     level.in_process = False
     check_that_claims_are_read(level.open(np.random.default_rng(0), World((GOOD, POOR), 0.3, 0.5), True))
-    check_rates(claims.simulate_commands(24), slack=0.5)
+    check_rates(claims.simulate_commands(8), slack=0.5)
