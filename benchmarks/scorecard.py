@@ -184,7 +184,7 @@ def _rule_notes(benchmark: Benchmark, runs: Mapping[str, Answers], rules: Mappin
         return
     own, every = rules_under_conflict(benchmark, runs.values(), None), sum(rules.values())
     if by_rows := every - own[""]:
-        others = "" if by_rows == every else f" {'No rule' if rules[''] else '--trust'} decides for the others."
+        others = "" if by_rows == every else f" {'No rule' if rules[''] else 'What you say'} decides for the others."
         yield f"The rows themselves say what should win for {by_rows:,} of {every:,} answers under conflict.{others}"
 
 

@@ -55,6 +55,7 @@ from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
 from benchmarks.stats.clusters import Clusters
+from benchmarks.vocabulary import RULES as WINS
 from benchmarks.vocabulary import Estimate, Generation, Instance, Media, Record, Verdict
 from judges.base import FunctionJudge
 from judges.registry import get_judge
@@ -411,10 +412,13 @@ class Claims:
         beats = [match[1] for line in advice if (match := re.match(r"(\S+) beats policy:", line))]
         no_claim = ("gives every label as often", "does not behave significantly", "The largest difference")
         behaves = sum(not any(words in line for words in no_claim) for line in behaviour)
-        most = [
-            match for line in rules if (match := re.search(r"\(--trust (\w+)\): (\S+) (?:follows|flags) it most", line))
-        ]
-        return cls(tuple(holds), tuple(worse), tuple(beats), behaves, {match[1]: match[2] for match in most})
+        most = {
+            rule: match[1]
+            for rule, wins in WINS.items()
+            for line in rules
+            if (match := re.match(rf"If {wins}: (\S+) (?:follows|flags) it most", line))
+        }
+        return cls(tuple(holds), tuple(worse), tuple(beats), behaves, most)
 
     @classmethod
     def of_recommendation(cls, recommendation: Recommendation) -> Claims:

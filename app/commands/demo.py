@@ -177,11 +177,15 @@ def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str |
 def demo_scorecard(inputs: TableInputs) -> tuple[Table, str]:
     """Return the models' scorecard, without the lines that are 0 for all of them, and a sentence on what they do."""
     from app.report.tables import tables_from
-    from benchmarks.scorecard import scorecard_sentences
+    from benchmarks.scorecard import RIGHT, scorecard_sentences
 
     models = {label: run for label, run in inputs.runs.items() if not label.startswith(PREFIX)}
     (table,) = tables_from(replace(inputs, runs=models), only="scorecard")
-    rows = [(name, cells) for name, cells in table.rows if any(not isinstance(c, Estimate) or c.value for c in cells)]
+    rows = [
+        (name, cells)
+        for name, cells in table.rows
+        if name != RIGHT and any(not isinstance(cell, Estimate) or cell.value for cell in cells)
+    ]
     alike = all(len({repr(cell) for cell in cells}) == 1 for _, cells in table.rows)
     conflict, *_ = scorecard_sentences("each of them" if alike else [*models][-1], table, len(models) - 1)
     pages = models[[*models][-1]].clusters.own_count

@@ -109,6 +109,10 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
         print(json.dumps({**values, **sentences, **tables}, indent=2))
         return
     print("\n".join(clean(line) for line in recommendation.advice))
+    if recommendation.by_rule:
+        print("Say what should win with --trust image, text or flag.")
+    if recommendation.bounds and (user is None or user.conflict_share is None):
+        print("--conflict-share says how many of your questions have a conflict.")
     if recommendation.more_examples_help:
         print("--plan shows how many examples.")
     print()

@@ -18,10 +18,7 @@ _NO_MODEL = (
     "There is no model among these runs. Policies read no input: they are the floor that a model must beat. "
     "Add a model's run."
 )
-ASK = (
-    "Which model is better depends on what should win where your sources disagree: say it with --trust image, text or flag, or "
-    "in Settings."
-)
+ASK = "Which model is better depends on what should win where your sources disagree."
 _MOST_NAMED = 3
 """The most models that are named behind the first."""
 _SAME_TIME = 0.05
@@ -137,8 +134,8 @@ def _rules(evidence: Evidence) -> list[str]:
 
 
 def rule_sentences(by_rule: Mapping[str, RuleLead]) -> list[str]:
-    """Return the sentence of each rule, with the option that says it."""
-    return [f"If {RULES[rule]} (--trust {rule}): {rule_clause(rule, lead)}" for rule, lead in by_rule.items()]
+    """Return the sentence of each rule."""
+    return [f"If {RULES[rule]}: {rule_clause(rule, lead)}" for rule, lead in by_rule.items()]
 
 
 def rule_clause(rule: str, lead: RuleLead, *, brief: bool = False) -> str:
@@ -216,7 +213,7 @@ def bounds_sentence(evidence: Evidence) -> str:
     mixed = ""
     if evidence.ends is not None:
         without, all_conflicts = (f"{end.value:.1%}" for end in evidence.ends)
-        mixed = f" It is {without} if no question had a conflict and {all_conflicts} if all had (--conflict-share)."
+        mixed = f" It is {without} if no question had a conflict and {all_conflicts} if all had."
     return f"{below}; {above}.{mixed}"
 
 

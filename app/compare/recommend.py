@@ -186,7 +186,7 @@ def _by_rows(rules: Mapping[str, int]) -> str:
     said = sum(count for rule, count in rules.items() if rule)
     every = sum(rules.values())
     return (
-        f"The rows themselves say it for {said:,} of {every:,} answers under conflict; --trust is for the others."
+        f"The rows themselves say it for {said:,} of {every:,} answers under conflict; what you say is for the others."
         if said
         else ""
     )

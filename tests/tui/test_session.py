@@ -94,7 +94,9 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
         assert overrides(run) == []
         # the tables, and the samples from there
         await pilot.press("4")
-        await until(pilot, lambda: "Main results" in screen_text(app))
+        await until(pilot, lambda: "what should win?" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: "What it does with its sources" in screen_text(app))
         await pilot.press("s")
         await until(pilot, lambda: isinstance(app.screen, SamplesScreen))
         # both beside each other

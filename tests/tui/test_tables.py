@@ -121,7 +121,7 @@ def test_intervals_are_shown_as_soon_as_the_table_fits_with_them(stage: Stage) -
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "tables", runs)
         assert "[." not in screen_text(app)
-        await pilot.resize_terminal(260, 40)
+        await pilot.resize_terminal(320, 40)
         await until(pilot, lambda: "[." in screen_text(app) and "i Hide intervals" in screen_text(app))
         await press(pilot, "i")
         assert "[." not in screen_text(app)
