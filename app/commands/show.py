@@ -26,6 +26,7 @@ from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
 from benchmarks.answer_confidence import likelihood_remarks
+from benchmarks.errors import StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.repeats_table import NAME as REPEATS
 from benchmarks.scorecard import NAME as SCORECARD
@@ -89,6 +90,8 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
         return
     for folder in folders:
         run = read_summary(folder)
+        if run.problem is not None:
+            raise StoreError(run.problem)
         reason = f" ({clean(run.note)})" if run.state == "stopped" else ""
         print(f"{clean(run.name)}: {run.state}{reason}, {run.done} of {run.total} answered")
         with RunStore.read(folder) as store:
