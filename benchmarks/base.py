@@ -105,6 +105,8 @@ class Benchmark(ABC):
     """The paper's decoding, for what a user leaves open."""
     conflicts: tuple[str, ...] = ()
     """The conditions under which the sources disagree."""
+    conflict_metric: str = ""
+    """The paper's name for the share of right answers under :attr:`conflicts`, if it has one."""
     without_conflict: tuple[str, ...] = ()
     """The conditions without a conflict; empty: all but those of :attr:`conflicts`."""
     detection: str = ""

@@ -50,6 +50,7 @@ class ConflictResult(NamedTuple):
         acts: On the user's own data, the number of answers by act.
         rule: What should win there, in a word.
         hint: How to say it, if it can be said.
+        metric: The paper's name of the accuracy under conflict, if it has one.
     """
 
     estimate: Estimate
@@ -59,6 +60,7 @@ class ConflictResult(NamedTuple):
     acts: Mapping[str, int] = {}
     rule: str = ""
     hint: str = ""
+    metric: str = ""
 
     @property
     def of_conflicts(self) -> bool:
@@ -94,7 +96,9 @@ def conflict_result(run: RunSummary, acts: Acts | None = None, rule: str | None 
     counted = progress or run.progress
     conditions, answered = tuple(p.condition for p in counted), sum(p.done for p in counted)
     if acts is None:
-        return ConflictResult(_accuracy(counted, run), conditions, "conflict" if progress else "all", answered)
+        metric = benchmark.conflict_metric if benchmark is not None and progress else ""
+        measure: Literal["conflict", "all"] = "conflict" if progress else "all"
+        return ConflictResult(_accuracy(counted, run), conditions, measure, answered, metric=metric)
     by_act, n = dict.fromkeys(ACTS, 0), sum(acts.values())
     for (_, act), count in acts.items():
         by_act[act] += count

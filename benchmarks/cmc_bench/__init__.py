@@ -57,6 +57,7 @@ class CMCBench(Benchmark):
     paper_judge = "gpt-5-mini behind an API (section 4.2)"
     paper_prompts = "paper"
     conflicts: tuple[str, ...] = CONFLICT_CONDITIONS
+    conflict_metric = "MFR"
     without_conflict = ("aligned", "image-only", "text-only")
     detection = "CDR"
     behaviours: Mapping[str, str] = {

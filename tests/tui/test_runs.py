@@ -268,12 +268,12 @@ def test_runs_are_listed_by_their_accuracy_under_conflict(stage: Stage) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         assert order(app) == ["unanswered", "guesses", "reads-both"], "the newest first"
         for _ in range(12):
-            if "conflict acc. ▾" in screen_text(app):
+            if "MFR ▾" in screen_text(app):
                 break
             await pilot.press("S")
         assert order(app) == ["reads-both", "guesses", "unanswered"], "a run without a label is the last"
         await pilot.press("I")
-        assert "conflict acc. ▴" in screen_text(app)
+        assert "MFR ▴" in screen_text(app)
         assert order(app) == ["guesses", "reads-both", "unanswered"]
 
     drive(stage.app(), script)

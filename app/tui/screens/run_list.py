@@ -291,7 +291,9 @@ class RunList:
         title = item.title
         if title == _CONFLICT and self._long_titles:
             measures = {row.conflict.measure for row in self._rows.values()}
+            metrics = {row.conflict.metric for row in self._rows.values() if row.conflict.answered}
             title = "follows rule" if measures and measures <= {"rule", "acts"} else "conflict acc."
+            title = metrics.pop() or title if len(metrics) == 1 else title
         return f"{title} {'▾' if self.descending else '▴'}" if item.title == self.order else title
 
     def _width(self, title: str, rows: Sequence[RunRow]) -> int:

@@ -545,4 +545,5 @@ def _result_sentence(accuracy: ConflictResult, cells: int) -> str:
     where = "under conflict" if accuracy.of_conflicts else "over all conditions, none of which has a conflict"
     conditions = f" ({', '.join(accuracy.conditions)})" if accuracy.of_conflicts else ""
     pooled = f" over all {cells:,} cells" if cells > 1 else ""
-    return f"accuracy {where} {short_value(accuracy.estimate)}{pooled}, n={accuracy.counted}{conditions}"
+    name = accuracy.metric or f"accuracy {where}"
+    return f"{name} {short_value(accuracy.estimate)}{pooled}, n={accuracy.counted}{conditions}"
