@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
@@ -111,5 +112,7 @@ def truth(run: RunView, views: RunViews) -> Estimate:
         gives_right(benchmark, conflicts[c], labels[of] if of >= 0 else "", acts[does])
         for c, of, does in cells.T.tolist()
     ]
-    share = coded.clusters.at(counted).mean(np.array(right, dtype=float)[cell_of.ravel()]) if right else None
-    return share or Estimate(None, reason="no answer under conflict counts")
+    missing = int(((condition >= 0) & (act < 0)).sum())
+    if not right:
+        return Estimate(None, reason="no answer under conflict counts", missing=missing)
+    return replace(coded.clusters.at(counted).mean(np.array(right, dtype=float)[cell_of.ravel()]), missing=missing)

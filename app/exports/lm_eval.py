@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +17,7 @@ from app.exports.tabular import run_to_json
 from app.report.samples import prompt_text
 from benchmarks.base import Benchmark
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import Record
+from benchmarks.vocabulary import Estimate, Record
 
 _METRIC = "acc"
 
@@ -52,11 +51,11 @@ def _results(export: Export, run: ExportedRun, tasks: Mapping[str, list[Record]]
     name = export.benchmark.name
     results: dict[str, Any] = {name: {"alias": name, **_main(export, run)}}
     effective = {}
-    for task, records in tasks.items():
-        record_scores = (score_of(export.benchmark, run.judge, record) for record in records)
-        scores = [score for score in record_scores if score is not None]
-        results[task] = {"alias": task.removeprefix(f"{name}_"), **_accuracy(scores)}
-        effective[task] = len(scores)
+    for task in tasks:
+        condition = task.removeprefix(f"{name}_")
+        accuracy = _accuracy(export, run, condition)
+        results[task] = {"alias": condition, **_with_error(_METRIC, accuracy)}
+        effective[task] = accuracy.n
     decoding = dict(run.spec["decoding"])
     return {
         "results": results,
@@ -87,22 +86,29 @@ def _results(export: Export, run: ExportedRun, tasks: Mapping[str, list[Record]]
 
 
 def _main(export: Export, run: ExportedRun) -> dict[str, Any]:
-    """Return the run's metrics in the main table; half the width of a 95% interval is 1.96 standard errors."""
+    """Return the run's metrics in the main table."""
     metrics: dict[str, Any] = {}
     for name, cell in headline_metrics(export, run).items():
-        error: float | str = "N/A" if cell.sd is None else cell.sd
-        if cell.low is not None and cell.high is not None and cell.sd is None:
-            error = (cell.high - cell.low) / (2 * 1.96)
-        metrics |= {f"{name},none": cell.value, f"{name}_stderr,none": error}
+        metrics |= _with_error(name, cell)
     return metrics
 
 
-def _accuracy(scores: list[float]) -> dict[str, Any]:
-    if not scores:
-        return {f"{_METRIC},none": "N/A", f"{_METRIC}_stderr,none": "N/A"}
-    mean = sum(scores) / len(scores)
-    error = math.sqrt(mean * (1 - mean) / (len(scores) - 1)) if len(scores) > 1 else "N/A"
-    return {f"{_METRIC},none": mean, f"{_METRIC}_stderr,none": error}
+def _accuracy(export: Export, run: ExportedRun, condition: str) -> Estimate:
+    """Return the accuracy under a condition, with the interval that the tables have."""
+    assert export.inputs is not None
+    benchmark, judge = export.benchmark, run.judge
+    share, _ = export.inputs.runs[run.label].mean_score(
+        lambda kind: benchmark.counted_score(kind, judge) if kind.condition == condition else None
+    )
+    return share
+
+
+def _with_error(name: str, cell: Estimate) -> dict[str, Any]:
+    """Return a metric with its standard error: half the width of its 95% interval by 1.96."""
+    error: float | str = "N/A" if cell.sd is None else cell.sd
+    if cell.low is not None and cell.high is not None and cell.sd is None:
+        error = (cell.high - cell.low) / (2 * 1.96)
+    return {f"{name},none": "N/A" if cell.value is None else cell.value, f"{name}_stderr,none": error}
 
 
 def _config(task: str, decoding: Mapping[str, Any]) -> dict[str, Any]:

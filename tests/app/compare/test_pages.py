@@ -15,6 +15,7 @@ from app.new_run.run_estimate import BuildContents, estimate_run
 from app.run_spec import BatchSpec
 from app.store.workspace import Workspace
 from benchmarks.build import Build
+from benchmarks.scorecard import RIGHT
 from tests.support.command import Rashomon
 
 ROWS = 12
@@ -98,3 +99,29 @@ def test_a_cluster_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
         .run("build", "cmc-bench", "--from", tmp_path / "rows.csv", "--cluster", "report", code=2)
         .stderr
     )
+
+
+def test_the_right_value_is_the_same_in_the_scorecard_and_in_a_recommendation(tmp_path: Path) -> None:
+    rashomon = built(tmp_path, lambda row: f"d{row // 2}")
+    (scorecard,) = json.loads(rashomon.run("show", SOME, IMAGE, "--table", "scorecard", "--json").stdout)
+    (right,) = (row["cells"] for row in scorecard["rows"] if row["row"] == RIGHT)
+    decided = json.loads(rashomon.run("recommend", SOME, IMAGE, "--trust", "text", "--json").stdout)["table"]["rows"]
+    for row in decided:
+        cell, beside = row["cells"]["right value"], right[row["row"]]
+        assert (cell["value"], cell["low"], cell["high"], cell["n"]) == pytest.approx(
+            tuple(beside[key] for key in ("value", "low", "high", "n"))
+        )
+
+
+def test_an_exported_accuracy_has_an_error_over_pages(tmp_path: Path) -> None:
+    """All twelve answers are right, which is no certainty; on four pages it is less evidence than on twelve."""
+    errors = []
+    for folder, page in (("rows", lambda row: f"d{row}"), ("pages", lambda row: f"d{row % 4}")):
+        (tmp_path / folder).mkdir()
+        rashomon = built(tmp_path / folder, page)
+        rashomon.run("export", IMAGE, "--format", "lm-eval", "--out", tmp_path / folder / "out")
+        (file,) = (tmp_path / folder / "out").rglob("results_*.json")
+        aligned = json.loads(file.read_text("utf-8"))["results"]["cmc-bench_aligned"]
+        assert aligned["acc,none"] == 1.0
+        errors.append(aligned["acc_stderr,none"])
+    assert 0 < errors[0] < errors[1]
