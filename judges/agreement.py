@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.stats.intervals import diagonal, ratio
+from benchmarks.stats.intervals import Draws, diagonal, estimate, kappa_estimate, ratio
+from benchmarks.vocabulary import Estimate
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+    Counts = NDArray[np.integer] | NDArray[np.floating]
 
 _UNKNOWN = "not a label of this benchmark"
 
@@ -26,6 +28,16 @@ def raw_agreement(counts: Array) -> Array:
     """
     agreed: Array = ratio(diagonal(counts).sum(-1), counts.sum((-1, -2)))
     return agreed
+
+
+def agreement_and_kappa(counts: Counts, draws: Draws, none: str, one_label: str) -> tuple[Estimate, Estimate]:
+    """Return raw agreement and Cohen's kappa of counts of shape (clusters, labels, labels), n/a with these reasons."""
+    n = round(float(draws.totals.sum()))
+    agreed = float(raw_agreement(draws.totals))
+    return (
+        estimate(agreed, draws.replicates(raw_agreement), n, clusters=len(counts), reason=none),
+        kappa_estimate(counts, draws, one_label if n else none),
+    )
 
 
 def positive_agreement(counts: Array) -> Array:

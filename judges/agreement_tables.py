@@ -17,7 +17,6 @@ from benchmarks.stats.intervals import (
     Draws,
     diagonal,
     estimate,
-    kappa_estimate,
     span,
     telling_clusters,
 )
@@ -25,12 +24,12 @@ from benchmarks.vocabulary import Cell, Estimate, Table
 from judges.agreement import (
     LabelPairs,
     Selection,
+    agreement_and_kappa,
     count_label_pairs,
     fleiss_from_sums,
     fleiss_group_sums,
     label_kappa,
     positive_agreement,
-    raw_agreement,
 )
 from judges.methods import MethodJudges, one_per_method
 
@@ -163,13 +162,8 @@ def _under(condition: str) -> Selection:
 
 def _estimate_agreement(counts: NDArray[np.int64], resamples: int, seed: int) -> tuple[Estimate, Estimate]:
     """Return raw agreement and Cohen's kappa with their intervals."""
-    totals, draws = counts.sum(0, dtype=float), Draws.of(counts, resamples, seed)
-    n = int(totals.sum())
-    clusters = len(counts)
-    agreed = estimate(
-        float(raw_agreement(totals)), draws.replicates(raw_agreement), n, clusters=clusters, reason=_NO_SHARED_LABELS
-    )
-    return agreed, kappa_estimate(counts, draws, _undefined_kappa(totals))
+    draws = Draws.of(counts, resamples, seed)
+    return agreement_and_kappa(counts, draws, _NO_SHARED_LABELS, _undefined_kappa(draws.totals))
 
 
 def _undefined_kappa(totals: Array) -> str:

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.pairs import Array, RunPair
+from app.compare.pairs import RunPair
 from app.compare.run_view import RunViews
 from app.compare.transitions import Transitions
 from benchmarks.acts import names_sources
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
-from benchmarks.stats.intervals import INTERVALS, Draws, estimate, kappa_estimate
-from benchmarks.vocabulary import Cell, Estimate, Table
-from judges.agreement import raw_agreement
+from benchmarks.stats.intervals import INTERVALS, Draws
+from benchmarks.vocabulary import Cell, Table
+from judges.agreement import agreement_and_kappa
 
 _ALL = "all"
 _NOT_LABELLED = "no answer is labelled in both runs"
@@ -106,15 +106,7 @@ def _change(
     labels = correct.shape[1]
     clusters = pair.clusters.at(place)
     counts = clusters.tally(was * labels + now, labels * labels).reshape(clusters.count, labels, labels).astype(float)
-    agreement, kappa = _agreement(counts, pair)
+    draws = Draws.of(counts, pair.resamples, pair.seed)
+    agreement, kappa = agreement_and_kappa(counts, draws, _NOT_LABELLED, _ONE_LABEL)
     worse, better = int((was_right & ~is_right).sum()), int((~was_right & is_right).sum())
     return f"{pair.second.label} / {row}", (len(coded), len(labelled), agreement, kappa, worse, better)
-
-
-def _agreement(counts: Array, pair: RunPair) -> tuple[Estimate, Estimate]:
-    totals, draws = counts.sum(0), Draws.of(counts, pair.resamples, pair.seed)
-    n, clusters = round(totals.sum()), len(counts)
-    agreement = estimate(
-        float(raw_agreement(totals)), draws.replicates(raw_agreement), n, clusters=clusters, reason=_NOT_LABELLED
-    )
-    return agreement, kappa_estimate(counts, draws, _ONE_LABEL if n else _NOT_LABELLED)
