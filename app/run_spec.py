@@ -153,7 +153,7 @@ class BatchSpec(BaseModel):
     samples: Annotated[int, ranges.SAMPLES] | None = Field(default=None, exclude_if=_is_none)
     """The number of answers that vote; None for the default."""
     repeats: Annotated[int, ranges.REPEATS] = Field(default=1, exclude_if=_is_one)
-    """How often every instance is asked."""
+    """The number of times that every instance is asked."""
     kv_bits: Annotated[int, ranges.KV_BITS] | None = Field(default=None, exclude_if=_is_none)
     restarts: Annotated[int, ranges.RESTARTS] = RESTARTS
     workers: str | None = Field(default=None, max_length=300, exclude_if=_is_none)

@@ -104,10 +104,8 @@ def names_sources(benchmark: Benchmark) -> bool:
 
 def acts_of(benchmark: Benchmark) -> list[str]:
     """Return the acts that answers to a benchmark with a scorecard can have, in order."""
-    told = (
-        {_OF_LABEL[label] for label in benchmark.labels} | {"none"} | ({"right"} if names_sources(benchmark) else set())
-    )
-    return [act for act in ACTS if act in told]
+    possible = {"none", *map(act_of_label, benchmark.labels), *(["right"] if names_sources(benchmark) else [])}
+    return [act for act in ACTS if act in possible]
 
 
 def act_of_label(label: str) -> str:

@@ -122,15 +122,13 @@ def _lead(inputs: TableInputs, tables: Sequence[Table]) -> Table | None:
 
 def _headlines(inputs: TableInputs, tables: Sequence[Table]) -> list[str]:
     """Return a line for each run: its scorecard where that leads, else its accuracy and behaviour."""
-    few = [sentence for run in inputs.runs.values() if (sentence := few_pages(run.clusters.own_count))][:1]
     if (lead := _lead(inputs, tables)) is None:
-        return [
-            *(" ".join(headline(label, run, inputs.judge, inputs.benchmark)) for label, run in inputs.runs.items()),
-            *few,
-        ]
-    lines = [*(" ".join(scorecard_sentences(label, lead, run)) for run, label in enumerate(inputs.runs)), *few]
+        lines = [" ".join(headline(label, run, inputs.judge, inputs.benchmark)) for label, run in inputs.runs.items()]
+    else:
+        lines = [" ".join(scorecard_sentences(label, lead, run)) for run, label in enumerate(inputs.runs)]
+    few = few_pages(*(run.clusters.own_count for run in inputs.runs.values()))
     asks = "Say what should win where they disagree: --trust image, text or flag, or in Settings."
-    return [*lines, asks] if inputs.asks_what_should_win else lines
+    return [*lines, *filter(None, [few, asks if lead is not None and inputs.asks_what_should_win else ""])]
 
 
 def _print_next(folders: Sequence[Path], inputs: TableInputs, other_tables: str) -> None:

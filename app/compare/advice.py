@@ -26,7 +26,7 @@ _SAME_TIME = 0.05
 
 
 class RuleLead(NamedTuple):
-    """How often models follow a rule under conflict, the most often first; whether the first is shown to lead."""
+    """The shares of conflicts in which models follow a rule, the greatest first, and whether that one is shown to lead."""
 
     shares: tuple[tuple[str, Estimate], ...]
     is_shown: bool
@@ -45,11 +45,11 @@ class Evidence:
     missing: Mapping[str, MissingAnswers] = field(default_factory=dict)
     """The missing answers of each model."""
     ceilings: Mapping[str, Estimate] = field(default_factory=dict)
-    """How often each model could follow the rule that decides, by what it reads alone; empty without a rule."""
+    """Each model's share of conflicts in which it could follow the rule, by what it reads alone; empty without a rule."""
     ends: tuple[Estimate, Estimate] | None = None
     """The best model's share if none of the user's questions had a conflict, and if all had; None where that is known."""
     by_rule: Mapping[str, RuleLead] = field(default_factory=dict)
-    """How often each rule is followed, over own documents for which the user has not said what should win."""
+    """The leaders by rule, over own documents for which the user has not said what should win."""
     by_rows: str = ""
     """A sentence on the rows that say what should win where others do not."""
 

@@ -33,9 +33,8 @@ def differences_table(pairs: Sequence[RunPair], names: Sequence[str]) -> Table:
     notes = [
         f"difference: the run less the baseline ({', '.join(baselines)}), over the n answers {answers}.",
         INTERVALS,
-        "lost, gained: answers that the metric counts only in the baseline, only in the run. Where they are given, p is the "
-        "exact sign-flip test over clusters, which with one answer per cluster is McNemar's exact test; elsewhere, and where "
-        "clusters show pages of one another, p is that of the interval.",
+        "lost, gained: answers that the metric counts only in the baseline, only in the run. p: the larger of that of the "
+        "interval and that of the sign-flip test over clusters.",
         f"p (Holm): corrected for the {tests} tests of this table (Holm 1979); metrics of which one follows "
         "from the other are one test. A p of .000 is below .0005.",
     ]

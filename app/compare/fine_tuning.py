@@ -37,7 +37,7 @@ class Change:
         after: The fine-tuned model's accuracy.
         difference: The difference with its paired 95% interval.
         lost, gained: The numbers of answers whose score fell and rose.
-        p: The two-sided p of the sign-flip test over clusters.
+        p: Its two-sided p; see :func:`paired_p`.
         bounds: The difference of shares at its least and its greatest, whatever the undecided answers turn out to be; None
             where it is no difference of shares.
     """
@@ -287,7 +287,8 @@ def fine_tuning_table(tunings: Sequence[FineTuning]) -> Table:
     notes = (
         f"before: {', '.join(bases)}. Over the n answers that both runs have; an answer with nothing to label counts as wrong, "
         "so that training gains nothing by answers that cannot be read.",
-        "lost, gained: answers whose score fell and rose. p: the sign-flip test over clusters; p (Holm): corrected here.",
+        "lost, gained: answers whose score fell and rose. p: the larger of that of the interval and that of the "
+        "sign-flip test over clusters; p (Holm): corrected here.",
         INTERVALS,
     )
     return Table("fine-tuning", "Before and after fine-tuning", COLUMNS, rows, notes)

@@ -25,7 +25,7 @@ def headlines(comparison: Comparison) -> list[str]:
         if shows_transitions(comparison):
             sentences.append(transitions_headline(pair, comparison.views))
         sentences.append(_pair_headline(pair, comparison, tables["differences"]))
-    if few := few_pages(min((pair.clusters.own_count for pair in comparison.pairs), default=0)):
+    if few := few_pages(*(pair.clusters.own_count for pair in comparison.pairs)):
         sentences.append(few)
     if "tradeoff" in tables and not comparison.pairs:
         sentences.append("No two of these runs are quantisations of one model, so none is compared with another.")

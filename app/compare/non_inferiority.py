@@ -71,7 +71,7 @@ class TargetMetric:
     right_value: float | None = None
     """The score of the right value though no source has it; None: that of its label."""
     rules: tuple[str, ...] = ()
-    """What may win by the rows' own word, where that decides; "" for rows that do not say it."""
+    """The rules of the rows themselves, where these decide; "" for rows without one."""
 
 
 def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = False) -> TargetMetric:

@@ -38,7 +38,7 @@ class LabelledAnswer(NamedTuple):
     off_topic: bool = False
     """The answer gives no value of the kind asked for, as its verdict says."""
     rule: str = ""
-    """What should win by the row's own word; see :data:`benchmarks.vocabulary.TRUST`."""
+    """The rule of the row itself; see :data:`benchmarks.vocabulary.TRUST`."""
 
 
 class PackedTexts(Sequence[str]):

@@ -66,7 +66,7 @@ class Recommendation:
     bounds: str = ""
     """A sentence on the floor and the ceiling of the best model under a rule, and on both extremes of the share of conflicts."""
     by_rule: Mapping[str, RuleLead] = field(default_factory=dict)
-    """How often each rule on what should win is followed, over own documents for which the user has not said it."""
+    """The leaders by rule, over own documents for which the user has not said what should win."""
 
 
 def recommend(
@@ -183,12 +183,11 @@ def _by_rule(models: Sequence[RunView], views: RunViews) -> dict[str, RuleLead]:
 
 def _by_rows(rules: Mapping[str, int]) -> str:
     """Return for how many of the answers under conflict their rows say what should win; empty where none does."""
-    said = sum(count for rule, count in rules.items() if rule)
-    every = sum(rules.values())
+    ruled, every = sum(count for rule, count in rules.items() if rule), sum(rules.values())
+    if not ruled:
+        return ""
     return (
-        f"The rows themselves say it for {said:,} of {every:,} answers under conflict; what you say is for the others."
-        if said
-        else ""
+        f"The rows themselves say it for {ruled:,} of {every:,} answers under conflict; what you say is for the others."
     )
 
 

@@ -35,7 +35,7 @@ _WHERE = ("image alone", "text alone", "sources agree", "conflict")
 """The situations in words."""
 _CONFLICT = len(_WHERE) - 1
 _IS_GOT = np.array([[act in gets for act in (*ACTS, "")] for gets in (*_GETS.values(), frozenset())])
-"""Whether an act is among these, shape (situations, acts); the last situation and the last act, at -1, are none."""
+"""A mask of the acts that are among these, shape (situations, acts); the last situation and the last act, at -1, are none."""
 _ACT = {act: number for number, act in enumerate(ACTS)}
 _ACTS = (*ACTS, "unknown")
 
@@ -45,7 +45,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
-    """What became of the instances that two runs share, in the order of :attr:`RunPair.shared`; shape (shared instances,).
+    """Changes of the instances that two runs share, in the order of :attr:`RunPair.shared`; shape (shared instances,).
 
     Attributes:
         situation: The number of the situation in ``_WHERE``, -1 for none.

@@ -40,7 +40,7 @@ def overall_accuracy(run: RunSummary) -> Estimate:
 
 
 class ConflictResult(NamedTuple):
-    """What a run comes to so far under conflict, and the conditions it is over.
+    """A run's result so far under conflict, and the conditions it is over.
 
     Attributes:
         estimate: The number by which it is listed; n/a if there is none.
@@ -69,7 +69,7 @@ class ConflictResult(NamedTuple):
 
     @property
     def own_sentence(self) -> str:
-        """What answers do under conflict, on the user's own data."""
+        """The acts under conflict in words, on the user's own data."""
         if not self.estimate.n:
             return "no label yet"
         if self.measure == "rule":

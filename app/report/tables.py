@@ -111,7 +111,7 @@ class TableInputs:
     own_rows_only: bool = False
     """True if every example comes from the user's own table, so that nothing of a paper is comparable."""
     trust: str | None = None
-    """What should win where sources disagree, a key of ``RULES``, for rows that do not say it; None if the user has not said."""
+    """The rule on what should win, a key of ``RULES``, for rows without one; None if the user has not said."""
     checked: str = ""
     """A sentence on what `rashomon judges check` found for the judge on this machine; empty if it was not checked."""
 

@@ -11,7 +11,7 @@ from judges.base import newest
 
 
 class VerdictKind(NamedTuple):
-    """What verdicts have in common: the instance's condition, data source and row's rule, the answer's end, and the verdict."""
+    """Verdicts that are counted as one: condition, data source and row's rule, the end of the answer, and the verdict."""
 
     condition: str
     source: str

@@ -37,7 +37,7 @@ class Settings(BaseModel):
 
     @property
     def rule(self) -> str | None:
-        """What should win, as ``--trust`` takes it; None while the user has not said it."""
+        """The rule on what should win, as ``--trust`` takes it; None while the user has not said it."""
         return None if self.trust == "not said" else self.trust
 
 

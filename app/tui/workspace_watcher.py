@@ -33,7 +33,7 @@ class WatchedRun:
     display_name: str = ""
     """The name to display; may be hostile."""
     acts: Acts | None = None
-    """What its answers under conflict do, if its data are the user's own."""
+    """The acts of its answers under conflict, if its data are the user's own."""
 
     @property
     def name(self) -> str:

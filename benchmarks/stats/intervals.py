@@ -29,7 +29,7 @@ _CHUNK = 1024 * 1024
 """The number of bootstrap weights held at a time, 8 MiB."""
 
 _NEAR = 1 / 64
-"""How near to the totals resamples are kept where answers count in several clusters."""
+"""The part of their distance to the totals that resamples keep where answers count in several clusters."""
 
 _STEP = 1e-6
 """The part of a cluster that is added to take a derivative."""
@@ -66,11 +66,12 @@ FEW_CLUSTERS = 10
 """Below this number of clusters, an interval is a range that says little of other pages."""
 
 
-def few_pages(clusters: int) -> str:
-    """Return a sentence on too few clusters for a claim about others; empty if there are enough, or none."""
-    if not 0 < clusters < FEW_CLUSTERS:
+def few_pages(*clusters: int) -> str:
+    """Return a sentence on too few clusters for a claim about others, the fewest of these; empty if there are enough, or none."""
+    fewest = min(filter(None, clusters), default=FEW_CLUSTERS)
+    if fewest >= FEW_CLUSTERS:
         return ""
-    pages = "one picture, page or document" if clusters == 1 else f"{clusters} pictures, pages or documents"
+    pages = "one picture, page or document" if fewest == 1 else f"{fewest} pictures, pages or documents"
     return f"Too few pages: the numbers rest on {pages}, and others may give other numbers."
 
 

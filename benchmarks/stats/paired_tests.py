@@ -35,7 +35,7 @@ _LEVELS, _FEW_SIGNS = 20, 64
 """The whole numbers to which fractions are rounded for a test of signs, and the most signs of such a test."""
 
 _FURTHEST, _HALVINGS = 1e3, 80
-"""How far the bisection for a p looks, in standard errors, and how often it halves."""
+"""The reach of the bisection for a p, in standard errors, and the number of its halvings."""
 
 
 def paired_p(sums: Array, difference: Difference) -> float:
@@ -59,7 +59,7 @@ def difference_p(value: float, variance: float, clusters: int, sums: Array) -> f
 
 
 def _few_signs_p(sums: Array) -> float:
-    """Return the p of :func:`sign_flip_test` where it is cheap, or else 0; fractions are rounded to a part of the largest."""
+    """Return the p of :func:`sign_flip_test`. Fractions are rounded to parts of the largest; many of them need no test, 0."""
     import numpy as np
 
     largest = float(np.abs(sums).max(initial=0.0))

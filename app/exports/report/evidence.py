@@ -64,7 +64,7 @@ class Evidence:
 
     @cached_property
     def rule(self) -> str:
-        """What should win where sources disagree, by name; empty if that was not said for all of them."""
+        """The name of the rule on what should win; empty if that was not said for all conflicts."""
         rules = rules_under_conflict(self.benchmark, self.answers.values(), self.inputs.trust)
         return name_rules(rules) if names_sources(self.benchmark) else ""
 

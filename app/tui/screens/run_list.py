@@ -26,7 +26,7 @@ _WIDE = 100
 """The cells from which on titles are written out."""
 _CONFLICT = "conflict"
 _PREFIXES = {"all": "all ", "rule": "rule "}
-"""What stands before a number that is not the paper's accuracy under conflict."""
+"""Prefixes of numbers other than the paper's accuracy under conflict."""
 NEWEST = "started"
 """The order in which the list begins, the newest run first."""
 _STATES = list(STATES)
@@ -46,7 +46,7 @@ class RunRow:
     width: int
     """The cells of the name."""
     rule: str | None
-    """What should win where sources disagree, if the user has said it."""
+    """The rule on what should win, if the user has said it."""
 
     @classmethod
     def of(cls, run: WatchedRun, rule: str | None) -> RunRow:
@@ -191,7 +191,7 @@ class RunList:
     """The list of runs: filtered, ordered, and in groups if the user wants them."""
 
     rule: str | None = None
-    """What should win where sources disagree, if the user has said it."""
+    """The rule on what should win, if the user has said it."""
     order: str = NEWEST
     reverse: bool = False
     """True to invert the order's usual direction."""
