@@ -60,7 +60,8 @@ class PlainDisplay(Display):
         """Return a run's progress in one line."""
         facts = [f"{run.done}/{run.total} answered"]
         shares = [(p.condition, accuracy(p, run)) for p in run.progress if p.done]
-        facts += [f"{condition} {cell_text(share)} n={share.n}" for condition, share in shares]
+        values = ["" if share.value is None and share.n else f"{cell_text(share)} " for _, share in shares]
+        facts += [f"{name} {value}n={share.n}" for (name, share), value in zip(shares, values, strict=True)]
         failures = sum(p.errors for p in run.progress)
         if failures:
             facts.append(f"{failures} errors")

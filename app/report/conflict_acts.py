@@ -21,6 +21,11 @@ Acts = Mapping[tuple[str, str], int]
 """The number of answers by the rule of their row ("" for none) and their act."""
 
 
+def is_own_data(benchmark: Benchmark, source: str) -> bool:
+    """Return whether a data source is the user's own, of a benchmark whose accuracy takes an invention for right."""
+    return names_sources(benchmark) and source in own_sources(benchmark)
+
+
 class ConflictActs:
     """Reader of one run's acts under conflict; verdicts that were counted are not read again. Not thread-safe."""
 
@@ -38,8 +43,8 @@ class ConflictActs:
             self._counted = counted
             try:
                 benchmark = get_benchmark(str(summary.spec.get("benchmark", "")))
-                is_own = not names_sources(benchmark) or summary.source in own_sources(benchmark)
-                self._acts = self._read(benchmark) if has_scorecard(benchmark) and is_own else None
+                is_asked = is_own_data(benchmark, summary.source) or not names_sources(benchmark)
+                self._acts = self._read(benchmark) if has_scorecard(benchmark) and is_asked else None
             except RashomonError:
                 self._acts = None
         return self._acts

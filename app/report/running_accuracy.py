@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
-from app.report.conflict_acts import Acts
+from app.report.conflict_acts import Acts, is_own_data
 from app.store.data_types import ConditionProgress
 from app.store.run_facts import judge_progress
 from app.store.workspace import RunSummary
@@ -22,9 +22,14 @@ from judges.base import newest
 def accuracy(progress: ConditionProgress, run: RunSummary) -> Estimate:
     """Return a condition's accuracy so far by the run's first judge, as the tables count; n/a while nothing is labelled.
 
-    It has no interval: the counters do not say which answers share a page.
+    It has no interval: the counters do not say which answers share a page. On the user's own data it has no value under
+    conflict, where the paper's accuracy takes an invention for right.
     """
-    return _accuracy([progress], run)
+    share, benchmark = _accuracy([progress], run), _benchmark(run)
+    is_conflict = benchmark is not None and progress.condition in benchmark.conflicts
+    if benchmark is not None and is_conflict and is_own_data(benchmark, run.source):
+        return Estimate(None, n=share.n, reason="under conflict, what an answer does counts")
+    return share
 
 
 def overall_accuracy(run: RunSummary) -> Estimate:

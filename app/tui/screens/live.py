@@ -40,7 +40,6 @@ from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_read
-from benchmarks.vocabulary import Estimate
 
 _LOG_BYTES = 64 * 1024
 _LABEL_BAR = 72
@@ -197,8 +196,6 @@ class LiveScreen(RashomonScreen):
 
     def _row(self, p: ConditionProgress, run: WatchedRun, columns: Sequence[Column]) -> Row:
         share, is_conflict = accuracy(p, run.summary), p.condition in self._benchmark.conflicts
-        if run.acts is not None and is_conflict:
-            share = Estimate(None, n=share.n)  # on the user's own data, the paper's accuracy counts inventions as right
         counts = self.counts().get(p.condition, {})
         rest = self.size.width - sum(column.width + 1 for column in columns) - 4
         width = columns[-1].width or max(8, min(_LABEL_BAR, rest))

@@ -125,3 +125,11 @@ def test_an_exported_accuracy_has_an_error_over_pages(tmp_path: Path) -> None:
         assert aligned["acc,none"] == 1.0
         errors.append(aligned["acc_stderr,none"])
     assert 0 < errors[0] < errors[1]
+
+
+def test_progress_under_conflict_calls_no_invention_right(tmp_path: Path) -> None:
+    rashomon = built(tmp_path, lambda row: f"d{row}")
+    model = "--batch", "--benchmark", "cmc-bench", "--model", "policy:always-abstain"
+    (done,) = (line for line in rashomon.run(*model, "--display", "plain").stdout.splitlines() if ": done: " in line)
+    assert "aligned 0.000 n=12" in done
+    assert "both-wrong n=12" in done
