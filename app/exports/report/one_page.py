@@ -31,6 +31,9 @@ _NOTE = "x" * 90
 _LABEL_WIDTH = 18
 """The characters of a line of the first column of shares."""
 
+_BESIDE = 4
+"""The most columns of shares that have room for their intervals beside the values."""
+
 Blocks = Sequence[Block | str]
 _Reduction = Callable[[list[Block | str]], list[Block | str]]
 
@@ -160,7 +163,8 @@ def _block_height(block: Block | str) -> float:
             text = _LINE + sum(_lines(f"{name} {text}", width) * (_LINE + 1.5) for name, text in block.lines)
             return _FRAME + (text if block.picture is None else max(text, _PICTURE))
         case Shares():
-            rows = sum(_row_height(label, remark) for label, remark, _ in block.rows)
+            below = _LINE if len(block.columns) > _BESIDE else 0.0
+            rows = sum(_row_height(label, remark) + below for label, remark, _ in block.rows)
             return 32 + _lines(block.remarks + _NOTE, 125) * 11 + rows
     return _LINE
 
