@@ -13,6 +13,7 @@ from app.compare.run_view import RunView
 from app.report.competence import SourceAccuracy, join_names, unread_sentence, unread_sources
 from benchmarks.stats.intervals import few_pages, percent, span
 from benchmarks.vocabulary import RULES, Estimate
+from mlx_backends.policy import policy_description
 
 _NO_MODEL = (
     "There is no model among these runs. Policies read no input: they are the floor that a model must beat. "
@@ -204,7 +205,10 @@ def bounds_sentence(evidence: Evidence) -> str:
     top, floor = evidence.ceilings.get(best), evidence.floor(shares.best)
     if top is None:
         return ""
-    below = f"The floor is {floor.basis.shares[1]:.1%} ({floor.policy.label})" if floor else "No policy sets a floor"
+    below = "No policy sets a floor"
+    if floor is not None:
+        does = policy_description(str(floor.policy.spec.get("model"))) or floor.policy.label
+        below = f"The floor is {floor.basis.shares[1]:.1%} ({does})"
     above = (
         f"the ceiling is unknown: {top.reason}"
         if top.value is None

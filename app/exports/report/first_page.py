@@ -106,10 +106,7 @@ def verdict(evidence: Evidence) -> Verdict:
     by_rule, few = evidence.recommendation.by_rule, few_pages(decision.basis.clusters.own_count)
     chosen = _depends(evidence, by_rule) if by_rule else _chosen(evidence, decision.basis)
     headline = " ".join(filter(None, [chosen.headline, evidence.recommendation.missing]))
-    bounds = evidence.recommendation.bounds
-    for policy in evidence.policies:
-        bounds = bounds.replace(policy.label, evidence.describe_policy(policy) or policy.label)
-    return Verdict(headline, (*chosen.sentences, *filter(None, (bounds, few))))
+    return Verdict(headline, (*chosen.sentences, *filter(None, (evidence.recommendation.bounds, few))))
 
 
 def _depends(evidence: Evidence, by_rule: Mapping[str, RuleLead]) -> Verdict:
