@@ -92,6 +92,10 @@ class PromptRenderer:
                 encoding="utf-8",
                 start_new_session=True,
             )
+            if self._closed:  # meanwhile, when close() found no process to end
+                self._process.kill()
+                self._process.communicate()
+                raise ModelError("the preview was closed")
             self._read_reply()
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")

@@ -361,11 +361,11 @@ def test_leaving_ends_the_process_that_renders_prompts(desk: Stage) -> None:
         await pilot.press("ctrl+n", "space")
         await known(pilot, screen)
         await pilot.press("ctrl+b", "ctrl+b")
-        renderer = screen.query_one(PromptView)._renderer
-        assert renderer is not None
-        await until(pilot, lambda: renderer._process is not None)
-        assert renderer._process is not None
-        pids.append(renderer._process.pid)
+        view = screen.query_one(PromptView)
+        await until(pilot, lambda: view._renderer is not None and view._renderer._process is not None)
+        assert view._renderer is not None
+        assert view._renderer._process is not None
+        pids.append(view._renderer._process.pid)
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, NewRunScreen))
 

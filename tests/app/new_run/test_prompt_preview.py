@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,3 +74,19 @@ def test_what_cannot_be_rendered_says_why(charts: HeldOutSet, tmp_path: Path) ->
             assert why in render.reason
     renderer.close()
     assert "closed" in renderer.render(request).reason
+
+
+def test_closing_while_the_process_starts_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    renderer = PromptRenderer("no-such-model")
+    start = subprocess.Popen
+
+    def start_and_close(*args: Any, **options: Any) -> subprocess.Popen[str]:
+        process = start(*args, **options)
+        renderer.close()
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", start_and_close)
+    rendered = renderer.render(Request("r", 0, (Message("user", (Text("hello"),)),), Decoding()))
+    assert rendered.text is None
+    assert renderer._process is not None
+    assert renderer._process.returncode is not None
