@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
+from benchmarks.text.reasoning import read_reply
 from benchmarks.vocabulary import Outcome, Record
-
-_THINK = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
-_STRAY_END = re.compile(r"\A.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
 
 def visible_answer(text: str) -> str:
-    """Return ``text`` without its ``<think>`` blocks, stripped.
+    """Return ``text`` without its reasoning and what follows its turn, stripped; see :func:`read_reply`.
 
-    An unclosed block extends to the end, so a reply that is all reasoning becomes empty. A closing tag without an opening
-    one ends reasoning that starts with the reply, since some chat templates put the opening tag into the prompt.
+    A reply that is all reasoning becomes empty.
     """
-    answer = _THINK.sub("", text)
-    return _STRAY_END.sub("", answer).strip()
+    return read_reply(text).answer
 
 
 def answer_outcome(record: Record) -> Outcome:
