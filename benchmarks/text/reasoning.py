@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """A pair of markers around reasoning, as patterns; ``opens_anywhere`` is False if a lone opening may be the answer's words."""
+    """A pair of markers around reasoning, as patterns; with ``opens_anywhere``, a lone opening within a line counts, too."""
 
     opening: str
     closing: str

@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.vocabulary import Decoding, Generation, Request
+from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.loglikelihood import CandidateScoring
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
@@ -63,7 +64,7 @@ class BatchedAnswers:
 
     ``rows`` makes the rows for a width, which is halved where memory runs short. ``prepare`` makes a request's inputs; it is
     called in a thread. ``processors`` makes the logits processors of its form, ``scoring`` what scores its candidates, if it has
-    any, and ``text`` decodes tokens. A request that
+    any, and ``detokenizer`` decodes tokens. A request that
     fails in a batch is not an error yet: it is put into ``sequential``, to be answered alone. After a fault of the GPU, all
     requests in progress are.
     """
@@ -75,7 +76,7 @@ class BatchedAnswers:
         prepare: Callable[[Request], PreparedInputs],
         processors: Callable[[Request], list[Any]],
         scoring: Callable[[Request], CandidateScoring | None],
-        text: Callable[[Sequence[int]], str],
+        detokenizer: Detokenizer,
         limits: MemoryLimits,
         recovery: FaultRecovery,
     ) -> None:
@@ -84,7 +85,7 @@ class BatchedAnswers:
         self._prepare = prepare
         self._processors = processors
         self._scoring = scoring
-        self._text = text
+        self._detokenizer = detokenizer
         self._limits = limits
         self._recovery = recovery
         self._pool: Executor = InlineExecutor() if is_on(SERIAL_IMAGES) else ThreadPoolExecutor(1, "prepare")
@@ -182,7 +183,7 @@ class BatchedAnswers:
     def _start_forced(self, work: _Work) -> None:
         """Start the rows that score the candidates of an answered request, before others, while its prompt is cached."""
         assert work.scoring is not None
-        work.scoring.start(self._text(_answer(work.row)))
+        work.scoring.start(self._detokenizer.text(_answer(work.row)))
         work.forced = [VLMRow(work.row.inputs, len(row.tokens), [row]) for row in work.scoring.forced]
         for row in reversed(work.forced):
             self._rows.add(row, first=True)
@@ -245,7 +246,7 @@ class BatchedAnswers:
         memory = self._limits.usage()
         return Generation(
             work.request.id,
-            self._text(answer),
+            self._detokenizer.reply(work.request, answer),
             "stop" if row.finished == "stop" else "length",
             tokens=tuple(row.tokens),
             prompt_tokens=len(row.inputs.content),

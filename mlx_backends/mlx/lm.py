@@ -79,7 +79,7 @@ class LMBackend(Backend):
         self._kv_bits = kv_bits
         self._ends = frozenset(tokenizer.eos_token_ids)
         self._prompter = TextPrompter(tokenizer, context)
-        self._detokenizer = Detokenizer(tokenizer._tokenizer)
+        self._detokenizer = Detokenizer(tokenizer._tokenizer, self._prompter)
         self._constrainer = Constrainer(tokenizer._tokenizer, self._ends)
         self._limits = MemoryLimits.here()
         self._recovery = FaultRecovery(model)
@@ -313,7 +313,7 @@ class LMBackend(Backend):
         memory = self._limits.usage()
         return Generation(
             work.request.id,
-            self._detokenizer.text(row.tokens[:-1] if stopped else row.tokens),
+            self._detokenizer.reply(work.request, row.tokens[:-1] if stopped else row.tokens),
             "stop" if stopped else "length",
             tokens=tuple(row.tokens),
             prompt_tokens=len(row.prompt),

@@ -67,7 +67,7 @@ class Preprocessor:
         self._config = config
         self._media = media
         self._tokenizer = getattr(processor, "tokenizer", processor)
-        self._prompter = Prompter(processor, config, context)
+        self.prompter = Prompter(processor, config, context)
         self._processed_images = ProcessedImages(processor)
         self.audio_video = AudioVideoReader(processor)
         self._digests: LRUCache[tuple[str, ...]] = LRUCache(_REMEMBERED)
@@ -78,7 +78,7 @@ class Preprocessor:
     @panics_as_errors()
     def text(self, request: Request) -> str:
         """Return the prompt's text, in which placeholders stand for media, which are not read. Raises PromptError."""
-        return self._prompter.prompt(request.messages).text
+        return self.prompter.prompt(request.messages).text
 
     @panics_as_errors()
     def tensors(self, request: Request) -> tuple[str, dict[str, Any]]:
@@ -87,7 +87,7 @@ class Preprocessor:
         Raises PromptError, MediaError.
         """
         with self._working:
-            prompt = self._prompter.prompt(request.messages)
+            prompt = self.prompter.prompt(request.messages)
             images = [make() for _, make in self._keyed_images(prompt, request)]
             return prompt.text, self._process(prompt, images, self._audio_and_videos(prompt, request, keep=False))
 
@@ -104,7 +104,7 @@ class Preprocessor:
         import mlx.core as mx
         import numpy as np
 
-        prompt = self._prompter.prompt(request.messages)
+        prompt = self.prompter.prompt(request.messages)
         keyed_images = self._keyed_images(prompt, request)
         others = self._audio_and_videos(prompt, request, keep=True)
         with self._processed_images.showing(keyed_images) as opened_images:
@@ -116,7 +116,7 @@ class Preprocessor:
         content = np.array(tensors["input_ids"]).flatten().astype(np.int64)
         if not prompt.media:
             return PreparedInputs(request, tensors, content, prefix_hashes(content), ())
-        is_medium = np.isin(content, sorted(self._prompter.media_tokens(tensors)))
+        is_medium = np.isin(content, sorted(self.prompter.media_tokens(tensors)))
         is_medium |= (content < 0) | (content >= len(self._tokenizer))
         runs = _runs(is_medium) or [np.arange(len(content))]  # unknown where the medium is, so it counts as everywhere
         keys: list[Hashable] = [*(key for key, _ in keyed_images), *(key for key, _ in others)]
@@ -136,7 +136,7 @@ class Preprocessor:
 
     def image_tokens(self) -> set[int]:
         """Return the tokens that the encoder's output replaces, as far as the configuration names them."""
-        return self._prompter.replaced_tokens()
+        return self.prompter.replaced_tokens()
 
     def _mixed(
         self, prompt: Prompt, tensors: Mapping[str, Any], content: Any, keys: Sequence[Hashable]
@@ -164,7 +164,7 @@ class Preprocessor:
         if len(digests) < len(prompt.media):
             return (), (), []
         image_runs, video_runs = (
-            _runs(np.isin(content, sorted(self._prompter.tokens_of(kind)))) for kind in ("image", "video")
+            _runs(np.isin(content, sorted(self.prompter.tokens_of(kind)))) for kind in ("image", "video")
         )
         moments = [int(t) for t, _, _ in tensors[_TIMES].tolist()] if videos else []
         if len(video_runs) == sum(moments):  # one run for each moment of a video
@@ -217,7 +217,7 @@ class Preprocessor:
                 image_token_index=getattr(self._config, "image_token_index", None),
                 add_special_tokens=special,
             )
-        self._prompter.check_inputs(prompt, inputs)
+        self.prompter.check_inputs(prompt, inputs)
         return inputs
 
     def _digested(self, tensors: Mapping[str, Any], keys: Sequence[Hashable], count: int) -> tuple[str, ...]:

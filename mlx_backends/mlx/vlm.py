@@ -73,7 +73,7 @@ class VLMBackend(Backend):
     the GPU has confirmed all of it. If the GPU fails again on the same request, :meth:`step` raises DeviceLostError.
 
     Of a Generation, ``tokens`` are all that the model generated, including the one that ended the answer; ``text`` is
-    decoded from all of them, without control tokens but with ``<think>`` tags; ``prefill_s`` runs from the
+    decoded from all of them, without control tokens but with those around reasoning and turns; ``prefill_s`` runs from the
     prepared inputs to the first token, vision encoder included; ``peak_memory`` is MLX's, from before the images are
     opened to the last token. In a batch, times are a request's share of what was spent, and
     ``peak_memory`` is the highest while it was in progress.
@@ -106,11 +106,11 @@ class VLMBackend(Backend):
         self._tokenizer = getattr(processor, "tokenizer", processor)
         own_tokenizer = copy.deepcopy(self._tokenizer)  # a tokenizer is not thread-safe, and a thread prepares requests
         self._own_tokenizer = own_tokenizer
-        self._detokenizer = Detokenizer(own_tokenizer)
         self._constrainer = Constrainer(own_tokenizer, _ends(self._tokenizer, model.config))
         processor.detokenizer = _NoText()
         with redirect_stdout(sys.stderr):
             self._preprocessor = Preprocessor(processor, model.config, media, context)
+        self._detokenizer = Detokenizer(own_tokenizer, self._preprocessor.prompter)
         guard_image_features(model, self._preprocessor.image_tokens())
         self._sequential = SequentialAnswers(
             model, processor, self._preprocessor, self._constrainer.processors, kv_bits
@@ -345,7 +345,7 @@ class VLMBackend(Backend):
             self._preprocessor.inputs,
             lambda request: list(self._constrainer.processors(request.unscored.form)),
             self._scoring,
-            self._detokenizer.text,
+            self._detokenizer,
             self._limits,
             self._recovery,
         )
@@ -418,12 +418,12 @@ class VLMBackend(Backend):
         """Return what scores the candidates of a request; None if it has none."""
         return CandidateScoring(request.form, self._own_tokenizer) if isinstance(request.form, Candidates) else None
 
-    def _scores(self, work: SequentialRequest, text: str, answer: Sequence[int]) -> tuple[float | None, ...]:
+    def _scores(self, work: SequentialRequest, answer: Sequence[int]) -> tuple[float | None, ...]:
         """Return the scores of a request's candidates, each forced sequentially, and of its answer."""
         if work.scoring is None:
             return ()
         started, prompt = perf_counter(), work.request.unscored
-        work.scoring.start(text)
+        work.scoring.start(self._detokenizer.text(answer))
         logits = [self._teacher_forcing.forced(prompt, tokens) for tokens in work.scoring.sequences]
         work.prefill_s += perf_counter() - started
         return work.scoring.scores(answer, logits)
@@ -432,12 +432,11 @@ class VLMBackend(Backend):
         stopped = last.finish_reason == "stop"
         tokens = tuple(work.tokens if last.token_ids is None else map(int, last.token_ids))
         answer = tokens[:-1] if stopped else tokens
-        text = self._detokenizer.text(answer)
-        scores = self._scores(work, text, answer)
+        scores = self._scores(work, answer)
         memory = self._limits.usage()
         return Generation(
             work.request.id,
-            text,
+            self._detokenizer.reply(work.request, answer),
             "stop" if stopped else "length",
             tokens=tokens,
             prompt_tokens=int(last.prompt_tokens),

@@ -80,7 +80,7 @@ class TorchBackend(Backend):
         model.generation_config = GenerationConfig(pad_token_id=self._pad)  # none of the model's own settings apply
         with redirect_stdout(sys.stderr):
             self._preprocessor = TorchPreprocessor(processor, model.config, media, context_length(config))
-        self._detokenizer = Detokenizer(tokenizer)
+        self._detokenizer = Detokenizer(tokenizer, self._preprocessor.prompter)
         self._constrainer = Constrainer(tokenizer, self._ends)
         self._waiting: deque[Request] = deque()
         self._retries: deque[Request] = deque()
@@ -215,10 +215,9 @@ class TorchBackend(Backend):
         assert row.scoring is not None
         started = perf_counter()
         try:
-            row.scoring.start(generation.text)
+            row.scoring.start(self._detokenizer.text(_answer(row)))
             logits = self._continuations(row.request.unscored, row.inputs, row.scoring.sequences)
-            tokens = generation.tokens[:-1] if generation.finish_reason == "stop" else generation.tokens
-            scores = row.scoring.scores(tokens, logits)
+            scores = row.scoring.scores(_answer(row), logits)
         except Exception as error:  # a request that fails must not end the run
             return Generation(generation.request_id, "", "error", error=one_line(error))
         seconds = (generation.prefill_s or 0.0) + perf_counter() - started
@@ -268,10 +267,9 @@ class TorchBackend(Backend):
         return []
 
     def _generation(self, row: TorchRow) -> Generation:
-        stopped = row.finished == "stop"
         return Generation(
             row.request.id,
-            self._detokenizer.text(row.tokens[:-1] if stopped else row.tokens),
+            self._detokenizer.reply(row.request, _answer(row)),
             row.finished or "error",
             tokens=tuple(row.tokens),
             prompt_tokens=len(row.inputs.ids),
@@ -338,6 +336,11 @@ class TorchBackend(Backend):
             most=self.width,
             prefill_tokens=longest,
         )
+
+
+def _answer(row: TorchRow) -> Sequence[int]:
+    """Return the tokens of a finished answer, without the one that ended it."""
+    return row.tokens[:-1] if row.finished == "stop" else row.tokens
 
 
 def stop_token_ids(folder: Path, config: dict[str, Any], tokenizer: Any) -> frozenset[int]:

@@ -41,7 +41,7 @@ class TorchPreprocessor:
         self._tokenizer = processor.tokenizer
         self._kind = config.model_type
         self._media = media
-        self._prompter = Prompter(processor, config, context)
+        self.prompter = Prompter(processor, config, context)
 
     @panics_as_errors()
     def inputs(self, request: Request) -> TorchInputs:
@@ -49,7 +49,7 @@ class TorchPreprocessor:
 
         Raises PromptError, MediaError.
         """
-        prompt = self._prompter.prompt(request.messages)
+        prompt = self.prompter.prompt(request.messages)
         images = [keyed_image(self._media(image), image, request.decoding.max_pixels)[1]() for image in prompt.images]
         bos = self._tokenizer.bos_token
         has_bos = bool(bos) and prompt.text.startswith(bos)
@@ -61,7 +61,7 @@ class TorchPreprocessor:
         else:
             processed = self._tokenizer([prompt.text], **settings)
         tensors = {name: value for name, value in processed.items() if value is not None}
-        self._prompter.check_inputs(prompt, tensors)
+        self.prompter.check_inputs(prompt, tensors)
         return TorchInputs(prompt.text, len(images), tensors)
 
 

@@ -31,7 +31,7 @@ def loop(backend: VLMBackend, requests: Sequence[Request], media: Place) -> list
 
     texts = []
     for request in requests:
-        prompt = backend._preprocessor._prompter.prompt(request.messages)
+        prompt = backend._preprocessor.prompter.prompt(request.messages)
         images = [Image.open(media(image)).convert("RGB") for image in prompt.images]
         most = request.decoding.max_tokens
         result: Any = generate(
@@ -46,7 +46,7 @@ def plain_prompts(backend: VLMBackend, requests: Sequence[Request], media: Place
     """Return requests as ``plain_loop.py`` takes them."""
     prompts = []
     for request in requests:
-        prompt = backend._preprocessor._prompter.prompt(request.messages)
+        prompt = backend._preprocessor.prompter.prompt(request.messages)
         images = [str(media(image)) for image in prompt.images]
         prompts.append({"text": prompt.text, "images": images, "max_tokens": request.decoding.max_tokens})
     return prompts

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 from typing import Any
 
 from benchmarks.errors import ModelError
-from benchmarks.vocabulary import Media, Message, Modality, Text
+from benchmarks.text.reasoning import opened_reasoning
+from benchmarks.vocabulary import Media, Message, Modality, Request, Text
 from mlx_backends.core.prompts.chat_template import prompt_utils
+from mlx_backends.core.prompts.own_markers import own_markers
 from mlx_backends.core.prompts.template_process import TemplateLimitError
 from mlx_backends.models.context_length import ContextLength
 
@@ -76,6 +78,9 @@ class Prompter:
         self._placeholders = {modality: self._named(f"{modality}_token") for modality in _MODALITIES}
         self._placeholders["image"].append("<image>")
         self._forms = [(form, self._markers(form)) for form in (self._declared, *self._plain_forms())]
+        self.own_markers = own_markers(self._rendered)
+        self._opened: dict[Hashable, str] = {}
+        """The reasoning that prompts open, by the shape of their messages, which is all that a chat template sees."""
 
     def _named(self, name: str) -> list[str]:
         tokens = (getattr(owner, name, None) for owner in (self._processor, self._tokenizer))
@@ -118,9 +123,21 @@ class Prompter:
                 reason = f"its chat template refuses the messages ({' '.join(str(error).split())[:120]})"
                 continue
             if _in_order(rendered, shown, markers):
+                self._opened[_shape(messages)] = opened_reasoning(self.own_markers.translated(_end(rendered)))
                 return self._filled(rendered, {modality: markers[modality] for modality in modalities}, texts, media)
             reason = f"its chat template does not keep the texts and {_media_names(modalities)} in their order"
         raise PromptError(f"this model cannot be given this prompt: {reason}.")
+
+    def opened(self, request: Request) -> str:
+        """Return the marker by which the prompt of ``request`` opens reasoning, to the prompt's end; "" if it opens none.
+
+        So for an answer in a given form, which holds no reasoning. Raises PromptError where there is no prompt.
+        """
+        if request.unscored.form is not None:
+            return ""
+        if (shape := _shape(request.messages)) not in self._opened:
+            self.prompt(request.messages)
+        return self._opened[shape]
 
     def check_inputs(self, prompt: Prompt, inputs: Mapping[str, Any]) -> None:
         """Raise PromptError unless ``inputs``, as prepared for the model, are the prompt with its media expanded.
@@ -289,6 +306,15 @@ class Prompter:
         """Return tokens as text without white space, which processors add and take away around media."""
         text = self._tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return "".join(text.split()).replace(_SPLIT, "").replace(_FRAME, "")
+
+
+def _shape(messages: Sequence[Message]) -> Hashable:
+    return tuple((m.role, tuple("" if isinstance(part, Text) else part.modality for part in m.parts)) for m in messages)
+
+
+def _end(rendered: str) -> str:
+    """Return what a chat template writes behind the last text."""
+    return _PLACEHOLDER.split(rendered)[-1]
 
 
 def without_system(turns: Sequence[Turn]) -> list[Turn]:

@@ -36,13 +36,13 @@ def test_the_prompt_is_the_one_that_the_loaded_model_is_given(charts: HeldOutSet
         for condition in ("aligned", "text-only"):
             instance = charts.under(condition)[0]
             (request,) = preview_requests(of(str(FOUR_BIT)), instance)
-            prompt = backend._preprocessor._prompter.prompt(request.messages)
+            prompt = backend._preprocessor.prompter.prompt(request.messages)
             assert renderer.render(request).text == prompt.text
             assert media_of(request) == list(prompt.images)
         process = renderer._process
         assert process is not None
         odd = replace(request, messages=(replace(request.messages[0], parts=(hostile,)),))
-        assert renderer.render(odd).text == backend._preprocessor._prompter.prompt(odd.messages).text
+        assert renderer.render(odd).text == backend._preprocessor.prompter.prompt(odd.messages).text
         assert renderer._process is process  # one process for all of them
     assert process.poll() is not None
     backend.close()

@@ -76,7 +76,7 @@ def mlx_vlms_own(backend: VLMBackend, request: Request, **media: Any) -> tuple[i
     """Return the tokens of mlx-vlm's answer to the same prompt with the media themselves."""
     from mlx_vlm import stream_generate
 
-    prompt = backend._preprocessor._prompter.prompt(request.messages)
+    prompt = backend._preprocessor.prompter.prompt(request.messages)
     backend._processor.detokenizer = __import__("mlx_backends.mlx.vlm", fromlist=["_NoText"])._NoText()
     stream = stream_generate(
         backend._model,
@@ -432,7 +432,7 @@ def test_text_cannot_imitate_a_medium(omni: VLMBackend, qwen: VLMBackend, files:
 
 
 def test_inputs_without_one_of_the_media_are_refused(qwen: VLMBackend, files: Files) -> None:
-    prompter = qwen._preprocessor._prompter
+    prompter = qwen._preprocessor.prompter
     request = request_of(Text("A: "), files.video(frames=20), Text(" B: "), files.video(frames=30), Text(" Which?"))
     prompt = prompter.prompt(request.messages)
     inputs = qwen._preprocessor.tensors(request)[1]

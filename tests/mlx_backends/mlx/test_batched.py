@@ -531,7 +531,7 @@ def test_prompts_that_end_early_cost_the_others_nothing(alone: VLMBackend, pictu
 
 def test_prefixes_have_the_same_hashes_in_every_process(alone: VLMBackend, pictures: Pictures) -> None:
     first, second = (
-        Preprocessor(alone._processor, alone._model.config, pictures.path, alone._preprocessor._prompter._context)
+        Preprocessor(alone._processor, alone._model.config, pictures.path, alone._preprocessor.prompter._context)
         for _ in range(2)
     )
     requests = varied(pictures)
