@@ -12,6 +12,7 @@ from operator import mul
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from benchmarks.answer_confidence import UNKNOWN, Confidence, Confidences, confidence_of
+from benchmarks.answer_quality import AnswerQuality
 from benchmarks.repeats import REPEAT, split_repeat
 from benchmarks.stats.clusters import ClusterNames, Clusters, number_groups
 from benchmarks.stats.repeated import RepeatedClusters
@@ -111,6 +112,7 @@ class Answers:
         confidence: The confidences of the records; None for a run without likelihoods.
         base: The label of the run whose model this run's was fine-tuned from, if that is among the runs; else empty.
         clusters: The clusters of the records; without any, every example is one.
+        quality: The quality of all answers of the run; None where it was not measured.
     """
 
     kinds: Sequence[AnswerKind]
@@ -121,6 +123,7 @@ class Answers:
     base: str = ""
     confidence: Confidences | None = None
     clusters: Clusters = field(default=None)  # type: ignore[assignment]
+    quality: AnswerQuality | None = None
 
     def __post_init__(self) -> None:
         if self.clusters is None:

@@ -88,12 +88,13 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
     if arguments.as_json:
         print(json.dumps([to_json(table_) for table_ in tables], indent=2))
         return
-    for folder in folders:
+    for folder, answers in zip(folders, inputs.runs.values(), strict=True):
         run = read_summary(folder)
         if run.problem is not None:
             raise StoreError(run.problem)
         reason = f" ({clean(run.note)})" if run.state == "stopped" else ""
-        print(f"{clean(run.name)}: {run.state}{reason}, {run.done} of {run.total} answered")
+        poor = "".join(f"; {clause}" for clause in (answers.quality.clauses if answers.quality else ()))
+        print(f"{clean(run.name)}: {run.state}{reason}, {run.done} of {run.total} answered{poor}")
         with RunStore.read(folder) as store:
             if excluded := ExcludedInstances.load(store).sentence:
                 print(f"  {excluded}")

@@ -53,10 +53,14 @@ def score_bounds(benchmark: Benchmark, condition: str) -> dict[str, tuple[float,
 
 
 class MissingAnswers(NamedTuple):
-    """The numbers of a run's answers without a label that can be used, by outcome, and of all its answers."""
+    """The numbers of a run's answers without a label that can be used, by outcome, and of all its answers.
+
+    ``cut_clause`` says how many were cut while reasoning.
+    """
 
     by_outcome: Mapping[str, int]
     of: int
+    cut_clause: str = ""
 
     @property
     def total(self) -> int:
@@ -68,6 +72,7 @@ class MissingAnswers(NamedTuple):
         words = {**MISSING, CUT_OFF: "cut off at the token limit"}
         return (
             f"lacks {self.total:,} of {self.of:,} answers ({list_missing(self.by_outcome, words)})"
+            + (f"; {self.cut_clause}" if self.cut_clause else "")
             if self.total
             else ""
         )
@@ -87,4 +92,5 @@ def missing_answers(run: RunView, metrics: LabelMetrics, hits: NDArray[Any], *, 
     missing = {
         name: n for name, n in zip(coded.outcomes, numbers, strict=True) if name in MISSING and name not in counted
     }
-    return MissingAnswers(Counter(missing) + Counter({CUT_OFF: int((is_used & cut_off).sum())}), int(is_used.sum()))
+    by_outcome = Counter(missing) + Counter({CUT_OFF: int((is_used & cut_off).sum())})
+    return MissingAnswers(by_outcome, int(is_used.sum()), run.cut_clause)

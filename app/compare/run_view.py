@@ -24,6 +24,7 @@ from app.store.run import RunStore
 from app.store.run_facts import NOT_TRAINED, TrainedExamples
 from app.store.workspace import read_summary
 from app.system.parallel import map_shares
+from benchmarks.answer_quality import AnswerQuality
 from benchmarks.answers import AnswerKind
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
@@ -83,6 +84,8 @@ class RunView:
     judged: bool
     """True if the judge has labelled any of its answers."""
     remarks: tuple[str, ...] = ()
+    cut_clause: str = ""
+    """The answers that were cut while reasoning, as a clause; see :attr:`AnswerQuality.cut_clause`."""
     read: Callable[[Sequence[int]], Iterator[Record]] = lambda positions: iter(())
     """Reads the records at these positions among the answers."""
     trained: TrainedExamples = NOT_TRAINED
@@ -266,6 +269,7 @@ class _ViewReader:
                 with_options.add(bool(self._benchmark.options(instance)))
 
         answers = read_answers(store, self._benchmark, self._known, visit)
+        quality = answers.quality or AnswerQuality()
         if self._add_verdict is not None:
             answers = answers.derive(self._add_verdict)
         cell_note = ""
@@ -307,7 +311,8 @@ class _ViewReader:
             answers=packed,
             cost=cost.total(),
             judged=self._judge in answers.judges,
-            remarks=tuple(store.meta("remarks", [])),
+            remarks=(*store.meta("remarks", []), *(f"{clause}." for clause in quality.clauses)),
+            cut_clause=quality.cut_clause,
             read=answers.read,
             trained=TrainedExamples.load(store),
             cell_note=cell_note,

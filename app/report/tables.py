@@ -165,6 +165,7 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None, *, checked: b
         quantisations = quantisation_pairs({label: store.meta("identity", {}) for label, store in by_label.items()})
         agreement = checked_agreement(stores, judge_id) if checked else ""
     remarks += [f"{label}: {counts.sentence}." for label, counts in excluded.items() if counts.total]
+    remarks += [f"{label}: {clause}." for label, run in runs.items() if run.quality for clause in run.quality.clauses]
     panel = resolve_panel(judge_id, judges)
     members: tuple[str, ...] = ()
     if panel is not None:

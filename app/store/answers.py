@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -15,10 +16,11 @@ from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.system.parallel import map_shares
 from benchmarks.answer_confidence import Confidence, confidence_of
+from benchmarks.answer_quality import AnswerQuality
 from benchmarks.answers import AnswerColumns, AnswerKind, Answers, InstanceKind, instance_kind
 from benchmarks.base import Benchmark
 from benchmarks.registry import get_benchmark
-from benchmarks.text.answer_text import visible_answer
+from benchmarks.text.reasoning import read_reply
 from benchmarks.vocabulary import Instance, Pages, Record, Verdict
 
 
@@ -46,6 +48,8 @@ Visit = Callable[[str, Instance, Sequence[StepUsage]], None]
 """A function that receives each instance: its stored text, what that was parsed to, and the steps of its answer."""
 
 
+_SEVERAL = 4
+"""The number of tokens from which an answer without text was not just ended: a model may say a line break and stop."""
 _SHARE = 10_000
 """The number of answers that is worth another process, which takes as long to start."""
 
@@ -82,7 +86,7 @@ def read_answers(
     Runs that are read with the same ``known`` parse an instance that they share once. Raises DamagedError for a row that is not
     as it was written, or is missing.
     """
-    columns, ordinals = AnswerColumns(), array("q")
+    columns, ordinals, quality = AnswerColumns(), array("q"), empty_quality(benchmark)
     has_reading = type(benchmark).reading is not Benchmark.reading
     for page in store.pages():
         for row in page.instances:
@@ -96,7 +100,11 @@ def read_answers(
             finish_reason, is_empty, confidence = None, True, None
             if steps:
                 _check_steps(store, steps)
-                finish_reason, is_empty = steps[-1][6], _is_empty(steps[-1][5])
+                finish_reason, reply = steps[-1][6], read_reply(steps[-1][5])
+                is_empty = not reply.answer
+                has_text = bool(steps[-1][5].strip()) or stored_values.token_count(steps[-1]) >= _SEVERAL
+                is_free = not benchmark.options(about.instance)
+                quality.add(about.instance, reply, finish_reason, steps[-1][9], has_text=has_text, is_free=is_free)
                 confidence = _confidence(store, steps[-1], about.instance, benchmark)
             # Judge, whether it counts, status, label, flags and behaviour.
             labels = tuple([(*verdict[2:6], verdict[8], verdict[13]) for verdict in verdicts])
@@ -107,7 +115,13 @@ def read_answers(
                 pages=about.pages,
                 confidence=confidence,
             )
-    return columns.answers(partial(_read_again, store.folder, ordinals))
+    return replace(columns.answers(partial(_read_again, store.folder, ordinals)), quality=quality)
+
+
+def empty_quality(benchmark: Benchmark) -> AnswerQuality:
+    """Return the quality of no answers yet to a benchmark's prompts."""
+    texts = (*benchmark.labels, benchmark.abstention_phrase)
+    return AnswerQuality(frozenset(text.casefold().strip(" .") for text in texts))
 
 
 def _known_instance(
@@ -144,11 +158,6 @@ def _confidence(store: RunStore, step: Values, instance: Instance, benchmark: Be
         raise store.damaged("generation", step, str(error)) from error
     tokens = stored_values.token_count(step)
     return confidence_of(instance, benchmark.options(instance), scores, tokens=tokens, finish_reason=step[6])
-
-
-def _is_empty(text: str) -> bool:
-    # Without a tag, nothing of the text is reasoning.
-    return not (visible_answer(text) if "<" in text else text.strip())
 
 
 def _verdicts(store: RunStore, rows: Sequence[Values]) -> dict[str, Verdict]:

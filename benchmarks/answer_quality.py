@@ -1,0 +1,174 @@
+"""Answers that are none in a way worth saying: cut while reasoning, degenerate, or the same whatever is displayed.
+
+They keep their labels and stay in every denominator; the sentences stand beside a run's result.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from benchmarks.text.reasoning import Reply
+from benchmarks.vocabulary import Instance, Media
+
+_LEAST_REPEATS = 5
+_LONGEST_UNIT = 200
+"""Characters of what is repeated."""
+_LEAST_UNBROKEN = {False: 8, True: 16}
+"""Characters of a repetition without a space, by whether it is a number: 1111 may be a value, and 5555555555 a telephone's."""
+
+_LEAST_ANSWERS, _LEAST_DIFFERENT = 8, 4
+_SAME_SHARE = 0.9
+_MOST_TEXTS = 4096
+"""Different texts that are told apart; a run with more has no one text."""
+_CHOICES = frozenset({"yes", "no", "true", "false"})
+_MOST_DOUBLINGS = 3
+
+
+def is_repetition(text: str) -> bool:
+    """Return whether a text is one word, token or phrase over and over; its last occurrence may be cut."""
+    text = " ".join(text.split())
+    period = _period(text)
+    if not period or len(text) + 1 < _LEAST_REPEATS * period:
+        return False
+    return " " in text or len(text) >= _LEAST_UNBROKEN[text.isdigit()]
+
+
+def _period(text: str) -> int:
+    """Return the length of the shortest text of which ``text`` and a space is a repetition; 0 if none is short enough."""
+    beginning = text[:8]
+    period = text.find(beginning, 1)
+    while 0 < period <= _LONGEST_UNIT:
+        if text.startswith(text[period:]):
+            return period
+        period = text.find(beginning, period + 1)
+    return 0
+
+
+@dataclass
+class AnswerQuality:
+    """The quality of a run's answers, errors excluded.
+
+    Attributes:
+        answers: The number of answers.
+        repeated: Those that are one word, token or phrase repeated (:func:`is_repetition`).
+        control: Those of nothing but control tokens and blanks.
+        cut: Those that ended at the limit of tokens within their reasoning.
+        limit: The tokens of the longest of these; None if they are not known.
+        finished: The tokens of the answers that ended by themselves.
+        pictured: The answers in free form to a prompt with a picture.
+        choices: Texts that a prompt may ask for, such as the benchmark's labels.
+    """
+
+    choices: Collection[str] = ()
+    answers: int = 0
+    repeated: int = 0
+    control: int = 0
+    cut: int = 0
+    limit: int | None = None
+    finished: array[int] = field(default_factory=lambda: array("L"))
+    pictured: int = 0
+    _texts: Counter[str] = field(default_factory=Counter)
+    _pictures: set[str] = field(default_factory=set)
+    _references: Counter[int] = field(default_factory=Counter)
+
+    def add(
+        self,
+        instance: Instance,
+        reply: Reply,
+        finish_reason: str,
+        tokens: int | None,
+        *,
+        has_text: bool,
+        is_free: bool,
+    ) -> None:
+        """Add an answer of ``tokens`` tokens.
+
+        ``has_text`` tells that the model said something, if only control tokens; ``is_free``, that its prompt names no options.
+        """
+        if finish_reason == "error":
+            return
+        self.answers += 1
+        if finish_reason == "length" and reply.reasons and not reply.answer:
+            self.cut += 1
+            self.limit = max(self.limit or 0, tokens or 0) or None
+        elif finish_reason != "length" and tokens:
+            self.finished.append(tokens)
+        self.control += not reply.answer and not reply.reasons and has_text
+        self.repeated += is_repetition(reply.answer)
+        if is_free and reply.answer:
+            self._add_text(instance, reply.answer)
+
+    def _add_text(self, instance: Instance, answer: str) -> None:
+        pictures = [part.sha256 for part in instance.parts if isinstance(part, Media) and part.modality == "image"]
+        if not pictures:
+            return
+        self.pictured += 1
+        if len(self._texts) <= _MOST_TEXTS:
+            text = " ".join(answer.casefold().split())
+            self._texts["" if self._is_choice(text) else text[:1000]] += 1
+        if len(self._pictures) < _LEAST_DIFFERENT:
+            self._pictures.add("".join(pictures))
+        if len(self._references) <= _MOST_TEXTS:
+            values = {value.casefold() for values in instance.references.values() for value in values}
+            self._references.update(map(hash, values))
+
+    @property
+    def same(self) -> int:
+        """The number of answers that are one text, though pictures and right answers differ; 0 if there is no such text.
+
+        A choice, such as yes, a letter or a label, is none: a bias towards one is a result.
+        """
+        if self.pictured < _LEAST_ANSWERS or min(len(self._pictures), len(self._references)) < _LEAST_DIFFERENT:
+            return 0
+        ((text, count),) = self._texts.most_common(1)
+        differ = self._references.most_common(1)[0][1] < self.pictured / 2
+        return (
+            count if text and differ and len(self._texts) <= _MOST_TEXTS and count >= _SAME_SHARE * self.pictured else 0
+        )
+
+    @property
+    def sufficient_limit(self) -> int | None:
+        """A limit of tokens that would do; None if no answer was cut while reasoning, or the limit is not known.
+
+        Each doubling is taken to spare as many of the answers as the last one did, by the lengths of those that finished; where
+        they say nothing, it is twice the present one.
+        """
+        if not self.cut or self.limit is None:
+            return None
+        within = sum(self.limit < 2 * tokens for tokens in self.finished)
+        left, doublings = self.cut * self.cut / (self.cut + within), 1
+        while within and left >= 0.5 and doublings < _MOST_DOUBLINGS:
+            left, doublings = left * self.cut / (self.cut + within), doublings + 1
+        return self.limit << doublings
+
+    @property
+    def cut_clause(self) -> str:
+        """The number of answers that were cut while reasoning, and a limit that would do; empty if there are none."""
+        if not self.cut:
+            return ""
+        limit = self.sufficient_limit
+        would_do = f"--max-tokens {limit} would do" if self.finished else f"try --max-tokens {limit}, twice the limit"
+        advice = "" if limit is None else f"; {would_do}"
+        return f"{self.cut:,} of {self.answers:,} answers gave no answer (cut while reasoning{advice})"
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """A clause on each kind of answer that occurs."""
+        of = f"of {self.answers:,} answers"
+        clauses = [self.cut_clause] if self.cut else []
+        if self.control:
+            clauses.append(f"{self.control:,} {of} hold nothing but control tokens or blanks")
+        if self.repeated:
+            clauses.append(f"{self.repeated:,} {of} are one token or phrase repeated")
+        if (same := self.same) > self.repeated:
+            amount = f"all {same:,}" if same == self.pictured else f"{same:,} of {self.pictured:,}"
+            clauses.append(f"{amount} answers to different pictures are the same text")
+        return tuple(clauses)
+
+    def _is_choice(self, text: str) -> bool:
+        """Return whether a text is one of a few that a prompt may ask for."""
+        word = text.strip(" .:()[]*\"'`")
+        return len(word) <= 1 or word in _CHOICES or word in self.choices

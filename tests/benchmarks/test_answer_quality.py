@@ -1,0 +1,153 @@
+"""Tests of the counts of answers that were cut while reasoning, are degenerate, or all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.cli import run_cli
+from app.report.tables import read_inputs
+from app.store.workspace import Workspace
+from benchmarks.answer_quality import AnswerQuality, is_repetition
+from benchmarks.text.reasoning import read_reply
+from benchmarks.vocabulary import FinishReason, Generation, Instance, Media, Text
+from tests.support.runs import instances, make_run, says
+
+REASONING = "<think>The chart shows 12, the passage says"
+
+
+def charts(count: int, values: Callable[[int], str] = lambda n: str(20 + n)) -> list[Instance]:
+    return [
+        Instance(f"i{n}", f"g{n}", "c", "?", (Text("?"), Media(f"{n:064x}", ".png")), {"image": (values(n),)})
+        for n in range(count)
+    ]
+
+
+def quality_of(
+    items: Iterable[Instance],
+    answer: Callable[[int], str],
+    finish: Callable[[int], FinishReason] = lambda n: "stop",
+    tokens: Callable[[int], int | None] = lambda n: 3,
+    **more: bool,
+) -> AnswerQuality:
+    quality = AnswerQuality(frozenset({"neither"}))
+    for n, item in enumerate(items):
+        text = answer(n)
+        settings = {"has_text": bool(text), "is_free": True, **more}
+        quality.add(item, read_reply(text), finish(n), tokens(n), **settings)
+    return quality
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!!!!!!!!!!!!",
+        "43 43 43 43 43 43",
+        "the the the the the th",
+        "addCriterion\naddCriterion\naddCriterion\naddCriterion\naddCriterion",
+        "@@@@@@@@@@@@@@@@",
+        "0" * 40,
+        "The bar is 43. " * 12 + "The bar",
+        "的" * 30,
+    ],
+)
+def test_one_token_or_phrase_over_and_over_is_a_repetition(text: str) -> None:
+    assert is_repetition(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "43",
+        "1111",
+        "5555555555",
+        "1010101010",
+        "no no",
+        "-----",
+        "100,000,000",
+        "12, 12, 12, 15",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "The bar is 43. The bar is 44. The bar is 45. The bar is 46. The bar is 47.",
+        "ha ha ha",
+        "Mississippi",
+    ],
+)
+def test_values_and_sentences_are_no_repetition(text: str) -> None:
+    assert not is_repetition(text)
+
+
+def test_the_limit_that_would_do_follows_from_the_answers_that_finished() -> None:
+    none = quality_of(charts(4), lambda n: REASONING, lambda n: "length", lambda n: 512)
+    assert (none.cut, none.sufficient_limit) == (4, 1024)
+    few = quality_of(
+        charts(20),
+        lambda n: REASONING if n < 2 else "43",
+        lambda n: "length" if n < 2 else "stop",
+        lambda n: 512 if n < 2 else 400,
+    )
+    assert (few.cut, few.sufficient_limit) == (2, 1024)
+    many = quality_of(
+        charts(20),
+        lambda n: REASONING if n < 15 else "43",
+        lambda n: "length" if n < 15 else "stop",
+        lambda n: 512 if n < 15 else 400,
+    )
+    assert many.sufficient_limit == 4096
+    unknown = quality_of(charts(4), lambda n: REASONING, lambda n: "length", lambda n: None)
+    assert (unknown.cut, unknown.sufficient_limit) == (4, None)
+    done = quality_of(charts(4), lambda n: REASONING + "</think>43", lambda n: "length")
+    assert (done.cut, done.clauses) == (0, ())
+
+
+def test_one_text_for_all_pictures_is_counted() -> None:
+    assert quality_of(charts(16), lambda n: "The value is 43.").same == 16
+    assert quality_of(charts(20), lambda n: "43" if n else "44").same == 19
+    assert quality_of(charts(16), lambda n: "The bar is at 43" if n % 2 else "43").same == 0
+
+
+@pytest.mark.parametrize("word", ["Yes.", "no", "B", "(C)", "NEITHER"])
+def test_a_bias_towards_a_choice_is_a_result(word: str) -> None:
+    assert quality_of(charts(40), lambda n: word).same == 0
+
+
+def test_equal_answers_to_equal_questions_are_normal() -> None:
+    assert quality_of(charts(40, lambda n: "12"), lambda n: "12").same == 0
+    assert quality_of(charts(40, lambda n: "12" if n % 3 else str(n)), lambda n: "12").same == 0
+    assert quality_of(charts(40), lambda n: "43", is_free=False).same == 0
+    assert quality_of(charts(7), lambda n: "43").same == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "named"),
+    [
+        (
+            REASONING,
+            "length",
+            "24 of 24 answers gave no answer (cut while reasoning; try --max-tokens 4, twice the limit)",
+        ),
+        ("<pad><pad><pad><pad>", "length", "24 of 24 answers hold nothing but control tokens or blanks"),
+        ("!!!!!!!!!!!!!!!!", "length", "24 of 24 answers are one token or phrase repeated"),
+    ],
+)
+def test_the_first_line_of_show_and_every_table_say_it(
+    text: str, finish: FinishReason, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace = Workspace(tmp_path)
+    answer = says(text)
+
+    def answering(instance: Instance) -> Generation:
+        return replace(answer(instance), finish_reason=finish)
+
+    folder = make_run(workspace, "poor", instances(4), answering)
+    good = make_run(workspace, "good", instances(4), says("12"))
+    assert run_cli(["--workspace", str(tmp_path), "show", "poor"]) == 0
+    assert named in capsys.readouterr().out.splitlines()[0]
+    assert run_cli(["--workspace", str(tmp_path), "show", "good"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].endswith("24 of 24 answered")
+    inputs = read_inputs([folder, good])
+    assert [remark for remark in inputs.remarks if named in remark] == [f"poor: {named}."]
+    assert len(inputs.runs["poor"]) == 24
