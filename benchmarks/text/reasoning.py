@@ -134,7 +134,8 @@ def ends_turn(token: str) -> bool:
 @cache
 def _marks() -> re.Pattern[str]:
     pairs = (f"(?P<o{i}>{m.opening})|(?P<c{i}>{m.closing})" for i, m in enumerate(MARKERS))
-    return re.compile("|".join([*pairs, f"(?P<end>{_TURN_END})", f"(?P<start>{_TURN_START})"]))
+    either = "|".join([*pairs, f"(?P<end>{_TURN_END})", f"(?P<start>{_TURN_START})"])
+    return re.compile(rf"(?=[<\[◁]|Here|\A\s)(?:{either})")  # most characters begin none of them
 
 
 def _named(mark: re.Match[str]) -> tuple[Markers | None, str]:
