@@ -104,8 +104,10 @@ def decide(answer: str, question: str, references: Mapping[str, Sequence[str]], 
     if text.final is not None:
         decision = _marked(text, own, cut_off=cut_off)
     else:
-        early = decide_short(answer, own) or _announced(text.text, own) or _entries(text, own)
+        early = decide_short(answer, own) or _announced(text.text, own) or (None if cut_off else _entries(text, own))
         decision = early or _by_clauses(text, own, cut_off)
+        if cut_off and decision.behaviour != UNDECIDED and _names_both(text, own):
+            return undecided("was cut off, and names both values")
     tables = (cues.REFUSALS, cues.LACKS, cues.CONFLICTS)
     if decision.label == "ABSTAIN" and any(table.search(fold(r.text)) for r in own.every for table in tables):
         return undecided("refuses or disagrees, as a reference does")
@@ -114,6 +116,10 @@ def decide(answer: str, question: str, references: Mapping[str, Sequence[str]], 
     if own.may_agree and decision.behaviour in _BOTH:
         return undecided("it is unclear whether the sources have one value")
     return decision
+
+
+def _names_both(answer: Answer, references: References) -> bool:
+    return {m.name for clause in answer.clauses for m in find_mentions(clause.text, references)} >= _BOTH
 
 
 def _marked(answer: Answer, references: References, *, cut_off: bool) -> Decision:

@@ -198,12 +198,19 @@ def test_paraphrased_yes_and_no_are_undecided(answer: str) -> None:
         "The chart shows trams by line. Line 4 has 12 trams.",
         "The text says 15, but the chart has 12. Therefore line 4 has",
         "Let me look at the chart. The bar of line 4 reaches 15, so",
+        "The user asks for a value. The chart shows 12. Wait, the passage says 15. Let me think",
+        "The chart shows 12. Wait, the passage says 15.",
+        "The chart shows 12 and the text 15. The user asks about the chart, so the answer is 12. But let me",
+        "Let me see. Line 4 has 12 trams. Line 5 has 31 trams. Line 6 has",
+        "The sources conflict: the chart says 12 and the text says 15. So",
     ],
 )
 def test_answer_that_was_cut_off_is_undecided(answer: str) -> None:
     references = {"image": ["12"], "text": ["15"]}
     assert decide(answer, QUESTION, references, cut_off=True).label == "UNDECIDED"
-    assert decide("The answer is 12.", QUESTION, references, cut_off=True).label == "IMAGE"
+    for given in ("The answer is 12.", "12", "The chart has 12, the text 15. \\boxed{12}"):
+        assert decide(given, QUESTION, references, cut_off=True).label == "IMAGE"
+    assert decide("The answer is 12.", QUESTION, {"image": ["12"], "text": ["12"]}, cut_off=True).label != "UNDECIDED"
 
 
 @pytest.mark.parametrize(
