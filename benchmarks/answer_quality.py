@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from benchmarks.text.reasoning import Reply
+from benchmarks.text.reasoning import read_reply
 from benchmarks.vocabulary import Instance, Media
 
 _LEAST_REPEATS = 5
@@ -19,6 +19,8 @@ _LONGEST_UNIT = 200
 _LEAST_UNBROKEN = {False: 8, True: 16}
 """Characters of a repetition without a space, by whether it is a number: 1111 may be a value, and 5555555555 a telephone's."""
 
+_SEVERAL = 4
+"""The number of tokens from which an answer without text was not just ended: a model may say a line break and stop."""
 _LEAST_ANSWERS, _LEAST_DIFFERENT = 8, 4
 _SAME_SHARE = 0.9
 _MOST_TEXTS = 4096
@@ -77,29 +79,33 @@ class AnswerQuality:
     def add(
         self,
         instance: Instance,
-        reply: Reply,
+        text: str,
         finish_reason: str,
         tokens: int | None,
         *,
-        has_text: bool,
+        generated: int,
         is_free: bool,
-    ) -> None:
-        """Add an answer of ``tokens`` tokens.
+    ) -> str:
+        """Add an answer, and return it without its reasoning.
 
-        ``has_text`` tells that the model said something, if only control tokens; ``is_free``, that its prompt names no options.
+        ``tokens`` are those that were counted, ``generated`` those that are stored; ``is_free`` tells that its prompt names no
+        options.
         """
+        reply = read_reply(text)
         if finish_reason == "error":
-            return
+            return reply.answer
         self.answers += 1
         if finish_reason == "length" and reply.reasons and not reply.answer:
             self.cut += 1
             self.limit = max(self.limit or 0, tokens or 0) or None
         elif finish_reason != "length" and tokens:
             self.finished.append(tokens)
-        self.control += not reply.answer and not reply.reasons and has_text
+        is_said = bool(text.strip()) or generated >= _SEVERAL
+        self.control += not reply.answer and not reply.reasons and is_said
         self.repeated += is_repetition(reply.answer)
         if is_free and reply.answer:
             self._add_text(instance, reply.answer)
+        return reply.answer
 
     def _add_text(self, instance: Instance, answer: str) -> None:
         pictures = [part.sha256 for part in instance.parts if isinstance(part, Media) and part.modality == "image"]

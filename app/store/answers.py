@@ -20,7 +20,6 @@ from benchmarks.answer_quality import AnswerQuality
 from benchmarks.answers import AnswerColumns, AnswerKind, Answers, InstanceKind, instance_kind
 from benchmarks.base import Benchmark
 from benchmarks.registry import get_benchmark
-from benchmarks.text.reasoning import read_reply
 from benchmarks.vocabulary import Instance, Pages, Record, Verdict
 
 
@@ -48,8 +47,6 @@ Visit = Callable[[str, Instance, Sequence[StepUsage]], None]
 """A function that receives each instance: its stored text, what that was parsed to, and the steps of its answer."""
 
 
-_SEVERAL = 4
-"""The number of tokens from which an answer without text was not just ended: a model may say a line break and stop."""
 _SHARE = 10_000
 """The number of answers that is worth another process, which takes as long to start."""
 
@@ -100,11 +97,11 @@ def read_answers(
             finish_reason, is_empty, confidence = None, True, None
             if steps:
                 _check_steps(store, steps)
-                finish_reason, reply = steps[-1][6], read_reply(steps[-1][5])
-                is_empty = not reply.answer
-                has_text = bool(steps[-1][5].strip()) or stored_values.token_count(steps[-1]) >= _SEVERAL
+                finish_reason, generated = steps[-1][6], stored_values.token_count(steps[-1])
                 is_free = not benchmark.options(about.instance)
-                quality.add(about.instance, reply, finish_reason, steps[-1][9], has_text=has_text, is_free=is_free)
+                is_empty = not quality.add(
+                    about.instance, steps[-1][5], finish_reason, steps[-1][9], generated=generated, is_free=is_free
+                )
                 confidence = _confidence(store, steps[-1], about.instance, benchmark)
             # Judge, whether it counts, status, label, flags and behaviour.
             labels = tuple([(*verdict[2:6], verdict[8], verdict[13]) for verdict in verdicts])
@@ -122,6 +119,19 @@ def empty_quality(benchmark: Benchmark) -> AnswerQuality:
     """Return the quality of no answers yet to a benchmark's prompts."""
     texts = (*benchmark.labels, benchmark.abstention_phrase)
     return AnswerQuality(frozenset(text.casefold().strip(" .") for text in texts))
+
+
+def add_to_quality(quality: AnswerQuality, record: Record, benchmark: Benchmark) -> None:
+    """Add the answer of a record, if there is one."""
+    if (answer := record.answer) is not None:
+        quality.add(
+            record.instance,
+            answer.text,
+            answer.finish_reason,
+            answer.completion_tokens,
+            generated=len(answer.tokens),
+            is_free=not benchmark.options(record.instance),
+        )
 
 
 def _known_instance(

@@ -7,8 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from app.store.answers import add_to_quality, empty_quality
 from app.store.verdict_counts import CountingStore, VerdictCounts
+from benchmarks.answer_quality import AnswerQuality
+from benchmarks.errors import SpecError
+from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Record
+
+_MOST_ANSWERS = 1000
+"""The answers whose quality is read at a time, so that no reading of a long run takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,8 @@ class RunUpdate:
     """The newest result of the batch-invariance probe."""
     data: str | None = None
     """The folder of the build, with the media."""
+    poor: tuple[str, ...] = ()
+    """Clauses on answers without content; see :attr:`AnswerQuality.clauses`."""
 
 
 class _Store(CountingStore):
@@ -46,6 +55,16 @@ class _Store(CountingStore):
             " ORDER BY g.id DESC LIMIT 1"
         )
         return rows[0][0] if rows else None
+
+    def answered_after(self, last: int) -> list[tuple[int, int]]:
+        """Return the ids of the next final answers after the id ``last``, with the ordinals of their instances."""
+        rows = self._rows(
+            "SELECT g.id, i.ordinal FROM generation g JOIN instance i ON i.ordinal = g.instance AND i.done"
+            " WHERE g.id > ? AND g.accepted AND NOT EXISTS (SELECT 1 FROM generation l WHERE l.instance = g.instance"
+            f" AND l.accepted AND l.step > g.step) ORDER BY g.id LIMIT {_MOST_ANSWERS}",
+            (last,),
+        )
+        return [(number, ordinal) for number, ordinal in rows]
 
     def newest_memory(self) -> MemoryUse:
         rows = self._rows("SELECT active_memory, cache_memory FROM generation ORDER BY id DESC LIMIT 1")
@@ -58,12 +77,15 @@ class Tail:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._verdicts = VerdictCounts()
+        self._quality: AnswerQuality | None = None
+        self._last_answer = 0
 
     def read(self) -> RunUpdate:
         """Read the newest contents. Raises StoreError."""
         with _Store.read(self.folder) as store:
             store.snapshot()
             self._verdicts.read(store)
+            poor = self._read_quality(store)
             name = store.newest_instance()
             record = next(store.records(only=name), None) if name is not None else None
             canary = store.meta("canary", [])
@@ -75,7 +97,21 @@ class Tail:
                 tuple(store.meta("remarks", [])),
                 canary[-1] if canary else None,
                 store.meta("data"),
+                poor,
             )
+
+    def _read_quality(self, store: _Store) -> tuple[str, ...]:
+        """Add the next answers to those whose quality is known, and return the clauses on all of these."""
+        try:
+            benchmark = get_benchmark(str(store.meta("spec")["benchmark"]))
+        except SpecError:  # of another version, or of a package that is not installed
+            return ()
+        quality = self._quality = self._quality or empty_quality(benchmark)
+        answers = store.answered_after(self._last_answer)
+        for record in store.records(at=[ordinal for _, ordinal in answers]) if answers else ():
+            add_to_quality(quality, record, benchmark)
+        self._last_answer = max((number for number, _ in answers), default=self._last_answer)
+        return quality.clauses
 
     def _labels(self) -> dict[str, dict[str, int]]:
         labels: dict[str, dict[str, int]] = {}

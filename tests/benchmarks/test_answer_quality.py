@@ -10,9 +10,9 @@ import pytest
 
 from app.cli import run_cli
 from app.report.tables import read_inputs
+from app.store import tail
 from app.store.workspace import Workspace
 from benchmarks.answer_quality import AnswerQuality, is_repetition
-from benchmarks.text.reasoning import read_reply
 from benchmarks.vocabulary import FinishReason, Generation, Instance, Media, Text
 from tests.support.runs import instances, make_run, says
 
@@ -31,13 +31,13 @@ def quality_of(
     answer: Callable[[int], str],
     finish: Callable[[int], FinishReason] = lambda n: "stop",
     tokens: Callable[[int], int | None] = lambda n: 3,
-    **more: bool,
+    *,
+    is_free: bool = True,
 ) -> AnswerQuality:
     quality = AnswerQuality(frozenset({"neither"}))
     for n, item in enumerate(items):
         text = answer(n)
-        settings = {"has_text": bool(text), "is_free": True, **more}
-        quality.add(item, read_reply(text), finish(n), tokens(n), **settings)
+        quality.add(item, text, finish(n), tokens(n), generated=2, is_free=is_free)
     return quality
 
 
@@ -151,3 +151,31 @@ def test_the_first_line_of_show_and_every_table_say_it(
     inputs = read_inputs([folder, good])
     assert [remark for remark in inputs.remarks if named in remark] == [f"poor: {named}."]
     assert len(inputs.runs["poor"]) == 24
+
+
+def test_live_reads_the_same_a_piece_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail, "_MOST_ANSWERS", 10)
+    folder = make_run(Workspace(tmp_path), "poor", instances(4), says("!!!!!!!!!!!!"))
+    reader = tail.Tail(folder)
+    amounts = ("10 of 10", "20 of 20", "24 of 24", "24 of 24")
+    assert [reader.read().poor for _ in amounts] == [
+        (f"{amount} answers are one token or phrase repeated",) for amount in amounts
+    ]
+
+
+@pytest.mark.slow
+def test_comparison_recommendation_and_report_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workspace = Workspace(tmp_path)
+
+    def answering(instance: Instance) -> Generation:
+        return replace(says(REASONING)(instance), finish_reason="length", completion_tokens=64)
+
+    make_run(workspace, "poor", instances(4), answering)
+    make_run(workspace, "good", instances(4), says("12"))
+    named = "24 of 24 answers gave no answer (cut while reasoning; try --max-tokens 128, twice the limit)"
+    for command in ("compare", "recommend"):
+        assert run_cli(["--workspace", str(tmp_path), command, "good", "poor"]) == 0
+        assert named in capsys.readouterr().out
+    report = tmp_path / "report"
+    assert run_cli(["--workspace", str(tmp_path), "report", "good", "poor", "--out", str(report)]) == 0
+    assert any(named in file.read_text("utf-8") for file in report.rglob("*.html"))

@@ -30,7 +30,7 @@ from app.store.workspace import RunSummary
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal, sanitize
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import DIM, HEADING, RIGHT, state_appearance
+from app.tui.theme import DIM, HEADING, PARTIAL, RIGHT, state_appearance
 from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar, sparkline
 from app.tui.widgets.newest_answer import NewestAnswer
 from app.tui.widgets.panel import panel
@@ -245,6 +245,7 @@ class LiveScreen(RashomonScreen):
         lines += [literal(line, limit=200) for line in node_lines(summary.nodes)]
         lines += [literal(line) for line in _judges(summary)]
         if self._data is not None:
+            lines += [literal(line, PARTIAL, limit=200) for line in self._data.newest.poor]
             lines += [literal(line, DIM, limit=200) for line in self._remarks(self._data.newest)]
         return lines
 

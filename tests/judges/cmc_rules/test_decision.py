@@ -208,8 +208,8 @@ def test_paraphrased_yes_and_no_are_undecided(answer: str) -> None:
 def test_answer_that_was_cut_off_is_undecided(answer: str) -> None:
     references = {"image": ["12"], "text": ["15"]}
     assert decide(answer, QUESTION, references, cut_off=True).label == "UNDECIDED"
-    for given in ("The answer is 12.", "12", "The chart has 12, the text 15. \\boxed{12}"):
-        assert decide(given, QUESTION, references, cut_off=True).label == "IMAGE"
+    for decided in ("The answer is 12.", "12", "The chart has 12, the text 15. \\boxed{12}"):
+        assert decide(decided, QUESTION, references, cut_off=True).label == "IMAGE"
     assert decide("The answer is 12.", QUESTION, {"image": ["12"], "text": ["12"]}, cut_off=True).label != "UNDECIDED"
 
 
