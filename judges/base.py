@@ -7,7 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from benchmarks.errors import SpecError
+from benchmarks.text.reasoning import read_reply
 from benchmarks.vocabulary import Record, Verdict
+
+ONLY_REASONING = "the answer is nothing but reasoning"
+"""The reason of verdicts on answers without an answer; earlier runs have it, too."""
 
 HUMAN = "human:"
 """The prefix of the name of a judge who is a person."""
@@ -38,8 +42,8 @@ class Judge(ABC):
 
     def empty(self, text: str) -> Verdict:
         """Return the verdict on an answer in which there is nothing to label: ``text`` is empty, or nothing but reasoning."""
-        reason = "the answer is nothing but reasoning" if text.strip() else "the answer is empty"
-        return Verdict(self.id, "unparsed", reason=reason)
+        reason = "the answer is nothing but control tokens" if text.strip() else "the answer is empty"
+        return Verdict(self.id, "unparsed", reason=ONLY_REASONING if read_reply(text).reasons else reason)
 
 
 class FunctionJudge(Judge):

@@ -24,8 +24,9 @@ def runs(workspace: Workspace, *, as_json: bool) -> None:
         problem = f"  {clean(run.problem)}" if run.problem else ""
         received = "" if run.own else "  received, read-only"
         note = f" ({clean(run.note)})" if run.note else ""
+        cut = f"  {run.cut_reasoning:,} cut while reasoning" if run.cut_reasoning else ""
         judging = "".join(f"  {text}" for text in judging_progress(run))
-        print(f"{clean(run.name)}  {run.state}{note}  {run.done}/{run.total}{judging}{received}{problem}")
+        print(f"{clean(run.name)}  {run.state}{note}  {run.done}/{run.total}{cut}{judging}{received}{problem}")
         for p in run.progress:
             failed = f"  {p.errors} errors" if p.errors else ""
             print(f"    {clean(p.condition):<15} {p.done}/{p.total}{failed}")
@@ -48,6 +49,7 @@ def run_to_json(run: RunSummary) -> dict[str, object]:
         "problem": run.problem,
         "own": run.own,
         "cells": run.cells,
+        "cut_reasoning": run.cut_reasoning,
         "conditions": [progress_to_json(p) for p in run.progress],
         "nodes": [asdict(node) for node in run.nodes],
     }

@@ -15,7 +15,7 @@ from app.store.verdicts import Verdicts
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_text import visible_answer
-from judges.base import OVERRIDE
+from judges.base import ONLY_REASONING, OVERRIDE
 
 SampleOutcome = Literal["right", "wrong", "unparsed", "undecided", "judge-failed", "error", "pending"]
 """The outcome of an instance by one judge: ``Record.outcome``, with right or wrong under the condition for a label."""
@@ -131,6 +131,15 @@ class Samples(Verdicts):
         rows = self._rows("SELECT json_extract(strata, '$.source') FROM sample ORDER BY ordinal LIMIT 1")
         ((newest,),) = self._rows("SELECT coalesce(max(id), 0) FROM verdict")
         return displayable(rows[0][0] or "") if rows else "", int(newest)
+
+    def cut_reasoning(self) -> int:
+        """Return the number of answers that ended at the limit of tokens within their reasoning, by any judge's verdict."""
+        ((cut,),) = self._rows(
+            "SELECT count(DISTINCT g.id) FROM verdict v JOIN generation g ON g.id = v.generation AND g.accepted"
+            " WHERE v.accepted AND v.status = 'unparsed' AND v.reason = ? AND g.finish_reason = 'length'",
+            (ONLY_REASONING,),
+        )
+        return int(cut)
 
     def strata(self) -> dict[str, list[str]]:
         """Return the strata: each key with its values, both sorted."""

@@ -71,6 +71,8 @@ class RunSummary:
     """The data source of its first instance."""
     newest_verdict: int = 0
     """The id of its newest verdict."""
+    cut_reasoning: int = 0
+    """The number of judged answers that ended at the limit of tokens within their reasoning."""
 
     @property
     def done(self) -> int:
@@ -357,6 +359,7 @@ def _stored_summary(folder: Path) -> RunSummary:
             title, cells = read_title(folder), store.meta(CELLS_KEY, 1)
             nodes = tuple(NodeStatus(**node) for node in store.meta(NODES_KEY, []))
             source, newest_verdict = store.ends()
+            is_cut = any(p.truncated for p in progress)  # else there is no need to look
             return RunSummary(
                 folder.name,
                 state,
@@ -372,6 +375,7 @@ def _stored_summary(folder: Path) -> RunSummary:
                 worker=recorded.get("pid"),
                 source=source,
                 newest_verdict=newest_verdict,
+                cut_reasoning=store.cut_reasoning() if is_cut else 0,
             )
     except Exception as error:  # one damaged run, possibly from elsewhere, must not hide the others
         return _unreadable(folder, error)

@@ -172,6 +172,11 @@ def test_comparison_recommendation_and_report_say_it(tmp_path: Path, capsys: pyt
 
     make_run(workspace, "poor", instances(4), answering)
     make_run(workspace, "good", instances(4), says("12"))
+    assert run_cli(["--workspace", str(tmp_path), "runs"]) == 0
+    assert ["24 cut while reasoning" in line for line in capsys.readouterr().out.splitlines() if line[:1] != " "] in (
+        [True, False],
+        [False, True],
+    )
     named = "24 of 24 answers gave no answer (cut while reasoning; try --max-tokens 128, twice the limit)"
     for command in ("compare", "recommend"):
         assert run_cli(["--workspace", str(tmp_path), command, "good", "poor"]) == 0

@@ -521,6 +521,7 @@ def _about(run: WatchedRun, resuming: str, width: int, rule: str | None) -> Cont
     facts = (
         [f"{errors} error{'s' * (errors > 1)}"] * bool(errors)
         + [f"{truncated} truncated"] * bool(truncated)
+        + [f"{summary.cut_reasoning} cut while reasoning"] * bool(summary.cut_reasoning)
         + judging_progress(summary)
     )
     if run.seconds_left:

@@ -11,6 +11,7 @@ from app.store.samples import SampleRow
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, HEADING, OUTCOMES, Appearance, outcome_appearance
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.text.reasoning import read_reply
 from benchmarks.vocabulary import SHOWN_TEXT, Generation, Media, Verdict
 
 _SHORT_LIMIT = 2000
@@ -104,14 +105,17 @@ def _generation(generation: Generation, expanded: bool, limit: int) -> Iterator[
     if generation.finish_reason == "error":
         yield literal(f"! error: {generation.error or 'unknown'}", OUTCOMES["error"].colour, newlines=True)
         return
-    visible = visible_answer(generation.text)
-    yield literal(visible, limit=limit, newlines=True) if visible else Content.styled("(empty)", DIM)
+    visible, reasons = read_reply(generation.text)
+    cut = reasons and generation.finish_reason == "length"
+    none = "(no answer: cut while reasoning)" if cut else "(no answer: only reasoning)" if reasons else "(empty)"
+    yield literal(visible, limit=limit, newlines=True) if visible else Content.styled(none, DIM)
     hidden_characters = len(generation.text.strip()) - len(visible)
     if hidden_characters > 0 and expanded:
-        yield Content.styled("with its reasoning:", DIM)
+        yield Content.styled("with its reasoning:" if reasons else "as it was generated:", DIM)
         yield literal(generation.text, DIM, limit=limit, newlines=True)
     elif hidden_characters > 0:
-        yield Content.styled(f"({hidden_characters:,} characters of reasoning hidden; t shows them)", DIM)
+        what = "of reasoning" if reasons else "around the answer"
+        yield Content.styled(f"({hidden_characters:,} characters {what} hidden; t shows them)", DIM)
     facts = [] if generation.completion_tokens is None else [f"{generation.completion_tokens} tokens"]
     if generation.prefill_s is not None or generation.decode_s is not None:
         facts.append(f"{(generation.prefill_s or 0) + (generation.decode_s or 0):.1f} s")
