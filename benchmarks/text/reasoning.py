@@ -46,7 +46,7 @@ _FINAL = "final"
 _ASSISTANT = "(?:assistant|model|ASSISTANT)"
 _TURN_START = (
     r"<\|im_start\|>|<start_of_turn>|<\|turn>|<\|start_header_id\|>|<\|start_of_role\|>|<\|(?:user|assistant|im_user)\|>"
-    r"|<\uff5c(?:User|Assistant)\uff5c>|\[/?INST\]"
+    r"|<\uff5c(?:User|Assistant)\uff5c>"
 )
 _TURN_END = (
     r"<\|(?:im_end|endoftext|eot_id|eom_id|end_of_text|end_of_turn|endofturn|return|end|END_OF_TURN_TOKEN)\|>|</s>|<turn\|>"
@@ -57,7 +57,7 @@ _HEADER = (
     rf"|<\|start_header_id\|>{_ASSISTANT}<\|end_header_id\|>|<\|start_of_role\|>{_ASSISTANT}<\|end_of_role\|>"
 )
 _BEGINNING = re.compile(
-    rf"(?:\s|{_HEADER}|{_TURN_END}|<bos>|<pad>|<unk>|<\|begin_of_text\|>|<\|startoftext\|>"
+    rf"(?:\s|{_HEADER}|{_TURN_END}|<bos>|<pad>|<unk>|\[/INST\]|<\|begin_of_text\|>|<\|startoftext\|>"
     r"|<\uff5cbegin\u2581of\u2581sentence\uff5c>)+"
 )
 """Control tokens in front of a reply: those that begin a text, fill one, or open the model's own turn."""
