@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.text.reasoning import read_reply
@@ -84,12 +84,11 @@ class AnswerQuality:
         tokens: int | None,
         *,
         generated: int,
-        is_free: bool,
+        options: Callable[[Instance], Sequence[str]],
     ) -> str:
         """Add an answer, and return it without its reasoning.
 
-        ``tokens`` are those that were counted, ``generated`` those that are stored; ``is_free`` tells that its prompt names no
-        options.
+        ``tokens`` are those that were counted, ``generated`` those that are stored; ``options`` returns what a prompt names.
         """
         reply = read_reply(text)
         if finish_reason == "error":
@@ -103,20 +102,18 @@ class AnswerQuality:
         is_said = bool(text.strip()) or generated >= _SEVERAL
         self.control += not reply.answer and not reply.reasons and is_said
         self.repeated += is_repetition(reply.answer)
-        if is_free and reply.answer:
-            self._add_text(instance, reply.answer)
+        pictures = [part.sha256 for part in instance.parts if isinstance(part, Media) and part.modality == "image"]
+        if pictures and reply.answer and not options(instance):
+            self._add_text(instance, reply.answer, "".join(pictures))
         return reply.answer
 
-    def _add_text(self, instance: Instance, answer: str) -> None:
-        pictures = [part.sha256 for part in instance.parts if isinstance(part, Media) and part.modality == "image"]
-        if not pictures:
-            return
+    def _add_text(self, instance: Instance, answer: str, pictures: str) -> None:
         self.pictured += 1
         if len(self._texts) <= _MOST_TEXTS:
             text = " ".join(answer.casefold().split())
             self._texts["" if self._is_choice(text) else text[:1000]] += 1
         if len(self._pictures) < _LEAST_DIFFERENT:
-            self._pictures.add("".join(pictures))
+            self._pictures.add(pictures)
         if len(self._references) <= _MOST_TEXTS:
             values = {value.casefold() for values in instance.references.values() for value in values}
             self._references.update(map(hash, values))

@@ -98,9 +98,13 @@ def read_answers(
             if steps:
                 _check_steps(store, steps)
                 finish_reason, generated = steps[-1][6], stored_values.token_count(steps[-1])
-                is_free = not benchmark.options(about.instance)
                 is_empty = not quality.add(
-                    about.instance, steps[-1][5], finish_reason, steps[-1][9], generated=generated, is_free=is_free
+                    about.instance,
+                    steps[-1][5],
+                    finish_reason,
+                    steps[-1][9],
+                    generated=generated,
+                    options=benchmark.options,
                 )
                 confidence = _confidence(store, steps[-1], about.instance, benchmark)
             # Judge, whether it counts, status, label, flags and behaviour.
@@ -130,7 +134,7 @@ def add_to_quality(quality: AnswerQuality, record: Record, benchmark: Benchmark)
             answer.finish_reason,
             answer.completion_tokens,
             generated=len(answer.tokens),
-            is_free=not benchmark.options(record.instance),
+            options=benchmark.options,
         )
 
 

@@ -32,12 +32,12 @@ def quality_of(
     finish: Callable[[int], FinishReason] = lambda n: "stop",
     tokens: Callable[[int], int | None] = lambda n: 3,
     *,
-    is_free: bool = True,
+    options: tuple[str, ...] = (),
 ) -> AnswerQuality:
     quality = AnswerQuality(frozenset({"neither"}))
     for n, item in enumerate(items):
         text = answer(n)
-        quality.add(item, text, finish(n), tokens(n), generated=2, is_free=is_free)
+        quality.add(item, text, finish(n), tokens(n), generated=2, options=lambda _: options)
     return quality
 
 
@@ -117,7 +117,7 @@ def test_a_bias_towards_a_choice_is_a_result(word: str) -> None:
 def test_equal_answers_to_equal_questions_are_normal() -> None:
     assert quality_of(charts(40, lambda n: "12"), lambda n: "12").same == 0
     assert quality_of(charts(40, lambda n: "12" if n % 3 else str(n)), lambda n: "12").same == 0
-    assert quality_of(charts(40), lambda n: "43", is_free=False).same == 0
+    assert quality_of(charts(40), lambda n: "43", options=("43", "44")).same == 0
     assert quality_of(charts(7), lambda n: "43").same == 0
 
 
