@@ -74,8 +74,8 @@ def load(model: str, media: MediaPath, options: RemoteOptions) -> Backend:
     not installed, KeyMissingError without a key, AddressError for a server that the user has not agreed to.
     """
     from mlx_backends.remote.backend import RemoteBackend
+    from mlx_backends.remote.errors import shorten
     from mlx_backends.remote.media import EncodedMedia
-    from mlx_backends.remote.provider import shorten
     from mlx_backends.remote.several import SeveralServers
 
     check_ready(model, options)  # takes a millisecond, the import of the provider's library two seconds

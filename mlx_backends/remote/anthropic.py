@@ -8,17 +8,16 @@ from typing import Any
 
 from benchmarks.vocabulary import JSONObject, Request
 from mlx_backends.remote.api_keys import find_key
+from mlx_backends.remote.errors import TransientError
+from mlx_backends.remote.finish_reasons import finish_of
 from mlx_backends.remote.media import EncodedMedia, EncodedMedium
 from mlx_backends.remote.model_names import KEYS, RemoteModelName
 from mlx_backends.remote.provider import (
-    REFUSED,
-    PermanentError,
     Provider,
     Reply,
-    TransientError,
     silence_loggers,
 )
-from mlx_backends.remote.responses import dig, token_count
+from mlx_backends.remote.responses import dig, text_of, token_count, with_reasoning
 
 
 class AnthropicProvider(Provider):
@@ -74,29 +73,23 @@ class AnthropicProvider(Provider):
         raw = self._client.messages.with_raw_response.create(**rest, extra_body=sampling, timeout=timeout)
         return str(raw.http_response.text)
 
-    def _read(self, response: dict[str, Any]) -> Reply:
+    def _usage(self, response: dict[str, Any]) -> tuple[int | None, int | None]:
         usage = dig(response, "usage")
-        prompt_counts = [
-            dig(usage, name) for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-        ]
-        prompt = token_count(prompt_counts[0])
-        used_tokens = (
-            None if prompt is None else prompt + sum(token_count(cached) or 0 for cached in prompt_counts[1:]),
-            token_count(dig(usage, "output_tokens")),
-        )
+        prompt = token_count(dig(usage, "input_tokens"))
+        cached = [token_count(dig(usage, f"cache_{kind}_input_tokens")) or 0 for kind in ("creation", "read")]
+        return None if prompt is None else prompt + sum(cached), token_count(dig(usage, "output_tokens"))
+
+    def _read(self, response: dict[str, Any]) -> Reply:
         blocks = dig(response, "content")
-        texts = (
-            [dig(block, "text") for block in blocks if dig(block, "type") == "text"] if isinstance(blocks, list) else []
+        blocks = blocks if isinstance(blocks, list) else []
+        text, reasoning = (
+            "".join(text_of(dig(block, kind)) for block in blocks if dig(block, "type") == kind)
+            for kind in ("text", "thinking")
         )
-        text = "".join(piece for piece in texts if isinstance(piece, str))
-        reason = dig(response, "stop_reason")
-        if reason == "refusal":
-            raise PermanentError(REFUSED, *used_tokens)
-        if reason in ("max_tokens", "model_context_window_exceeded"):
-            return Reply(text, "length", *used_tokens)
-        if not text:
-            raise TransientError("the reply holds no text", *used_tokens)
-        return Reply(text, "stop", *used_tokens)
+        finish = finish_of("anthropic", dig(response, "stop_reason"))
+        if finish == "stop" and not text and not reasoning.strip():
+            raise TransientError("the reply holds no text")
+        return Reply(with_reasoning(reasoning, text), finish)
 
 
 def _image(medium: EncodedMedium) -> dict[str, Any]:

@@ -14,20 +14,14 @@ from mlx_backends.core.response_cache import ResponseCache
 from mlx_backends.options import RemoteOptions
 from mlx_backends.remote import rate_limit
 from mlx_backends.remote.budget import NO_TOKENS, Budget, RequestSize, request_size
+from mlx_backends.remote.errors import CallError, PermanentError, RetryWithoutParameter, TransientError, shorten
 from mlx_backends.remote.media import EncodedMedia
-from mlx_backends.remote.provider import (
-    LIMIT_NAMES,
-    CallError,
-    PermanentError,
-    Provider,
-    Reply,
-    RetryWithoutParameter,
-    TransientError,
-    shorten,
-)
+from mlx_backends.remote.provider import LIMIT_NAMES, Provider, Reply
 from mlx_backends.remote.several import SeveralServers
 
 _STEP_S = 0.05
+_SAME_FAULTS = 3
+"""Calls after which a fault that a server repeats is the answer to a request; a fault that passes seldom comes back so often."""
 
 
 @dataclass(eq=False)
@@ -42,6 +36,10 @@ class _Job:
 
     not_before: float = 0.0
     attempts: int = 0
+    last_fault: str = ""
+    same_faults: int = 0
+    """The number of times in a row that the server replied with ``last_fault``."""
+
     calls: int = 0
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -323,6 +321,8 @@ class RemoteBackend(Backend):
             return None
         if call_error.overloaded:
             self._rate_limit.overloaded(job.round)
+        if self._is_repeated(job, call_error):
+            return None
         if call_error.retry_after is None:
             return None if job.attempts >= self._options.attempts else rate_limit.backoff(job.attempts)
         if call_error.retry_after > rate_limit.MAX_PAUSE_S:
@@ -333,6 +333,16 @@ class RemoteBackend(Backend):
             if job.attempts >= self._options.attempts
             else max(call_error.retry_after, rate_limit.backoff(job.attempts))
         )
+
+    @staticmethod
+    def _is_repeated(job: _Job, call_error: TransientError) -> bool:
+        """Return whether the server keeps replying with one fault to a request that it must answer alike."""
+        if not call_error.in_reply or job.request.decoding.temperature:
+            job.same_faults = 0
+            return False
+        job.same_faults = job.same_faults + 1 if str(call_error) == job.last_fault else 1
+        job.last_fault = str(call_error)
+        return job.same_faults >= _SAME_FAULTS
 
     def _error(self, job: _Job, call_error: CallError) -> Generation:
         reason = str(call_error)

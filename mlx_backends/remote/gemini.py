@@ -7,21 +7,19 @@ from typing import Any
 
 from benchmarks.vocabulary import AnyForm, Choice, JSONObject, Request
 from mlx_backends.remote.api_keys import find_key
+from mlx_backends.remote.errors import PermanentError, TransientError
+from mlx_backends.remote.finish_reasons import REFUSED, finish_of
 from mlx_backends.remote.media import EncodedMedia, EncodedMedium
 from mlx_backends.remote.model_names import KEYS, RemoteModelName
 from mlx_backends.remote.provider import (
-    REFUSED,
-    PermanentError,
     Provider,
     Reply,
-    TransientError,
     silence_loggers,
 )
-from mlx_backends.remote.responses import dig, token_count
+from mlx_backends.remote.responses import dig, text_of, token_count, with_reasoning
 
 _FORM = ("response_schema", "response_mime_type")
 _LARGEST_SEED = 2**31
-_NORMAL_REASONS = ("STOP", "FINISH_REASON_UNSPECIFIED", "OTHER", "MALFORMED_RESPONSE")
 
 
 class GeminiProvider(Provider):
@@ -84,30 +82,26 @@ class GeminiProvider(Provider):
         response = self._client.models.generate_content(model=body["model"], contents=body["contents"], config=config)
         return str(response.sdk_http_response.body)
 
-    def _read(self, response: dict[str, Any]) -> Reply:
+    def _usage(self, response: dict[str, Any]) -> tuple[int | None, int | None]:
         usage = dig(response, "usageMetadata")
-        written_counts = [token_count(dig(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
+        written = [token_count(dig(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
         prompt = token_count(dig(usage, "promptTokenCount"))
         # A response stopped before its first token omits their count.
-        used_tokens = (
-            prompt,
-            (sum(tokens or 0 for tokens in written_counts) if prompt is not None or any(written_counts) else None),
-        )
+        return prompt, sum(tokens or 0 for tokens in written) if prompt is not None or any(written) else None
+
+    def _read(self, response: dict[str, Any]) -> Reply:
         if dig(response, "promptFeedback", "blockReason"):
-            raise PermanentError(REFUSED, *used_tokens)
+            raise PermanentError(REFUSED)
         pieces = dig(response, "candidates", 0, "content", "parts")
-        reason = dig(response, "candidates", 0, "finishReason")
-        texts = (
-            [dig(piece, "text") for piece in pieces if not dig(piece, "thought")] if isinstance(pieces, list) else []
+        pieces = pieces if isinstance(pieces, list) else []
+        text, reasoning = (
+            "".join(text_of(dig(piece, "text")) for piece in pieces if bool(dig(piece, "thought")) is thought)
+            for thought in (False, True)
         )
-        text = "".join(piece for piece in texts if isinstance(piece, str))
-        if reason == "MAX_TOKENS":
-            return Reply(text, "length", *used_tokens)
-        if isinstance(reason, str) and reason not in _NORMAL_REASONS:
-            raise PermanentError(REFUSED, *used_tokens)
-        if not text:
-            raise TransientError("the reply holds no text", *used_tokens)
-        return Reply(text, "stop", *used_tokens)
+        finish = finish_of("gemini", dig(response, "candidates", 0, "finishReason"))
+        if finish == "stop" and not text and not reasoning.strip():
+            raise TransientError("the reply holds no text")
+        return Reply(with_reasoning(reasoning, text), finish)
 
 
 def _form(form: AnyForm | None) -> dict[str, Any]:

@@ -8,18 +8,17 @@ from typing import Any
 
 from benchmarks.vocabulary import JSONObject, Request
 from mlx_backends.remote.api_keys import find_key
+from mlx_backends.remote.errors import PermanentError, TransientError
+from mlx_backends.remote.finish_reasons import finish_of
 from mlx_backends.remote.media import EncodedMedia, EncodedMedium
 from mlx_backends.remote.model_names import KEYS, RemoteModelName
 from mlx_backends.remote.provider import (
     LIMIT_NAMES,
-    REFUSED,
-    PermanentError,
     Provider,
     Reply,
-    TransientError,
     silence_loggers,
 )
-from mlx_backends.remote.responses import dig, token_count
+from mlx_backends.remote.responses import REASONING_FIELDS, dig, text_of, token_count, with_reasoning
 
 _SCHEMA_SINCE = "2024-08-01"
 """First version of Azure's API that accepts a JSON schema."""
@@ -103,25 +102,29 @@ class OpenAIProvider(Provider):
         raw = self._client.chat.completions.with_raw_response.create(**body, timeout=timeout)
         return str(raw.http_response.text)
 
+    def _usage(self, response: dict[str, Any]) -> tuple[int | None, int | None]:
+        usage = dig(response, "usage")
+        return token_count(dig(usage, "prompt_tokens")), token_count(dig(usage, "completion_tokens"))
+
     def _read(self, response: dict[str, Any]) -> Reply:
-        used_tokens = (
-            token_count(dig(response, "usage", "prompt_tokens")),
-            token_count(dig(response, "usage", "completion_tokens")),
-        )
         message = dig(response, "choices", 0, "message")
         content, reason = dig(message, "content"), dig(response, "choices", 0, "finish_reason")
-        if isinstance(content, list):
-            content = "".join(text for part in content if isinstance(text := dig(part, "text"), str))
-        if reason == "content_filter":
-            raise PermanentError(REFUSED, *used_tokens)
+        parts = content if isinstance(content, list) else [content]
+        text = "".join(text_of(part) for part in parts if not _is_reasoning(part))
+        fields = [dig(message, name) for name in REASONING_FIELDS]
+        reasoning = next((field for field in fields if isinstance(field, str) and field), "")
+        reasoning = reasoning or "".join(text_of(part) for part in parts if _is_reasoning(part))
         refusal = dig(message, "refusal")
-        if isinstance(refusal, str) and refusal and not content:
-            raise PermanentError(f"the provider refused: {refusal}", *used_tokens)
-        if reason == "length":
-            return Reply(content if isinstance(content, str) else "", "length", *used_tokens)
-        if not isinstance(content, str) or not content:
-            raise TransientError("the reply holds no text", *used_tokens)
-        return Reply(content, "stop", *used_tokens)
+        if isinstance(refusal, str) and refusal and not text:
+            raise PermanentError(f"the provider refused: {refusal}")
+        finish = finish_of("openai", reason)
+        if finish == "stop" and not text and not reasoning.strip():
+            raise TransientError("the reply holds no text")
+        return Reply(with_reasoning(reasoning, text), finish)
+
+
+def _is_reasoning(part: Any) -> bool:
+    return dig(part, "type") in ("thinking", "reasoning", "redacted_thinking")
 
 
 def _endpoint_key(address: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import threading
@@ -10,21 +11,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from benchmarks.errors import ModelError, RashomonError
 from benchmarks.vocabulary import Part, Request, Text
-from mlx_backends.remote.api_keys import mask_keys, redact
+from mlx_backends.remote.api_keys import mask_keys
+from mlx_backends.remote.errors import CallError, PermanentError, RetryWithoutParameter, TransientError, shorten
+from mlx_backends.remote.finish_reasons import REFUSED, Finish, limited
 from mlx_backends.remote.media import MAX_REQUEST_BYTES, EncodedMedia, EncodedMedium
 from mlx_backends.remote.model_names import RemoteModelName, modalities
-from mlx_backends.remote.responses import dig, error_message, parse_error, read_json, refused_parameter
+from mlx_backends.remote.responses import dig, error_message, parse_error, read_completion, refused_parameter
 
 _log = logging.getLogger("rashomon.remote")
 
 MAX_ANSWER_CHARACTERS = 1024 * 1024
 """Characters of an answer that are kept; a longer one is truncated and counts as such."""
-
-REFUSED = "the provider refused: content filter"
 
 LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
 """The two names of the limit on an answer; where one is refused the other is sent, so that the limit always applies."""
@@ -32,52 +33,14 @@ LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole response; tokens are None where the server did not report them."""
+    """A whole response; what the server did not report is None. ``fingerprint`` identifies the server's setup."""
 
     text: str
-    finish_reason: Literal["stop", "length"]
+    finish_reason: Finish
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-
-
-class CallError(Exception):
-    """A call without an answer; the message says why. Tokens are those of a whole response that held none.
-
-    ``sent`` is whether anything was sent at all.
-    """
-
-    def __init__(self, reason: str, prompt_tokens: int | None = None, completion_tokens: int | None = None) -> None:
-        super().__init__(shorten(reason))
-        self.prompt_tokens = prompt_tokens
-        self.completion_tokens = completion_tokens
-        self.sent = True
-
-
-class TransientError(CallError):
-    """A failure that a retry may fix.
-
-    ``retry_after`` is the delay in seconds that the server asked for, ``overloaded`` whether it has too much to do,
-    ``unreached`` whether there was no server.
-    """
-
-    retry_after: float | None = None
-    overloaded = False
-    unreached = False
-
-
-class PermanentError(CallError):
-    """A failure that a retry would not fix.
-
-    ``refuses_key`` tells that the server does not accept the key, at least not for this, and ``misdirected`` that the key, the
-    address or the model's name there may be wrong rather than the request.
-    """
-
-    refuses_key = False
-    misdirected = False
-
-
-class RetryWithoutParameter(CallError):
-    """A parameter was refused, and is not sent from now on; retry at once."""
+    model: str | None = None
+    fingerprint: str | None = None
 
 
 class Provider(ABC):
@@ -160,11 +123,27 @@ class Provider(ABC):
             failed = TransientError(reason)
             failed.unreached = is_unreached(error)
             raise failed from None
-        reply = self._read(_object(response_text))
-        text = mask_keys(reply.text)
+        return self._reply(response_text, request.decoding.max_tokens)
+
+    def _reply(self, response_text: str, limit: int) -> Reply:
+        """Return the answer in a response; raises as :meth:`call`."""
+        response = _object(response_text)
+        if (failure := reported_failure(response)) is not None:
+            raise failure
+        prompt, completion = (count or None for count in self._usage(response))  # some servers report 0 for everything
+        try:
+            reply = self._read(response)
+            text = mask_keys(reply.text)
+            finish = limited(reply.finish_reason, text, completion, limit)
+        except CallError as error:
+            error.prompt_tokens, error.completion_tokens = prompt, completion
+            if isinstance(error, TransientError):
+                error.in_reply = True
+            raise
         if len(text) > MAX_ANSWER_CHARACTERS:
-            return Reply(text[:MAX_ANSWER_CHARACTERS], "length", reply.prompt_tokens, reply.completion_tokens)
-        return Reply(text, reply.finish_reason, reply.prompt_tokens, reply.completion_tokens)
+            text, finish = text[:MAX_ANSWER_CHARACTERS], "length"
+        model, fingerprint = (short_name(dig(response, key)) for key in ("model", "system_fingerprint"))
+        return Reply(text, finish, prompt, completion, model, fingerprint)
 
     @abstractmethod
     def close(self) -> None:
@@ -183,10 +162,14 @@ class Provider(ABC):
         """Return the body of the server's response, through the provider's library, without its own retries."""
 
     @abstractmethod
-    def _read(self, response: dict[str, Any]) -> Reply:
-        """Return the answer in a response.
+    def _usage(self, response: dict[str, Any]) -> tuple[int | None, int | None]:
+        """Return the prompt and completion tokens of a response, None where it does not report them."""
 
-        Raises TransientError where it holds none, PermanentError where the provider refused.
+    @abstractmethod
+    def _read(self, response: dict[str, Any]) -> Reply:
+        """Return the text and the finish reason of a response.
+
+        Raises TransientError where it holds no text, PermanentError where the provider refused or the text is not whole.
         """
 
     @abstractmethod
@@ -215,12 +198,6 @@ def silence_loggers(*loggers: str) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
-def shorten(text: str) -> str:
-    """Return a message without keys, as one line of printable text of at most 300 characters."""
-    line = " ".join(redact(text[:4000]).split())
-    return "".join(c if c.isprintable() else "?" for c in line)[:300]
-
-
 def replace_surrogates(text: str) -> str:
     """Return text that can be sent: lone surrogates, which UTF-8 cannot encode, become question marks."""
     return text.encode("utf-8", "replace").decode()
@@ -245,6 +222,8 @@ def classify_error(status: int, headers: Mapping[str, str], text: str) -> Transi
         return refusal
     failed = TransientError(reason)
     failed.overloaded = status in (429, 503, 529)
+    # Servers also answer 500 to what they cannot do, such as reading an image; gateways' 502 and 504 pass.
+    failed.in_reply = status in (500, 501)
     failed.retry_after = retry_after(headers, error)
     return failed
 
@@ -286,7 +265,31 @@ def _number(text: str | None) -> float | None:
 
 
 def _object(text: str) -> dict[str, Any]:
-    value = read_json(text)
+    value = read_completion(text)
+    if isinstance(value, str):
+        raise PermanentError(f"the server sent a text instead of a completion: {value}")
     if not isinstance(value, dict):
         raise TransientError(f"the reply is not JSON: {text[:200]}")
     return value
+
+
+def reported_failure(response: dict[str, Any]) -> TransientError | PermanentError | None:
+    """Return the failure that a response of HTTP 200 reports; None where it reports none.
+
+    Gateways such as OpenRouter send an upstream status in ``code``. A message without that will be the same for the same request.
+    """
+    error = dig(response, "error") or dig(response, "choices", 0, "error")
+    if not error and not any(response.get(key) for key in ("choices", "content", "candidates", "promptFeedback")):
+        error = {key: response[key] for key in ("message", "detail") if isinstance(response.get(key), str)}
+    message = error_message(error)
+    if not message:
+        return None
+    status = dig(error, "code")
+    if isinstance(status, int) and not isinstance(status, bool) and 400 <= status < 600:
+        return classify_error(status, {}, json.dumps({"error": error}))
+    return PermanentError(f"the server reports an error: {message}")
+
+
+def short_name(value: Any) -> str | None:
+    """Return a name that a server reports, as one line of at most 100 characters; None where it reports none."""
+    return shorten(value)[:100] or None if isinstance(value, str) else None

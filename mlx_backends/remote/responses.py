@@ -12,6 +12,9 @@ _MOST_TOKENS = 10**9
 _MAX_CHARACTERS = 10_000
 _FORMS = ("response_format", "output_config", "response_schema", "response_mime_type")
 _CONTAINERS = ("body", "generation_config", "generationConfig")
+REASONING_FIELDS = ("reasoning_content", "reasoning")
+"""Fields of a message with its reasoning: DeepSeek's and SGLang's, and that of vLLM, Ollama and OpenRouter."""
+
 _SENTENCE = re.compile(r"[.;!?](?:\s|$)|\n")
 _REJECTS = re.compile(
     r"unsupported|not? (?:be )?support|n't support|not permitted|not allowed|deprecated|incompatible|only one of|"
@@ -33,6 +36,55 @@ def read_json(text: str) -> Any:
         return None
 
 
+def read_completion(text: str) -> Any:
+    """Return the JSON in a response's ``text``; None where it is none, or a stream of events that broke off.
+
+    Some servers stream although no stream was requested; a whole stream of OpenAI's chunks is put together.
+    """
+    if not text.lstrip().startswith(("data:", "event:", ":")):
+        return read_json(text)
+    lines = [line.removeprefix("data:").strip() for line in text.splitlines() if line.startswith("data:")]
+    chunks = [chunk for line in lines if isinstance(chunk := read_json(line), dict)]
+    if failure := next((chunk for chunk in chunks if chunk.get("error")), None):
+        return failure
+    message: dict[str, str] = {}
+    reasons = [dig(chunk, "choices", 0, "finish_reason") for chunk in chunks]
+    reason = next((reason for reason in reversed(reasons) if reason is not None), None)
+    if "[DONE]" not in lines[-1:] and reason is None:
+        return None
+    for chunk in chunks:
+        for name in ("content", *REASONING_FIELDS, "refusal"):
+            if isinstance(piece := dig(chunk, "choices", 0, "delta", name), str):
+                message[name] = message.get(name, "") + piece
+    named = {
+        name: value
+        for chunk in chunks
+        for name in ("model", "usage", "system_fingerprint")
+        if (value := chunk.get(name))
+    }
+    return {**named, "choices": [{"message": message, "finish_reason": reason}] if chunks else []}
+
+
+def with_reasoning(reasoning: str, text: str) -> str:
+    """Return an answer with reasoning that came apart from it, in the form in which most models write both."""
+    reasoning = reasoning.strip()
+    return f"<think>\n{reasoning}\n</think>\n\n{text}" if reasoning and reasoning not in text else text
+
+
+def text_of(value: Any) -> str:
+    """Return the text in a part of a message: a string, an object with a text, or a list of these; empty for anything else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "".join(map(text_of, value))
+    if isinstance(value, dict):
+        return next(
+            (text_of(value[key]) for key in ("text", "thinking", "reasoning", "summary", "content") if value.get(key)),
+            "",
+        )
+    return ""
+
+
 def dig(value: Any, *path: str | int) -> Any:
     """Return the value at ``path`` in JSON; None where there is none."""
     for step in path:
@@ -44,7 +96,11 @@ def dig(value: Any, *path: str | int) -> Any:
 
 
 def token_count(value: Any) -> int | None:
-    """Return a number of tokens as a server reports it; None for anything else."""
+    """Return a number of tokens as a server reports it, some as a string or a whole float; None for anything else."""
+    if isinstance(value, str) and value.isdecimal() and value.isascii() and len(value) <= 10:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else None
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.vocabulary import Request
-from mlx_backends.remote.provider import CallError, PermanentError, Provider, Reply, TransientError
+from mlx_backends.remote.errors import CallError, PermanentError, TransientError
+from mlx_backends.remote.provider import Provider, Reply
 
 _log = logging.getLogger("rashomon.remote")
 

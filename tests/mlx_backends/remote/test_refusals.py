@@ -19,7 +19,8 @@ from benchmarks.vocabulary import JSONObject
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import load_backend
 from mlx_backends.remote import rate_limit
-from mlx_backends.remote.provider import PermanentError, classify_error
+from mlx_backends.remote.errors import PermanentError
+from mlx_backends.remote.provider import classify_error
 from mlx_backends.remote.responses import refused_parameter
 from tests.support.fault_server import FaultServer
 from tests.support.remote import KEYS, ask, endpoint, generate_one, nowhere, run

@@ -1,0 +1,81 @@
+"""Finish reasons: a closed list for each API; any other reason is a failure, not an answer."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from mlx_backends.remote.errors import PermanentError, TransientError
+
+API = Literal["openai", "anthropic", "gemini"]
+Finish = Literal["stop", "length"]
+
+REFUSED = "the provider refused: content filter"
+
+STOPPED = {
+    # "eos", "eos_token" and "stop_sequence" are Text Generation Inference's, "end_turn" comes from gateways to Anthropic.
+    "openai": {"stop", "eos", "eos_token", "eos_found", "end_turn", "stop_sequence", "stop_token", "end_of_text"},
+    "anthropic": {"end_turn", "stop_sequence"},
+    # Gemini's OTHER has an unknown cause, so that it is no sign that an answer is whole.
+    "gemini": {"STOP", "FINISH_REASON_UNSPECIFIED"},
+}
+TRUNCATED = {
+    # "model_length" is Mistral's, "token_limit" watsonx's; the last two come from gateways to Anthropic.
+    "openai": {
+        *("length", "max_tokens", "max_length", "model_length", "token_limit", "max_output_tokens", "context_length"),
+        *("max_completion_tokens", "context_length_exceeded", "model_context_window_exceeded"),
+    },
+    "anthropic": {"max_tokens", "model_context_window_exceeded"},
+    "gemini": {"MAX_TOKENS"},
+}
+FILTERED = {
+    "openai": {"content_filter", "refusal", "safety", "content_filtered", "guardrail", "prohibited_content"},
+    "anthropic": {"refusal"},
+    "gemini": {
+        *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"),
+        *("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+    },
+}
+
+PASSING = {"abort", "aborted", "error", "cancel", "cancelled", "canceled", "timeout", "insufficient_system_resource"}
+"""Reasons for which a second call may succeed: "abort" is vLLM's and SGLang's, "error" OpenRouter's, the last DeepSeek's."""
+
+LIMIT_SLACK = 16
+"""Completion tokens by which a server may exceed the limit: some count the end of the turn, or write several tokens at once."""
+
+_CHARACTERS_A_TOKEN = 32
+"""Far more characters than a token of an answer has on average; a longer text without usage was not limited."""
+
+
+def finish_of(api: API, reason: Any) -> Finish:
+    """Return the finish reason that a server's ``reason`` stands for.
+
+    Raises PermanentError for a refusal or an unknown reason, TransientError for one that may pass.
+
+    OpenAI's specification demands a reason. Some servers and gateways send none with a complete answer; a whole response
+    without a reason therefore counts as finished, if its usage does not show the opposite.
+    """
+    if reason is None or reason == "":
+        return "stop"
+    name = reason if isinstance(reason, str) else repr(reason)
+    name = name.upper() if api == "gemini" else name.lower()
+    if name in STOPPED[api]:
+        return "stop"
+    if name in TRUNCATED[api]:
+        return "length"
+    if name in FILTERED[api]:
+        raise PermanentError(REFUSED)
+    message = f"the server ended the answer with the reason {name[:60]!r}, so it is not complete"
+    if name.lower() in PASSING:
+        raise TransientError(message)
+    raise PermanentError(message)
+
+
+def limited(finish: Finish, text: str, completion_tokens: int | None, limit: int) -> Finish:
+    """Return the finish reason of a text by its size, whatever the server says. Raises PermanentError if it ignored the limit."""
+    if completion_tokens is None:
+        return "length" if len(text) > _CHARACTERS_A_TOKEN * limit else finish
+    if completion_tokens > limit + LIMIT_SLACK:
+        raise PermanentError(
+            f"the server ignored the limit of the answer: {completion_tokens:,} tokens instead of at most {limit:,}"
+        )
+    return "length" if completion_tokens >= limit else finish
