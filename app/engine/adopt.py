@@ -39,7 +39,19 @@ from mlx_backends.remote import is_remote
 from mlx_backends.remote.addresses import all_allowed
 from mlx_backends.remote.model_names import parse as parse_name
 
-_COPIED_META = ("created", "judges", "remarks", "trained on", "canary", "sight", "deaths", "work", "order", "reached")
+_COPIED_META = (
+    "created",
+    "judges",
+    "remarks",
+    "trained on",
+    "canary",
+    "sight",
+    "endpoint",
+    "deaths",
+    "work",
+    "order",
+    "reached",
+)
 """The meta keys that are copied, besides those that :func:`app.engine.plan.create_run` writes."""
 
 _LABELLING = "labelling "

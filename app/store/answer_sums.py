@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from app.store.samples import Samples
 
+ENDPOINT_KEY = "endpoint"
+"""The meta key of the examinations of a remote model's server, one for each worker, oldest first."""
+
 
 class AnswerTimes(NamedTuple):
     """Answers that were generated without errors, and their times.
@@ -34,10 +37,16 @@ class AnswerSums(Samples):
         return int(count)
 
     def answer_usage(self) -> tuple[int, int, int]:
-        """Return the calls, prompt tokens and completion tokens of all answers, including those set aside."""
+        """Return the calls, prompt tokens and completion tokens of all answers, including those set aside.
+
+        Those of the examinations of an endpoint are included.
+        """
         sums = "coalesce(sum(calls), 0), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)"
         ((calls, prompt, completion),) = self._rows(f"SELECT {sums} FROM generation")
-        return calls, prompt, completion
+        checks = self.meta(ENDPOINT_KEY, [])
+        examined = (sum(check[name] for check in checks) for name in ("calls", "prompt_tokens", "completion_tokens"))
+        more_calls, more_prompt, more_completion = examined
+        return calls + more_calls, prompt + more_prompt, completion + more_completion
 
     def answer_times(self) -> AnswerTimes:
         """Return the numbers and times of the answers that were generated without errors; the steps of an instance count."""

@@ -282,11 +282,14 @@ class RunStore(AnswerSums):
 
     # --- repeating -------------------------------------------------------------------------------
 
-    def repeat(self, conditions: Sequence[str] = (), *, errors_only: bool = False) -> int:
+    def repeat(
+        self, conditions: Sequence[str] = (), *, errors_only: bool = False, instances: Sequence[str] | None = None
+    ) -> int:
         """Set the answers of ``conditions`` (all if empty) aside, so that their instances are asked again.
 
-        With ``errors_only``, only failed answers. Answers set aside stay in the store but are no longer accepted; verdicts that
-        rest on one of them are set aside too. Return the number of instances to be asked again.
+        With ``errors_only``, only failed answers; with ``instances``, only theirs, by id. Answers set aside stay in the store but
+        are no longer accepted; verdicts that rest on one of them are set aside too. Return the number of instances to be asked
+        again.
         """
         answered_sql = "EXISTS (SELECT 1 FROM generation g WHERE g.instance = i.ordinal AND g.accepted)"
         where, values = answered_sql, list(conditions)
@@ -299,6 +302,9 @@ class RunStore(AnswerSums):
             )
         with self._transaction():
             chosen_ids = self._ids(f"SELECT ordinal FROM instance i WHERE {where}", values)
+            if instances is not None:
+                only = {self._ids("SELECT ordinal FROM instance WHERE id = ?", (id,))[0] for id in instances}
+                chosen_ids = [ordinal for ordinal in chosen_ids if ordinal in only]
             self._db.execute("CREATE TEMP TABLE chosen (ordinal INTEGER PRIMARY KEY)")
             self._db.executemany("INSERT INTO chosen VALUES (?)", ((ordinal,) for ordinal in chosen_ids))
             counted_sql = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks.errors import ModelError
@@ -14,12 +14,24 @@ from mlx_backends.core.response_cache import ResponseCache
 from mlx_backends.options import RemoteOptions
 from mlx_backends.remote import rate_limit
 from mlx_backends.remote.budget import NO_TOKENS, Budget, RequestSize, request_size
-from mlx_backends.remote.errors import CallError, PermanentError, RetryWithoutParameter, TransientError, shorten
+from mlx_backends.remote.errors import (
+    CallError,
+    EndpointChangedError,
+    PermanentError,
+    RetryWithoutParameter,
+    TransientError,
+    shorten,
+)
+from mlx_backends.remote.examination import EXAMINATION, Conversation, EndpointCheck, Examiner, has_pictures
 from mlx_backends.remote.media import EncodedMedia
 from mlx_backends.remote.provider import LIMIT_NAMES, Provider, Reply
+from mlx_backends.remote.server_watch import ServerWatch
 from mlx_backends.remote.several import SeveralServers
 
 _STEP_S = 0.05
+_FIRST_SPOT, _SPOT_INTERVAL = 8, 100
+"""Answers after which a first spot check follows, and the most between two; in between, the number doubles."""
+
 _SAME_FAULTS = 3
 """Calls after which a fault that a server repeats is the answer to a request; a fault that passes seldom comes back so often."""
 
@@ -46,6 +58,8 @@ class _Job:
     cancelled: bool = False
     round: int = 0
     reserved: RequestSize = NO_TOKENS
+    examines: bool = False
+    """Whether it belongs to an examination of the server; it is then sent although its response is cached."""
 
 
 class RemoteBackend(Backend):
@@ -71,6 +85,7 @@ class RemoteBackend(Backend):
         key_variable: str,
     ) -> None:
         self.info = info
+        self.opened_at = time.time()
         self._provider = provider
         self._media = media
         self._options = options
@@ -90,19 +105,29 @@ class RemoteBackend(Backend):
         self._blocked: list[tuple[_Job, CallError]] = []
         self._threads = 0
         self._closed = False
+        self._watch = ServerWatch(isinstance(provider, Provider) and bool(info.versions.get("server")))
+        self._examiner: Examiner | None = None
+        self._conversation: Conversation | None = None
+        self._asked_at = 0.0
+        self._with_pictures: set[str] = set()
+        self._confirmed = 0
+        self._unconfirmed: list[str] = []
+        self._being_confirmed: list[str] = []
 
     @property
     def remarks(self) -> Sequence[str]:
         # The limit has two names, and is always sent under one of them.
         left_out = sorted(self._provider.refused - set(LIMIT_NAMES))
         servers = self._provider.remarks if isinstance(self._provider, SeveralServers) else []
-        return [*(f"{self.info.model} refuses {name}, which was left out." for name in left_out), *servers]
+        left_out_remarks = [f"{self.info.model} refuses {name}, which was left out." for name in left_out]
+        examined = [self.endpoint_check.remark] if self.endpoint_check and self.endpoint_check.remark else []
+        return [*left_out_remarks, *servers, *examined, *self._watch.remarks]
 
     def submit(self, request: Request) -> None:
         with self._changed:
             if self._closed:
                 raise RuntimeError("the remote engine is closed")
-            if self._in_flight() >= self.capacity:
+            if self._in_flight() - (self._conversation is not None) >= self.capacity:
                 raise RuntimeError("the remote engine already holds as many requests as its capacity")
         job = _Job(request, request.digest)
         cached = self._cached(job, self._provider.refused)
@@ -112,6 +137,12 @@ class RemoteBackend(Backend):
             if cached is not None:
                 self._done.append(cached)
                 return
+            if self._examiner is not None and has_pictures(request):
+                self._with_pictures.add(request.id)
+            self._wait(job)
+
+    def _wait(self, job: _Job) -> None:
+        with self._changed:
             self._waiting.append(job)
             if self._threads < min(self._max_threads, self._in_flight()):
                 self._threads += 1
@@ -120,6 +151,11 @@ class RemoteBackend(Backend):
             self._changed.notify_all()
 
     def step(self) -> Sequence[Generation]:
+        done = self._finished()
+        return done if self._examiner is None else self._watched(done)
+
+    def _finished(self) -> Sequence[Generation]:
+        """Return what has finished, an examination's replies included, after waiting for it a moment."""
         with self._changed:
             if not self._done and self._in_flight():
                 self._changed.wait_for(lambda: self._done or self._stuck() or self._locked_out(), _STEP_S)
@@ -133,6 +169,105 @@ class RemoteBackend(Backend):
             if not done and (stuck := self._stuck()):
                 raise self._budget.exceeded(stuck.needed)
             return done
+
+    # --- examination of the server ---
+
+    @property
+    def endpoint_check(self) -> EndpointCheck | None:
+        """The result of the examination so far; None without one."""
+        return None if self._examiner is None else self._examiner.check
+
+    def resume_examination(self, check: EndpointCheck) -> None:
+        """Take over the result of an earlier process, so that the server is only checked now and then."""
+        self._examiner = Examiner(self._media, check)
+        self._watch.model = check.model
+
+    def examine(self, request: Request, stop: Callable[[], bool] = lambda: False) -> EndpointCheck | None:
+        """Examine the server by a ``request`` with pictures, with nothing in flight; None if ``stop`` returns True meanwhile.
+
+        The server's whole response to ``request`` is cached, so that its answer is not paid for twice. Raises as :meth:`step`.
+        """
+        self._examiner = examiner = Examiner(self._media)
+        problem = self._converse(examiner.first(request), stop)
+        if problem is None:
+            self._examiner = None
+            return None
+        examiner.check = replace(examiner.check, problem=problem)
+        return examiner.check
+
+    def confirm(self, stop: Callable[[], bool] = lambda: False) -> None:
+        """Check that the pictures of the last answers were seen, with nothing in flight. Raises as :meth:`step`."""
+        if self._examiner is None or not self._unconfirmed or not self._examiner.is_worth_repeating:
+            return
+        self._being_confirmed = self._unconfirmed
+        self._unconfirmed = []
+        if problem := self._converse(self._examiner.spot(), stop):
+            raise self._changed_error(problem)
+
+    def _converse(self, conversation: Conversation, stop: Callable[[], bool]) -> str | None:
+        """Return the problem that a check finds, with nothing else in flight; None if it was stopped."""
+        self._ask(conversation, next(conversation))
+        while not stop():
+            for generation in self._finished():
+                problem = self._reply_to(generation)
+                if problem is not None:
+                    return problem
+        self._conversation = None
+        return None
+
+    def _ask(self, conversation: Conversation, request: Request) -> None:
+        self._conversation, self._asked_at = conversation, time.monotonic()
+        self._wait(_Job(request, request.digest, request_size(request, self._media), examines=True))
+
+    def _reply_to(self, generation: Generation) -> str | None:
+        """Hand a reply to the check that asked for it; return the problem it finds, empty for none, None if it goes on."""
+        conversation, examiner = self._conversation, self._examiner
+        assert conversation is not None
+        assert examiner is not None
+        seconds = time.monotonic() - self._asked_at
+        examiner.check = examiner.check.after_call(generation, self._watch.model, seconds)
+        try:
+            self._ask(conversation, conversation.send(generation))
+        except StopIteration as end:
+            self._conversation = None
+            return str(end.value)
+        return None
+
+    def _watched(self, done: Sequence[Generation]) -> Sequence[Generation]:
+        """Return the answers among ``done``, and check the server now and then. Raises EndpointChangedError."""
+        answers = [generation for generation in done if not generation.request_id.startswith(EXAMINATION)]
+        for generation in answers:
+            if generation.request_id in self._with_pictures:
+                self._with_pictures.discard(generation.request_id)
+                if generation.finish_reason != "error":
+                    self._unconfirmed.append(generation.request_id.rpartition("#")[0])
+        for generation in done:
+            if generation.request_id.startswith(EXAMINATION) and self._conversation is not None:
+                problem = self._reply_to(generation)
+                if problem == "":
+                    self._confirmed += len(self._being_confirmed)
+                    self._being_confirmed = []
+                elif problem:
+                    raise self._changed_error(problem)
+        if self._watch.problem:
+            raise self._changed_error(self._watch.problem)
+        due = min(_SPOT_INTERVAL, max(_FIRST_SPOT, self._confirmed))
+        examiner = self._examiner
+        if examiner and self._conversation is None and len(self._unconfirmed) >= due and examiner.is_worth_repeating:
+            self._being_confirmed, self._unconfirmed = self._unconfirmed, []
+            spot = examiner.spot()
+            self._ask(spot, next(spot))
+        return answers
+
+    def _changed_error(self, problem: str) -> EndpointChangedError:
+        unconfirmed = list(dict.fromkeys([*self._being_confirmed, *self._unconfirmed]))
+        if self._examiner is not None:
+            self._examiner.check = replace(self._examiner.check, problem=problem)
+        return EndpointChangedError(
+            f"{self.info.model}: {problem}. The {len(unconfirmed)} answers since the last check count as not given; repair the "
+            "server and resume the run.",
+            unconfirmed,
+        )
 
     def cancel(self, request_id: str) -> None:
         """Drop a request. A call in progress for it runs to its end, and its response is cached."""
@@ -199,6 +334,8 @@ class RemoteBackend(Backend):
         except Exception as error:  # nothing that goes wrong with one request may end a thread
             outcome = PermanentError(f"{type(error).__name__}: {error}")
         job.calls += outcome.sent if isinstance(outcome, CallError) else 1
+        if isinstance(outcome, Reply) and (problem := self._watch.other_model(outcome)):
+            return PermanentError(problem, outcome.prompt_tokens, outcome.completion_tokens)
         return outcome
 
     def _next(self) -> _Job | None:
@@ -231,7 +368,7 @@ class RemoteBackend(Backend):
 
     def _cached(self, job: _Job, refused: frozenset[str]) -> Generation | None:
         """Return the cached response to a request, unless it was searched for in vain before."""
-        if self._cache is None or (cache_key := self._cache_key(job, refused)) == job.searched_key:
+        if self._cache is None or job.examines or (cache_key := self._cache_key(job, refused)) == job.searched_key:
             return None
         job.searched_key = cache_key
         response = self._cache.get(self._responder, cache_key)
@@ -240,11 +377,14 @@ class RemoteBackend(Backend):
     def _keep(self, job: _Job, reply: Reply, refused: frozenset[str]) -> Generation:
         """Return the answer, after caching it."""
         self._add(job, reply)
+        if not job.examines and self._examiner is not None:
+            self._watch.note_size(reply, job.needed.prompt)
         generation = Generation(
             job.request.id,
             reply.text,
             reply.finish_reason,
-            prompt_tokens=job.prompt_tokens,
+            # An examination compares the prompts of single calls.
+            prompt_tokens=reply.prompt_tokens if job.examines else job.prompt_tokens,
             completion_tokens=job.completion_tokens,
             calls=job.calls,
         )

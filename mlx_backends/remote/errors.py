@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from benchmarks.errors import ModelError
 from mlx_backends.remote.api_keys import redact
 
 
@@ -51,3 +54,11 @@ class PermanentError(CallError):
 
 class RetryWithoutParameter(CallError):
     """A parameter was refused, and is not sent from now on; retry at once."""
+
+
+class EndpointChangedError(ModelError):
+    """A server that stopped showing the model its pictures; ``unconfirmed`` are the instances answered since the last check."""
+
+    def __init__(self, message: str, unconfirmed: Iterable[str]) -> None:
+        super().__init__(message)
+        self.unconfirmed = tuple(unconfirmed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import threading
 import wave
@@ -47,8 +48,15 @@ class EncodedMedia:
     def __init__(self, media: MediaPath) -> None:
         self._media = media
         self._lock = threading.Lock()
+        self._added: dict[str, bytes] = {}
         self._cached_png = lru_cache(maxsize=16)(self._png)
         self._cached_wav = lru_cache(maxsize=4)(self._wav)
+
+    def add_png(self, data: bytes) -> Media:
+        """Return a picture that was made here, which is sent as it is."""
+        picture = Media(hashlib.sha256(data).hexdigest(), ".png")
+        self._added[picture.name] = data
+        return picture
 
     def encode(self, media: Media, max_pixels: int | None) -> EncodedMedium:
         """Return a medium as it is sent: an image as a PNG, a sound as a WAV file of one channel, a video as its file.
@@ -76,6 +84,8 @@ class EncodedMedia:
     def _png(self, media: Media, max_pixels: int | None) -> bytes:
         from benchmarks.media import load_image, read_media
 
+        if media.name in self._added:
+            return self._added[media.name]
         image = load_image(read_media(self._media(media), media), max_pixels, media.marks)
         image.info.clear()
         file = io.BytesIO()
@@ -122,7 +132,8 @@ class EncodedMedia:
         from PIL import Image
 
         try:
-            with Image.open(self._media(media), formats=_FORMATS) as image:
+            added = self._added.get(media.name)
+            with Image.open(io.BytesIO(added) if added else self._media(media), formats=_FORMATS) as image:
                 size = image.width * image.height
         except Exception:  # a hostile header can raise anything, and the call itself reports the problem
             return 0

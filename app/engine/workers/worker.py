@@ -21,6 +21,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from app.engine import stopping_rule
+from app.engine.endpoint_check import confirmed_answers, examine_endpoint
 from app.engine.in_flight import InFlight, remove_leftover
 from app.engine.judging import (
     ConcurrentJudging,
@@ -43,6 +44,7 @@ from app.engine.workers.standby import STANDBY
 from app.engine.workers.supervise import Job
 from app.engine.workers.worker_process import Outcome, end_process, outcome_of, take_output
 from app.run_spec import RunSpec, parse_stored
+from app.store.answer_sums import ENDPOINT_KEY
 from app.store.data_types import NODES_KEY, NodeStatus
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
@@ -65,6 +67,7 @@ from mlx_backends.mlx.metal.switches import float_facts
 from mlx_backends.models.host import host_info
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, import_libraries, load_backend
+from mlx_backends.remote.backend import RemoteBackend
 from mlx_backends.shared_names import without_folders
 from mlx_backends.sight_check import ReplaceableMedia, sight_requests, stored_or_checked_sight
 from mlx_backends.stored_checks import StoredChecks
@@ -262,24 +265,31 @@ class Worker:
                 threading.Thread(target=function.prepare, daemon=True).start()
             invariance: BatchInvariance | None = None
             saw, probed = False, spec.exact or not backend.info.needs_device
-            for part in chain(first_part, parts):
-                order = store.order_by_image(self.job.conditions, only=part)
-                count = 0 if saw and probed else PROBE_REQUESTS
-                pending = first_requests(store, protocol, self.job.conditions, count, order=order)
-                requests = [request for _, request in pending]
-                if not saw:
-                    self._check_sight(store, backend, media, pending, width)
+            with confirmed_answers(store, backend, self.stopped.is_set):
+                for part in chain(first_part, parts):
+                    order = store.order_by_image(self.job.conditions, only=part)
+                    count = 0 if saw and probed else PROBE_REQUESTS
+                    pending = first_requests(store, protocol, self.job.conditions, count, order=order)
+                    requests = [request for _, request in pending]
+                    if not saw and isinstance(backend, RemoteBackend):
+                        self._note(store, "loading", "checking that the model's server shows it pictures")
+                        examine_endpoint(store, backend, requests, self.stopped.is_set, force=self.job.force)
+                        self._note(store, "running")
+                    elif not saw:
+                        self._check_sight(store, backend, media, pending, width)
                     saw = True
-                if not probed:
-                    probed = _rows(requests) >= MIN_PROBE_REQUESTS
-                    if probed and self.job.workers is None:  # the first answer does not wait for the check
-                        answer([pending[0][0].ordinal], 1)
-                    with InFlight(store.folder, width, engine) as in_flight:
-                        picked = {request.id for request in select_requests(requests)}
-                        in_flight.note([(instance, request) for instance, request in pending if request.id in picked])
-                        invariance = self._choose_mode(store, backend, requests)
-                    self._note(store, "running", invariance.lacks if invariance else "")
-                answer(part, width, order)
+                    if not probed:
+                        probed = _rows(requests) >= MIN_PROBE_REQUESTS
+                        if probed and self.job.workers is None:  # the first answer does not wait for the check
+                            answer([pending[0][0].ordinal], 1)
+                        with InFlight(store.folder, width, engine) as in_flight:
+                            picked = {request.id for request in select_requests(requests)}
+                            in_flight.note(
+                                [(instance, request) for instance, request in pending if request.id in picked]
+                            )
+                            invariance = self._choose_mode(store, backend, requests)
+                        self._note(store, "running", invariance.lacks if invariance else "")
+                    answer(part, width, order)
         finally:
             if isinstance(backend, ClusterBackend):
                 backend.unwatch()
@@ -456,7 +466,9 @@ class Worker:
     def _remote_options(self, store: RunStore, usage: tuple[int, int, int]) -> RemoteOptions:
         """Return the job's remote options for a run that has used (calls, prompt tokens, completion tokens) so far."""
         _, prompt, completion = usage
-        scope = f"{store.folder.name} {store.meta('created')}"
+        # What a server answered before it was found to drop pictures is not used again.
+        problems = sum(bool(check["problem"]) for check in store.meta(ENDPOINT_KEY, []))
+        scope = f"{store.folder.name} {store.meta('created')}{f' {problems}' if problems else ''}"
         return replace(self.job.remote_options, scope=scope, spent_input=prompt, spent_output=completion)
 
     def _note(self, store: RunStore, state: str, note: str = "") -> None:

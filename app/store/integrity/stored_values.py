@@ -132,6 +132,23 @@ class _Sight(_StoredSight):
     problem: str
 
 
+class _EndpointDetails(TypedDict, total=False):
+    remark: str
+    evidence: str
+    probe_tokens: int | None
+    model: str | None
+    seconds: float
+    spot_checks: int
+
+
+class _Endpoint(_EndpointDetails):
+    at: float
+    problem: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
 class _WorkTime(TypedDict, total=False):
     answered: int
     seconds: float
@@ -214,6 +231,7 @@ _META: Mapping[str, Any] = {
     "trained on": _Trained,
     "canary": list[_Proof],
     "sight": list[_Sight],
+    "endpoint": list[_Endpoint],
     "work": list[_Work],
     "judges": dict[str, dict[str, Any]],
     "suspects": list[int],

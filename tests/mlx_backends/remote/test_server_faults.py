@@ -71,12 +71,12 @@ def test_fault_that_a_server_repeats_ends_after_three_calls(response: Any) -> No
     assert (generation.finish_reason, generation.calls) == ("error", 3)
 
 
-def test_repeated_500_ends_early_but_an_overloaded_server_gets_all_attempts() -> None:
-    for fault, calls in (("500", 3), ("503", 6)):
-        with FaultServer(fault=lambda number, fault=fault: fault) as server:
-            backend = endpoint(server)
-            assert generate_one(backend, ask(1)).calls == calls
-            backend.close()
+@pytest.mark.parametrize(("fault", "calls"), [("500", 3), ("503", 6)])
+def test_repeated_500_ends_early_but_an_overloaded_server_gets_all_attempts(fault: str, calls: int) -> None:
+    with FaultServer(fault=lambda number: fault) as server:
+        backend = endpoint(server)
+        assert generate_one(backend, ask(1)).calls == calls
+        backend.close()
 
 
 @pytest.mark.parametrize(
