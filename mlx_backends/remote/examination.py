@@ -34,7 +34,7 @@ EXAMINATION = "examination of the endpoint"
 _DECODING = Decoding(temperature=0.0, max_tokens=128)
 
 _NO_PICTURE = re.compile(
-    r"(?:provide|upload|attach|share|send|include|supply)\w*\b[^.!?\n]{0,40}\b(?:image|picture|photo)"
+    r"(?:provide|upload|attach|share|send|include|supply)\s+(?:the|an?|your|any)\s+(?:\w+\s+)?(?:image|picture|photo)\b"
     r"|\b(?:no|not|n't)\b[^.!?\n]{0,30}\b(?:image|picture|photo)s?\b[^.!?\n]{0,30}"
     r"\b(?:provided|attached|included|uploaded|received|sent)"
     r"|\b(?:can ?not|can't|unable to|not able to|don't)\s+(?:see|view|access|receive|open)\s+"
@@ -208,7 +208,9 @@ class Examiner:
 
     def _open(self, reason: str) -> str:
         usage = (
-            "the server reports no usage that tells" if self.check.probe_tokens is None else "its usage does not tell"
+            "the server reports no usage that tells"
+            if self.check.probe_tokens is None
+            else "its usage does not tell either"
         )
         self.check = replace(
             self.check,

@@ -1,0 +1,252 @@
+"""The examination of endpoints: servers that drop pictures are found, and good ones of any habit pass."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.vocabulary import Message, Request, Text
+from mlx_backends.options import RemoteOptions
+from mlx_backends.registry import load_backend
+from mlx_backends.remote import rate_limit
+from mlx_backends.remote.backend import RemoteBackend
+from mlx_backends.remote.errors import EndpointChangedError
+from mlx_backends.remote.examination import MAX_CALLS, EndpointCheck
+from tests.mlx_backends.conftest import Pictures
+from tests.support.remote import KEYS, ask, generate_one, run
+from tests.support.seeing_server import Eyes, SeeingServer, Usage, seeing
+
+
+@pytest.fixture(autouse=True)
+def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(rate_limit, "BACKOFF_BASE_S", 0.01)
+
+
+def backend_of(server: SeeingServer, pictures: Pictures, tmp_path: Path) -> RemoteBackend:
+    options = RemoteOptions(replies=tmp_path / "replies.sqlite", concurrency=2)
+    backend = load_backend(f"endpoint:m@{server.url}", pictures.path, remote=options)
+    assert isinstance(backend, RemoteBackend)
+    return backend
+
+
+def question(pictures: Pictures, number: int = 1) -> Request:
+    """A request of a run: a passage that states 43, and a chart."""
+    passage = (
+        f"Passage {number}: in the year {1900 + number} the value was 43{' indeed' * number}. What does the chart show?"
+    )
+    return ask(number, Text(passage), pictures.noise(number % 7))
+
+
+def examined(server: SeeingServer, pictures: Pictures, tmp_path: Path) -> EndpointCheck:
+    with seeing(server):
+        backend = backend_of(server, pictures, tmp_path)
+        check = backend.examine(question(pictures))
+        backend.close()
+    assert check is not None
+    assert check.calls == len(server.calls) <= MAX_CALLS
+    return check
+
+
+def think(response: dict[str, Any]) -> Any:
+    response["choices"][0]["message"]["reasoning_content"] = "A picture of a number, I think."
+    return response
+
+
+def parts(response: dict[str, Any]) -> Any:
+    message = response["choices"][0]["message"]
+    message["content"] = [{"type": "text", "text": message["content"]}]
+    return response
+
+
+def unfinished(response: dict[str, Any]) -> Any:
+    response["choices"][0]["finish_reason"] = None
+    return response
+
+
+def chatty(response: dict[str, Any]) -> Any:
+    message = response["choices"][0]["message"]
+    message["content"] = f"Sure! The picture shows **{message['content']}**. Can you share more pictures?"
+    return response
+
+
+HABITS: list[Callable[[dict[str, Any]], Any]] = [lambda response: response, think, parts, unfinished, chatty]
+GOOD_EYES: list[Eyes] = ["reads", "misreads", "colours", "constant"]
+USAGES: list[Usage] = ["all", "text", "mark", "fixed", "zero", "strings", "none"]
+# A text-only count with answers that never differ is what a server without pictures sends.
+GOOD = [
+    (eyes, usage, habit)
+    for eyes, usage, habit in itertools.product(GOOD_EYES, USAGES, HABITS)
+    if not (eyes == "constant" and (usage == "text" or habit is chatty))
+]
+
+
+@pytest.mark.slow
+def test_good_servers_of_any_habit_pass(pictures: Pictures, tmp_path: Path) -> None:
+    """130 servers; a false alarm would refuse a model that sees."""
+    assert len(GOOD) >= 100
+    for number, (eyes, usage, habit) in enumerate(GOOD):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        check = examined(SeeingServer(eyes, usage, habit), pictures, folder)
+        assert check.problem == "", (eyes, usage, habit)
+        assert (check.evidence == "") == bool(check.remark)
+        if eyes == "reads":
+            assert (check.evidence, check.calls) == ("number", 3)
+
+
+@pytest.mark.parametrize("usage", ["all", "none", "fixed"])
+def test_model_that_reads_the_number_is_shown_to_see_in_three_calls(
+    usage: Usage, pictures: Pictures, tmp_path: Path
+) -> None:
+    check = examined(SeeingServer("reads", usage), pictures, tmp_path)
+    assert (check.problem, check.remark, check.evidence, check.calls) == ("", "", "number", 3)
+    assert check.seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("eyes", "usage", "habit"),
+    [
+        *((eyes, usage, HABITS[0]) for eyes in ("blind", "says so") for usage in ("all", "text", "strings")),
+        *(("says so", usage, HABITS[0]) for usage in ("none", "zero", "fixed", "mark")),
+        ("blind", "text", chatty),
+    ],
+)
+def test_server_that_drops_pictures_is_refused(
+    eyes: Eyes, usage: Usage, habit: Any, pictures: Pictures, tmp_path: Path
+) -> None:
+    check = examined(SeeingServer(eyes, usage, habit), pictures, tmp_path)
+    assert "drops pictures" in check.problem
+
+
+@pytest.mark.parametrize("usage", ["none", "zero", "fixed", "mark"])
+def test_what_cannot_be_shown_is_a_remark(usage: Usage, pictures: Pictures, tmp_path: Path) -> None:
+    check = examined(SeeingServer("blind", usage), pictures, tmp_path)
+    assert check.problem == ""
+    assert check.remark
+
+
+def test_message_of_a_server_that_refuses_pictures_is_the_reason(pictures: Pictures, tmp_path: Path) -> None:
+    check = examined(SeeingServer("refuses"), pictures, tmp_path)
+    assert "this model reads no pictures" in check.problem
+
+
+def test_prompts_that_stand_at_the_context_length_are_refused(pictures: Pictures, tmp_path: Path) -> None:
+    def truncated(response: dict[str, Any]) -> Any:
+        response["usage"] = {"prompt_tokens": 4091, "completion_tokens": 5, "total_tokens": 4096}
+        return response
+
+    check = examined(SeeingServer("constant", habit=truncated), pictures, tmp_path)
+    assert "4,096" in check.problem
+
+
+def answers(server: SeeingServer, pictures: Pictures, tmp_path: Path, count: int) -> RemoteBackend:
+    """Examine a server, then ask a run's questions and confirm the answers."""
+    backend = backend_of(server, pictures, tmp_path)
+    check = backend.examine(question(pictures))
+    assert check is not None
+    assert check.problem == ""
+    try:
+        run(backend, [question(pictures, number) for number in range(1, count + 1)])
+        backend.confirm()
+    finally:
+        backend.close()
+    return backend
+
+
+@pytest.mark.parametrize(
+    ("eyes", "later", "usage"),
+    [
+        *(("reads", later, usage) for later in ("blind", "says so") for usage in ("all", "none", "fixed")),
+        *((eyes, "blind", "all") for eyes in ("misreads", "colours", "constant")),
+        ("colours", "blind", "none"),
+    ],
+)
+@pytest.mark.parametrize("after", [3 + 5, 3 + 20])
+def test_server_that_drops_pictures_later_is_found(
+    eyes: Eyes, later: Eyes, usage: Usage, after: int, pictures: Pictures, tmp_path: Path
+) -> None:
+    """The last answers before it was found are named, so that they do not count."""
+    server = SeeingServer(eyes, usage, later=later, after=after + (3 if eyes != "reads" else 0))
+    with seeing(server), pytest.raises(EndpointChangedError) as caught:
+        answers(server, pictures, tmp_path, 30)
+    assert caught.value.unconfirmed
+    dropped = [body for body in server.calls[server.after :] if "Passage" in str(body)[:400]]
+    numbers = {str(body).partition("Passage ")[2].partition(":")[0] for body in dropped}
+    assert numbers <= {instance.removeprefix("r") for instance in caught.value.unconfirmed} | in_flight(numbers)
+
+
+def in_flight(numbers: set[str]) -> set[str]:
+    """The last questions, whose answers the backend had not handed out yet."""
+    return set(sorted(numbers, key=int)[-6:])
+
+
+@pytest.mark.parametrize("eyes", GOOD_EYES)
+def test_spot_checks_of_a_good_server_are_few_and_raise_no_alarm(
+    eyes: Eyes, pictures: Pictures, tmp_path: Path
+) -> None:
+    server = SeeingServer(eyes)
+    with seeing(server):
+        backend = answers(server, pictures, tmp_path, 60)
+    check = backend.endpoint_check
+    assert check is not None
+    assert check.problem == ""
+    assert 2 <= check.spot_checks <= 6
+    assert check.calls <= MAX_CALLS + 3 * check.spot_checks
+    assert len(server.calls) == check.calls + 60 - 1, "the first question is not paid for twice"
+
+
+def test_answer_of_another_model_is_an_error(pictures: Pictures, tmp_path: Path) -> None:
+    server = SeeingServer(model=lambda call: "m" if call < 8 else "other")
+    with seeing(server):
+        backend = backend_of(server, pictures, tmp_path)
+        backend.examine(question(pictures))
+        done = run(backend, [question(pictures, number) for number in range(1, 9)])
+        backend.close()
+    failed = [generation for generation in done if generation.finish_reason == "error"]
+    assert len(failed) == 8 - 5
+    assert all("'other'" in (generation.error or "") for generation in failed)
+
+
+def test_prompts_that_come_to_stand_at_a_limit_end_the_run(pictures: Pictures, tmp_path: Path) -> None:
+    long = " very" * 4000
+    server = SeeingServer("reads", truncates_at=4096)
+    with seeing(server):
+        backend = backend_of(server, pictures, tmp_path)
+        check = backend.examine(question(pictures))
+        assert check is not None
+        assert check.problem == ""
+        with pytest.raises(EndpointChangedError, match="4,096"):
+            run(backend, [ask(n, Text(f"{n}{long * n}?"), pictures.noise(1)) for n in range(1, 6)])
+        backend.close()
+
+
+def test_resumed_run_is_checked_without_another_examination(pictures: Pictures, tmp_path: Path) -> None:
+    server = SeeingServer()
+    with seeing(server):
+        backend = backend_of(server, pictures, tmp_path)
+        backend.resume_examination(EndpointCheck(evidence="number", model="m"))
+        generate_one(backend, question(pictures))
+        backend.confirm()
+        backend.close()
+    assert len(server.calls) == 2
+    assert backend.endpoint_check is not None
+    assert backend.endpoint_check.calls == 1
+
+
+def test_text_needs_no_examination(pictures: Pictures, tmp_path: Path) -> None:
+    server = SeeingServer("blind")
+    with seeing(server):
+        backend = backend_of(server, pictures, tmp_path)
+        run(backend, [Request(f"r{n}", 0, (Message("user", (Text(f"{n}?"),)),), ask(1).decoding) for n in range(20)])
+        backend.confirm()
+        backend.close()
+    assert len(server.calls) == 20
