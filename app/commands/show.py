@@ -20,6 +20,7 @@ from app.report.speed import lines as speed_lines
 from app.report.speed import read_speed
 from app.report.speed import to_json as speed_to_json
 from app.report.tables import TableInputs, read_inputs, tables_from
+from app.store.answer_sums import ENDPOINT_KEY
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, worker_deaths
 from app.store.sample_lookup import find_sample_id
@@ -166,6 +167,8 @@ def _answering_modes(folder: Path) -> Iterator[str]:
         for sight in store.meta("sight", [])[-1:]:
             yield _sight_line(sight)
             yield from stored_check(sight, "image")
+        for check in store.meta(ENDPOINT_KEY, [])[-1:]:
+            yield _endpoint_line(check)
         for proof in store.meta("canary", []):
             noise = f"padding moves a logit by {proof['noise']:.2g}"
             compared = f"compared with sequential answers on {proof['cases']} requests and {proof['tokens']} tokens"
@@ -175,6 +178,22 @@ def _answering_modes(folder: Path) -> Iterator[str]:
                 yield f"not {way}: {reason}"
             if proof.get("lacks"):
                 yield proof["lacks"]
+
+
+_EVIDENCE = {
+    "number": "the model read a number in a picture",
+    "answers": "its answers to different pictures differ",
+    "usage": "pictures count as prompt tokens",
+}
+
+
+def _endpoint_line(check: Mapping[str, Any]) -> str:
+    """Return a line on the examination of the server by the run's last worker."""
+    usage = f"{check['calls']} calls, {check.get('spot_checks', 0)} spot checks, {check.get('seconds', 0):.1f} s"
+    if check["problem"]:
+        return f"the server fails the examination ({usage}): {check['problem']}"
+    evidence = _EVIDENCE.get(check.get("evidence", ""), "it could not be shown that the model sees pictures")
+    return f"the server was examined: {evidence} ({usage})"
 
 
 def _sight_line(sight: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import Any
@@ -13,20 +13,21 @@ from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Request
 from mlx_backends.remote.backend import RemoteBackend
 from mlx_backends.remote.errors import EndpointChangedError
-from mlx_backends.remote.examination import EndpointCheck
-from mlx_backends.sight_check import sight_requests
+from mlx_backends.remote.examination import TRUNCATES, EndpointCheck, has_pictures
+from mlx_backends.remote.model_names import parse
+from mlx_backends.remote.presets import PRESETS
 
 
 def examine_endpoint(
-    store: RunStore, backend: RemoteBackend, requests: Sequence[Request], stop: Callable[[], bool], *, force: bool
+    store: RunStore, backend: RemoteBackend, requests: Iterable[Request], stop: Callable[[], bool], *, force: bool
 ) -> None:
     """Examine the server of ``backend`` by the first of a run's ``requests`` with pictures, once a run.
 
     An examination without a problem by an earlier worker is taken over. Raises ModelError if the server is shown not to give
     the model its pictures, unless ``force``.
     """
-    selected = sight_requests(requests)
-    if not selected:
+    request = next(filter(has_pictures, requests), None)
+    if request is None:
         return
     checks = store.meta(ENDPOINT_KEY, [])
     if checks and not checks[-1]["problem"]:
@@ -39,13 +40,23 @@ def examine_endpoint(
         backend.resume_examination(EndpointCheck(**{name: checks[-1][name] for name in known & checks[-1].keys()}))
         return
     try:
-        check = backend.examine(selected[0], stop)
+        check = backend.examine(request, stop)
     finally:
         record_check(store, backend)
     if check is not None and check.problem and not force:
+        repair = _repair(store.meta("spec")["model"], check.problem)
         raise ModelError(
-            f"{backend.info.model} is refused: {check.problem}. Repair its server, or add --force to get its answers."
+            f"{backend.info.model} is refused: {check.problem}. {repair}, or add --force to get its answers."
         )
+
+
+def _repair(model: str, problem: str) -> str:
+    """Return what to do about a problem of the server of ``model``, as the beginning of a sentence."""
+    preset = PRESETS.get(parse(model).preset or "")
+    if preset is None:
+        return "Repair the server"
+    advice = preset.context if problem.startswith(TRUNCATES) else preset.pictures
+    return advice[0].upper() + advice[1:]
 
 
 @contextmanager

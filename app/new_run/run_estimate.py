@@ -246,7 +246,7 @@ def remote_usage(spec: RunSpec, instances: Iterable[Instance], build: Build) -> 
 
     protocol = spec.to_protocol()
     requests = (sized for instance in instances for sized in longest_requests(protocol, instance))
-    return estimate_usage(requests, spec.api.remote_options(None), build.media_path)
+    return estimate_usage(requests, spec.api.remote_options(None), build.media_path, examined=True)
 
 
 def judge_costs(spec: RunSpec, benchmark: Benchmark, instances: Iterable[Instance]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import tomli_w
 from app.engine.plan import without_none
 from app.report.checks import stored_check
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
+from app.store.answer_sums import ENDPOINT_KEY
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY, ExcludedInstances
 from app.text.escape import clean
@@ -38,7 +39,11 @@ def read_provenance(folder: Path) -> dict[str, Any]:
             },
             "engines": store.engines(),
             "judges": store.meta("judges", {}),
-            "checks": {"sight": store.meta("sight", [])[-1:], "batches": store.meta("canary", [])},
+            "checks": {
+                "sight": store.meta("sight", [])[-1:],
+                "endpoint": store.meta(ENDPOINT_KEY, []),
+                "batches": store.meta("canary", []),
+            },
             EXCLUDED_KEY: ExcludedInstances.load(store).to_json(),
             "answers without digests": store.undigested or 0,
         }

@@ -22,16 +22,20 @@ from mlx_backends.remote.errors import (
     TransientError,
     shorten,
 )
-from mlx_backends.remote.examination import EXAMINATION, Conversation, EndpointCheck, Examiner, has_pictures
+from mlx_backends.remote.examination import (
+    EXAMINATION,
+    Conversation,
+    EndpointCheck,
+    Examiner,
+    has_pictures,
+    spot_interval,
+)
 from mlx_backends.remote.media import EncodedMedia
 from mlx_backends.remote.provider import LIMIT_NAMES, Provider, Reply
 from mlx_backends.remote.server_watch import ServerWatch
 from mlx_backends.remote.several import SeveralServers
 
 _STEP_S = 0.05
-_FIRST_SPOT, _SPOT_INTERVAL = 8, 100
-"""Answers after which a first spot check follows, and the most between two; in between, the number doubles."""
-
 _SAME_FAULTS = 3
 """Calls after which a fault that a server repeats is the answer to a request; a fault that passes seldom comes back so often."""
 
@@ -251,7 +255,7 @@ class RemoteBackend(Backend):
                     raise self._changed_error(problem)
         if self._watch.problem:
             raise self._changed_error(self._watch.problem)
-        due = min(_SPOT_INTERVAL, max(_FIRST_SPOT, self._confirmed))
+        due = spot_interval(self._confirmed)
         examiner = self._examiner
         if examiner and self._conversation is None and len(self._unconfirmed) >= due and examiner.is_worth_repeating:
             self._being_confirmed, self._unconfirmed = self._unconfirmed, []

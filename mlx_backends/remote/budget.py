@@ -11,6 +11,7 @@ from benchmarks.errors import BudgetError, SpecError
 from benchmarks.vocabulary import JSONObject, Media, Request, Text
 from mlx_backends.base import MediaPath, no_media
 from mlx_backends.options import RemoteOptions
+from mlx_backends.remote.examination import examination_calls, has_pictures
 from mlx_backends.remote.media import EncodedMedia
 
 _BYTES_A_TOKEN = 3
@@ -28,11 +29,14 @@ class UsageEstimate:
     media: int
     cost: float | None
     only_images: bool = True
+    examination: int = 0
+    """The calls among these that examine the server."""
 
     def __str__(self) -> str:
         media = f" ({self.media:,} {'images' if self.only_images else 'media'})" if self.media else ""
         usage = f"{self.calls:,} calls of about {self.input_tokens:,} prompt tokens{media}"
         usage += f" and at most {self.output_tokens_at_most:,} completion tokens"
+        usage += f", {self.examination} calls of these to examine the server" if self.examination else ""
         return usage if self.cost is None else f"{usage}, which cost at most about {self.cost:.2f}"
 
 
@@ -62,23 +66,35 @@ def request_size(request: Request, media: EncodedMedia) -> RequestSize:
 
 
 def estimate_usage(
-    requests: Iterable[tuple[Request, int]], options: RemoteOptions, media: MediaPath | None = None
+    requests: Iterable[tuple[Request, int]],
+    options: RemoteOptions,
+    media: MediaPath | None = None,
+    *,
+    examined: bool = False,
 ) -> UsageEstimate:
     """Return what ``requests`` will use in all if each is called once; of media only headers and sizes are read.
 
     With each request comes the number of tokens that its prompt will have besides. ``media`` may be left out where the requests
-    show none. Raises SpecError for options that do not fit together.
+    show none. With ``examined``, the examination of the server and its spot checks are added. Raises SpecError for
+    options that do not fit together.
     """
     budget, encoded = Budget(options), EncodedMedia(media or no_media)
     calls = prompt = completion = media_shown = 0
-    only_images = True
+    only_images, pictured, largest = True, 0, NO_TOKENS
     for request, more in requests:
         needed = request_size(request, encoded)
         calls, prompt, completion = calls + 1, prompt + needed.prompt + more, completion + needed.completion
         shown = [part for message in request.messages for part in message.parts if isinstance(part, Media)]
         media_shown += len(shown)
+        pictured += has_pictures(request)
+        largest = max(largest, needed, key=lambda size: size.prompt + size.completion)
         only_images &= all(part.modality == "image" for part in shown)
-    return UsageEstimate(calls, prompt, completion, media_shown, budget.cost(prompt, completion), only_images)
+    examination = examination_calls(pictured) if examined and pictured else 0
+    calls += examination
+    # One of them is a request without its pictures, the others are smaller than most requests of a run.
+    prompt, completion = prompt + examination * largest.prompt, completion + examination * largest.completion
+    cost = budget.cost(prompt, completion)
+    return UsageEstimate(calls, prompt, completion, media_shown, cost, only_images, examination)
 
 
 class Budget:

@@ -1,4 +1,4 @@
-"""Remote engines as one engine: ``openai:MODEL``, ``azure:``, ``anthropic:``, ``gemini:`` and ``endpoint:MODEL@URL``."""
+"""Remote engines as one engine: ``openai:MODEL``, ``azure:``, ``anthropic:``, ``gemini:`` and ``endpoint:``."""
 
 from __future__ import annotations
 

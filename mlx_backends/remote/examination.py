@@ -20,6 +20,9 @@ from mlx_backends.remote.media import EncodedMedia
 MAX_CALLS = 7
 """Most calls of an examination before the first answer, without retries; two of three suffice where the number is read."""
 
+_FIRST_SPOT, _MOST_BETWEEN = 8, 100
+"""Answers after which a first spot check follows, and the most between two; until then, their number doubles."""
+
 PICTURE_TOKENS = 16
 """Fewest prompt tokens by which a picture must lengthen a prompt, to show that it is part of it: a mere mark for it has fewer."""
 
@@ -28,6 +31,9 @@ LIMIT_STEP = 1024
 (docs.ollama.com/context-length), and it drops the start of a longer prompt without an error."""
 
 QUESTION = "Which number does the picture show? Answer with the number only."
+TRUNCATES = "its server truncates prompts"
+"""The beginning of a problem with the context length."""
+
 EXAMINATION = "examination of the endpoint"
 """The beginning of the ids of an examination's requests."""
 
@@ -117,7 +123,7 @@ class Examiner:
                 return ""  # each request reports its own failure
             return f"its server answers without a picture, but not with one ({real.error})"
         if stands_at := _limit_of([real, shown, none]):
-            return f"its server truncates prompts: different ones all stand at exactly {stands_at:,} tokens"
+            return f"{TRUNCATES}: different ones all stand at exactly {stands_at:,} tokens"
         if probe.is_read(shown):
             return self._shown("number")
         if shown.finish_reason == "error":
@@ -233,6 +239,20 @@ class Examiner:
                 for message in request.messages
             ],
         )
+
+
+def spot_interval(confirmed: int) -> int:
+    """Return the answers after which a spot check is due, when ``confirmed`` ones were followed by one."""
+    return min(_MOST_BETWEEN, max(_FIRST_SPOT, confirmed))
+
+
+def examination_calls(answers: int) -> int:
+    """Return the calls besides those of ``answers`` that an examination with its spot checks takes where the number is read."""
+    calls, confirmed = 2, 0
+    while confirmed < answers:
+        confirmed += spot_interval(confirmed)
+        calls += 1
+    return calls
 
 
 def has_pictures(request: Request) -> bool:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Modality
+from mlx_backends.remote.presets import PRESETS
 
 RemoteEngine = Literal["openai", "azure", "anthropic", "gemini", "endpoint"]
 
@@ -53,6 +54,9 @@ class RemoteModelName:
     others: tuple[RemoteModelName, ...] = ()
     """The same model on other servers; ``server`` then names all of them."""
 
+    preset: str | None = None
+    """The key of :data:`PRESETS` by which its server was named."""
+
     @property
     def servers(self) -> tuple[RemoteModelName, ...]:
         """The model on each of its servers."""
@@ -94,16 +98,23 @@ def is_remote(model: str) -> bool:
 def parse(model: str) -> RemoteModelName:
     """Return the parts of the name ``model``, with the base URLs that the environment gives.
 
-    Raises SpecError where it is not of the form ``openai:MODEL``, ``azure:DEPLOYMENT``, ``anthropic:MODEL``, ``gemini:MODEL`` or
-    ``endpoint:MODEL@URL``, with several URLs separated by commas, and for a URL that holds a user, a query or no host. What is
-    refused is not quoted, as it may hold a key.
+    Raises SpecError where it is not of the form ``openai:MODEL``, ``azure:DEPLOYMENT``, ``anthropic:MODEL``, ``gemini:MODEL``,
+    ``endpoint:MODEL@URL`` (with several URLs separated by commas) or ``endpoint:SERVER/MODEL``, and for a URL that holds a user,
+    a query or no host. What is refused is not quoted, as it may hold a key.
     """
     prefix, _, rest = model.partition(":")
     engine = cast(RemoteEngine, prefix)
     if engine == "endpoint":
         name, at, url = rest.rpartition("@http")
+        preset, slash, model_there = rest.partition("/")
+        if not at and slash and preset in PRESETS:
+            base = PRESETS[preset].url
+            return RemoteModelName(engine, _model(engine, model_there), base, _server(base), preset=preset)
         if not at:
-            raise SpecError("name an endpoint as endpoint:MODEL@URL, such as endpoint:qwen@http://127.0.0.1:8080/v1.")
+            raise SpecError(
+                "name an endpoint as endpoint:MODEL@URL, such as endpoint:qwen@http://127.0.0.1:8080/v1, or as "
+                f"endpoint:SERVER/MODEL, where SERVER is {', '.join(PRESETS)}."
+            )
         if "://" in name:
             raise SpecError("the model of an endpoint holds a second URL; name it endpoint:MODEL@URL with one.")
         urls = [check_url(base.strip(), "the endpoint's URL") for base in f"http{url}".split(",")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from mlx_backends.remote.examination import limit_at
+from mlx_backends.remote.examination import TRUNCATES, limit_at
 from mlx_backends.remote.provider import Reply
 
 _AT_LIMIT = 3
@@ -61,4 +61,4 @@ class ServerWatch:
             self._at_limit = [*self._at_limit, (limit, estimated)][-_AT_LIMIT:]
             limits, sizes = map(set, zip(*self._at_limit, strict=True))
             if len(limits) == 1 and len(sizes) == _AT_LIMIT:
-                self.problem = f"its server truncates prompts: different ones all stand at exactly {limit:,} tokens"
+                self.problem = f"{TRUNCATES}: different ones all stand at exactly {limit:,} tokens"

@@ -115,7 +115,7 @@ def _answer(eyes: Eyes, text: str, pictures: list[bytes]) -> str:
         case "reads":
             return read_number(first) or f"It shows {hashlib.sha256(first).hexdigest()[:6]}."
         case "misreads":
-            number = read_number(first) or "1234"
+            number = str(read_number(first) or "1234")
             return number if hashlib.sha256(first).digest()[0] < 80 else number[::-1]
         case "colours":
             return f"#{hashlib.sha256(first).hexdigest()[:6]}"
@@ -124,7 +124,7 @@ def _answer(eyes: Eyes, text: str, pictures: list[bytes]) -> str:
         case "says so":
             return "I do not see any image attached. Please upload the image."
         case "blind":
-            return (re.findall(r"\b\d{2,3}\b", text) or ["It is 42."])[-1]
+            return str((re.findall(r"\b\d{2,3}\b", text) or ["It is 42."])[-1])
     return "yes"
 
 

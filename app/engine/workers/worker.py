@@ -32,7 +32,7 @@ from app.engine.judging import (
     save_remarks,
 )
 from app.engine.loop import AnswerLoop, first_requests, judge_pending
-from app.engine.request_order import Order, PendingRequest
+from app.engine.request_order import Order, PendingRequest, ordered_requests
 from app.engine.run_control import is_paused
 from app.engine.work_record import WorkRecord
 from app.engine.workers.cluster.backend import ClusterBackend
@@ -273,7 +273,11 @@ class Worker:
                     requests = [request for _, request in pending]
                     if not saw and isinstance(backend, RemoteBackend):
                         self._note(store, "loading", "checking that the model's server shows it pictures")
-                        examine_endpoint(store, backend, requests, self.stopped.is_set, force=self.job.force)
+                        coming = (
+                            request
+                            for _, request in ordered_requests(store, protocol, self.job.conditions, order=order)
+                        )
+                        examine_endpoint(store, backend, coming, self.stopped.is_set, force=self.job.force)
                         self._note(store, "running")
                     elif not saw:
                         self._check_sight(store, backend, media, pending, width)
