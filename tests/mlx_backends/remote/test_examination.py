@@ -18,8 +18,10 @@ from mlx_backends.remote.backend import RemoteBackend
 from mlx_backends.remote.errors import EndpointChangedError
 from mlx_backends.remote.examination import MAX_CALLS, EndpointCheck
 from tests.mlx_backends.conftest import Pictures
+from tests.support import tiny_models
 from tests.support.remote import KEYS, ask, generate_one, run
 from tests.support.seeing_server import Eyes, SeeingServer, Usage, seeing
+from tests.support.served import served
 
 
 @pytest.fixture(autouse=True)
@@ -250,3 +252,23 @@ def test_text_needs_no_examination(pictures: Pictures, tmp_path: Path) -> None:
         backend.confirm()
         backend.close()
     assert len(server.calls) == 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["qwen3_vl", "lfm2_vl"])
+def test_server_of_mlx_vlm_with_a_tiny_model_passes(family: str, pictures: Pictures, tmp_path: Path) -> None:
+    """Its random weights read nothing, but see: their answers differ by picture."""
+    model = getattr(tiny_models, family)(tmp_path / family)
+    with served(model, tmp_path / "log") as port:
+        options = RemoteOptions(replies=tmp_path / "replies.sqlite", concurrency=2)
+        backend = load_backend(f"endpoint:{model}@http://127.0.0.1:{port}/v1", pictures.path, remote=options)
+        assert isinstance(backend, RemoteBackend)
+        requests = [ask(n, Text("the sea is"), pictures.noise(n), Text("?"), max_tokens=4) for n in range(10)]
+        check = backend.examine(requests[0])
+        assert check is not None
+        assert (check.problem, check.evidence) == ("", "answers")
+        assert {generation.finish_reason for generation in run(backend, requests, 120)} == {"length"}
+        backend.confirm()
+        backend.close()
+    assert backend.endpoint_check is not None
+    assert backend.endpoint_check.problem == ""
