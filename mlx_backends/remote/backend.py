@@ -113,6 +113,8 @@ class RemoteBackend(Backend):
         self._examiner: Examiner | None = None
         self._conversation: Conversation | None = None
         self._asked_at = 0.0
+        self._real: Generation | None = None
+        self._real_digest = ""
         self._with_pictures: set[str] = set()
         self._confirmed = 0
         self._unconfirmed: list[str] = []
@@ -134,7 +136,7 @@ class RemoteBackend(Backend):
             if self._in_flight() - (self._conversation is not None) >= self.capacity:
                 raise RuntimeError("the remote engine already holds as many requests as its capacity")
         job = _Job(request, request.digest)
-        cached = self._cached(job, self._provider.refused)
+        cached = self._examined(job) or self._cached(job, self._provider.refused)
         if cached is None:
             job.needed = request_size(request, self._media)
         with self._changed:
@@ -189,9 +191,10 @@ class RemoteBackend(Backend):
     def examine(self, request: Request, stop: Callable[[], bool] = lambda: False) -> EndpointCheck | None:
         """Examine the server by a ``request`` with pictures, with nothing in flight; None if ``stop`` returns True meanwhile.
 
-        The server's whole response to ``request`` is cached, so that its answer is not paid for twice. Raises as :meth:`step`.
+        The answer to ``request`` is kept until the run submits it. Raises as :meth:`step`.
         """
         self._examiner = examiner = Examiner(self._media)
+        self._real, self._real_digest = None, request.digest
         problem = self._converse(examiner.first(request), stop)
         if problem is None:
             self._examiner = None
@@ -229,7 +232,9 @@ class RemoteBackend(Backend):
         assert conversation is not None
         assert examiner is not None
         seconds = time.monotonic() - self._asked_at
-        examiner.check = examiner.check.after_call(generation, self._watch.model, seconds)
+        examiner.check = examiner.check.with_usage(generation, model=self._watch.model, seconds=seconds)
+        if self._real is None:  # the first request of an examination is one of the run
+            self._real = generation
         try:
             self._ask(conversation, conversation.send(generation))
         except StopIteration as end:
@@ -369,6 +374,18 @@ class RemoteBackend(Backend):
         """Return the cache key of a request: its digest, with the parameters left out of it."""
         left_out = sorted(self._provider.left_out(job.request, refused))
         return digest([job.digest, left_out]) if left_out else job.digest
+
+    def _examined(self, job: _Job) -> Generation | None:
+        """Return the answer to a request that the examination sent, with its usage, for the first time it is requested."""
+        real, examiner = self._real, self._examiner
+        if real is None or examiner is None or job.digest != self._real_digest:
+            return None
+        self._real_digest = ""
+        if real.finish_reason == "error":
+            return None
+        examiner.check = examiner.check.with_usage(real, -1)
+        self._unconfirmed.append(job.request.instance_id)
+        return replace(real, request_id=job.request.id)
 
     def _cached(self, job: _Job, refused: frozenset[str]) -> Generation | None:
         """Return the cached response to a request, unless it was searched for in vain before."""

@@ -60,8 +60,9 @@ class EndpointCheck:
 
     ``problem`` is a clause that says what is shown to be wrong, ``remark`` a sentence on what could not be examined.
     ``evidence`` is what shows that pictures are seen: the number was read, answers differ by picture, or usage counts it.
-    ``probe_tokens`` are the prompt tokens of the number's picture. ``model`` is the name that the server reported. ``calls``,
-    tokens and ``seconds`` are those of the examination with its ``spot_checks``.
+    ``probe_tokens`` are the prompt tokens of the number's picture, and ``model`` is the digest of the name that the server
+    reported. ``calls``, tokens and ``seconds`` are those of the examination with its ``spot_checks``, without the call whose
+    answer the run uses.
     """
 
     problem: str = ""
@@ -75,13 +76,15 @@ class EndpointCheck:
     seconds: float = 0.0
     spot_checks: int = 0
 
-    def after_call(self, answer: Generation, model: str | None, seconds: float) -> EndpointCheck:
-        """Return the result with the usage of another ``answer``."""
+    def with_usage(
+        self, answer: Generation, sign: Literal[1, -1] = 1, *, model: str | None = None, seconds: float = 0.0
+    ) -> EndpointCheck:
+        """Return the result with the usage of another ``answer``, or without that of one if ``sign`` is -1."""
         return replace(
             self,
-            calls=self.calls + answer.calls,
-            prompt_tokens=self.prompt_tokens + (answer.prompt_tokens or 0),
-            completion_tokens=self.completion_tokens + (answer.completion_tokens or 0),
+            calls=self.calls + sign * answer.calls,
+            prompt_tokens=self.prompt_tokens + sign * (answer.prompt_tokens or 0),
+            completion_tokens=self.completion_tokens + sign * (answer.completion_tokens or 0),
             seconds=self.seconds + seconds,
             model=self.model or model,
         )

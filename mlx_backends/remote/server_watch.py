@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from benchmarks.vocabulary import digest
 from mlx_backends.remote.examination import TRUNCATES, limit_at
 from mlx_backends.remote.provider import Reply
 
@@ -16,6 +17,8 @@ class ServerWatch:
 
     def __init__(self, single: bool) -> None:
         self.model: str | None = None
+        """The digest of the model's name as the server first reported it; the name may be a path of the server."""
+
         self.problem = ""
         """What is shown to be wrong with the answers so far, as a clause."""
 
@@ -45,9 +48,10 @@ class ServerWatch:
                 self._fingerprints.add(reply.fingerprint)
             if reply.model is None:
                 return ""
-            self.model = self.model or reply.model
-            if self._single and reply.model != self.model:
-                return f"the server answered as the model {reply.model!r}, but as {self.model!r} before"
+            name = digest(reply.model)
+            self.model = self.model or name
+            if self._single and name != self.model:
+                return f"the server answered as the model {reply.model!r}, and as another one before"
             self._models.add(reply.model)
             return ""
 
