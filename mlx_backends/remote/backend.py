@@ -204,16 +204,21 @@ class RemoteBackend(Backend):
 
     def confirm(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Check that the pictures of the last answers were seen, with nothing in flight. Raises as :meth:`step`."""
+        if self._conversation is not None and (problem := self._await_end(stop)):
+            raise self._changed_error(problem)
         if self._examiner is None or not self._unconfirmed or not self._examiner.is_worth_repeating:
             return
-        self._being_confirmed = self._unconfirmed
-        self._unconfirmed = []
+        self._being_confirmed, self._unconfirmed = self._unconfirmed, []
         if problem := self._converse(self._examiner.spot(), stop):
             raise self._changed_error(problem)
 
     def _converse(self, conversation: Conversation, stop: Callable[[], bool]) -> str | None:
         """Return the problem that a check finds, with nothing else in flight; None if it was stopped."""
         self._ask(conversation, next(conversation))
+        return self._await_end(stop)
+
+    def _await_end(self, stop: Callable[[], bool]) -> str | None:
+        """Return the problem that the check in progress finds; None if it was stopped."""
         while not stop():
             for generation in self._finished():
                 problem = self._reply_to(generation)

@@ -17,8 +17,8 @@ from typing import Literal
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request, Text
 from mlx_backends.remote.media import EncodedMedia
 
-MAX_CALLS = 7
-"""Most calls of an examination before the first answer, without retries; two of three suffice where the number is read."""
+MAX_CALLS = 5
+"""Most calls of an examination before the first answer, without retries; three suffice where the number is read."""
 
 _FIRST_SPOT, _MOST_BETWEEN = 8, 100
 """Answers after which a first spot check follows, and the most between two; until then, their number doubles."""

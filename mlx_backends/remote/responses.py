@@ -15,6 +15,7 @@ _CONTAINERS = ("body", "generation_config", "generationConfig")
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 """Fields of a message with its reasoning: DeepSeek's and SGLang's, and that of vLLM, Ollama and OpenRouter."""
 
+_THINK_TAG = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.;!?](?:\s|$)|\n")
 _REJECTS = re.compile(
     r"unsupported|not? (?:be )?support|n't support|not permitted|not allowed|deprecated|incompatible|only one of|"
@@ -67,7 +68,7 @@ def read_completion(text: str) -> Any:
 
 def with_reasoning(reasoning: str, text: str) -> str:
     """Return an answer with reasoning that came apart from it, in the form in which most models write both."""
-    reasoning = reasoning.strip()
+    reasoning = _THINK_TAG.sub("", reasoning).strip()  # one inside would end the block early
     return f"<think>\n{reasoning}\n</think>\n\n{text}" if reasoning and reasoning not in text else text
 
 

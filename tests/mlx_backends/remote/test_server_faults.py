@@ -145,6 +145,7 @@ def test_endless_text_without_usage_is_no_whole_answer() -> None:
     [
         completion("43", reasoning_content="It says 12."),
         completion("43", reasoning="It says 12."),
+        completion("43", reasoning="<think>It says 12.</think>"),
         completion(
             [
                 {"type": "thinking", "thinking": [{"type": "text", "text": "It says 12."}]},
