@@ -278,7 +278,7 @@ class RemoteBackend(Backend):
         if self._examiner is not None:
             self._examiner.check = replace(self._examiner.check, problem=problem)
         return EndpointChangedError(
-            f"{self.info.model}: {problem}. The {len(unconfirmed)} answers since the last check count as not given; repair the "
+            f"{self.info.model}: {problem}. The {len(unconfirmed)} answers since the last check are set aside; repair the "
             "server and resume the run.",
             unconfirmed,
         )

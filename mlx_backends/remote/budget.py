@@ -49,6 +49,8 @@ class RequestSize:
 
 
 NO_TOKENS = RequestSize(0, 0)
+_PROBE = RequestSize(170, 128)
+"""About the size of a request to read a number in a picture."""
 
 
 def request_size(request: Request, media: EncodedMedia) -> RequestSize:
@@ -91,8 +93,9 @@ def estimate_usage(
         only_images &= all(part.modality == "image" for part in shown)
     examination = examination_calls(pictured) if examined and pictured else 0
     calls += examination
-    # One of them is a request without its pictures, the others are smaller than most requests of a run.
-    prompt, completion = prompt + examination * largest.prompt, completion + examination * largest.completion
+    if examination:  # one is a request without its pictures, the others show a number
+        prompt += largest.prompt + (examination - 1) * _PROBE.prompt
+        completion += largest.completion + (examination - 1) * _PROBE.completion
     cost = budget.cost(prompt, completion)
     return UsageEstimate(calls, prompt, completion, media_shown, cost, only_images, examination)
 

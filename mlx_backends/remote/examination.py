@@ -201,8 +201,8 @@ class Examiner:
 
     def _fewer_tokens(self, answer: Generation) -> str:
         return (
-            f"its server drops pictures since then: a prompt with one had {self.check.probe_tokens:,} tokens at first, and has "
-            f"{_prompt(answer):,} now"
+            f"its server drops pictures now: a prompt with one had {self.check.probe_tokens:,} tokens at first, and has "
+            f"{_prompt(answer):,} since"
         )
 
     def _ask_probe(self, unlike: str = "") -> Generator[Request, Generation, tuple[Probe, Generation]]:
