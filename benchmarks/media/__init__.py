@@ -6,18 +6,19 @@ The package itself exports only the functions for images, since the modules for 
 
 from benchmarks.media.image import (
     CHANGED,
-    DAMAGED,
     MISSING,
-    NO_IMAGE,
-    TOO_LARGE,
     UNSAFE,
+    examine_image,
     image_suffix,
     load_image,
     pixel_digest,
     read_image,
     read_media,
+    shown_image,
 )
 from benchmarks.media.limits import LARGEST_FILE, LARGEST_IMAGE
+from benchmarks.media.pixels import DAMAGED, TOO_LARGE
+from benchmarks.media.refusal import NO_IMAGE
 
 __all__ = [
     "CHANGED",
@@ -28,9 +29,11 @@ __all__ = [
     "NO_IMAGE",
     "TOO_LARGE",
     "UNSAFE",
+    "examine_image",
     "image_suffix",
     "load_image",
     "pixel_digest",
     "read_image",
     "read_media",
+    "shown_image",
 ]

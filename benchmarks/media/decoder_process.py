@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Messages = Iterator[tuple[dict[str, Any], bytes]]
 
 _LIBRARIES = {
-    "image": ("PIL.Image", "benchmarks.media.image"),
+    "image": ("PIL.Image", "benchmarks.media.pixels"),
     "pdf": ("pypdfium2", "PIL.Image", "benchmarks.media.pdf"),
     "sound": ("soundfile", "soxr", "benchmarks.media.audio"),
     "clip": ("av", "PIL.Image", "benchmarks.media.video"),
@@ -47,11 +47,12 @@ def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Messages:
 
 
 def _image(file: IO[bytes], request: dict[str, Any]) -> Messages:
-    from benchmarks.media import image
+    from benchmarks.media import pixels
 
-    decoded, full_size = image.decode(file, request["max_pixels"])
-    yield {"size": decoded.size, "full_size": full_size}, b""
-    yield from _strips(decoded)
+    decoded = pixels.decode(file, request["max_pixels"], managed=request["managed"])
+    fields = {name: getattr(decoded, name) for name in ("full_size", "notes", "warnings", "converted")}
+    yield {"size": decoded.image.size, **fields}, b""
+    yield from _strips(decoded.image)
 
 
 def _pdf(file: IO[bytes], request: dict[str, Any]) -> Messages:

@@ -1,59 +1,52 @@
-"""Loading and checking of images: every file gives an RGB image or a MediaError."""
+"""Loading and checking of image files under limits: every file gives an RGB image or a MediaError."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-import math
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from benchmarks.errors import MediaError, SpecError
 from benchmarks.media.decoder import run_decoder
-from benchmarks.media.decoder_faults import is_decoder_fault
 from benchmarks.media.limits import LARGEST_FILE, LARGEST_IMAGE
+from benchmarks.media.pixels import (
+    DAMAGED,
+    DAMAGED_OR_LARGE,
+    NAME,
+    PLAIN_PIXELS,
+    TOO_LARGE,
+    Decoded,
+    Size,
+    decode,
+    file_format,
+)
+from benchmarks.media.refusal import refusal
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_read, open_regular
 from benchmarks.vocabulary import Mark, Media
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
 
-_Size = tuple[int, int]
-
-NAME = "the image"
 MISSING = "is missing; put the file in its place"
 UNSAFE = "is no regular file of its build; build it again"
 CHANGED = "is not the one that was built; build it again"
-NO_IMAGE = "is not a PNG, JPEG, GIF, WebP, BMP or TIFF image; convert it to one of them"
-TOO_LARGE = f"has more than {LARGEST_IMAGE // 1_000_000} megapixels or 256 MiB; scale it down"
-DAMAGED = "is truncated or damaged; replace the file"
-DAMAGED_OR_LARGE = "is truncated or damaged, or takes too much memory to decode; replace the file, or scale it down"
 
 _PLAIN_BYTES = 4 * 1024 * 1024
-_PLAIN_PIXELS = 10_000_000
 _PLAIN_SCANNED = 200_000_000
 _PLAIN_EXIF = 32 * 1024
 _PLAIN_SEGMENTS = 64
-_STRIP = 1 << 20
 
-# No other decoder may open a file, since some formats start other programs.
-_FORMATS = {
-    b"\x89PNG\r\n\x1a\n": ("PNG", ".png"),
-    b"\xff\xd8\xff": ("JPEG", ".jpg"),
-    b"GIF87a": ("GIF", ".gif"),
-    b"GIF89a": ("GIF", ".gif"),
-    b"BM": ("BMP", ".bmp"),
-    b"II*\x00": ("TIFF", ".tif"),
-    b"MM\x00*": ("TIFF", ".tif"),
-}
+_COLOUR_MARKS = (b"iCCP", b"gAMA", b"ICC_PROFILE\0", b"ICCP")
+"""What a PNG, JPEG or WebP file has if it may need colour management."""
 
 
 def image_suffix(data: bytes) -> str | None:
     """Return the suffix (with its dot) of the image format whose signature ``data`` has; None for anything else."""
-    image_format = _format(data)
+    image_format = file_format(data)
     return image_format[1] if image_format else None
 
 
@@ -95,7 +88,10 @@ def read_media(path: Path, media: Media) -> bytes:
 
 
 def load_image(source: Path | str | bytes, max_pixels: int | None = None, marks: Sequence[Mark] = ()) -> PILImage:
-    """Return the first frame of an image as RGB, rotated by its EXIF orientation and with alpha on white.
+    """Return the first picture of an image file as RGB, as a viewer shows it, rotated by its EXIF orientation.
+
+    Transparent parts are laid on white, or on black or grey if the drawing would not be seen on white; levels of more than
+    8 bits are scaled to those that the file uses where it leaves the range open, or would be too dark to see.
 
     An image of more than ``max_pixels`` is scaled down with its aspect ratio preserved; none is scaled up. ``marks`` are
     drawn after scaling, so that they are as legible as on an image of that size. A child process decodes large and unusual
@@ -104,100 +100,90 @@ def load_image(source: Path | str | bytes, max_pixels: int | None = None, marks:
     """
     if max_pixels is not None and max_pixels < 1:
         raise SpecError(f"max_pixels is {max_pixels}; an image needs at least 1 pixel.")
-    name = "the image" if isinstance(source, bytes) else f"the image {Path(source).name!r}"
-    data = source if isinstance(source, bytes) else read_image(Path(source))
-    size = _dimensions(data, name)
-    if _is_plain(data, size):
-        try:
-            decoded, full_size = decode(io.BytesIO(data), max_pixels)
-            image = decoded.copy() if decoded.format else decoded  # releases the file and its decoder
-        except MediaError as error:
-            raise MediaError(name, error.reason) from error
-    else:
-        try:
-            image, full_size = _decode_in_child(data, name, max_pixels)
-        except MediaError as error:
-            large = size is not None and size[0] * size[1] > _PLAIN_PIXELS
-            raise MediaError(name, DAMAGED_OR_LARGE if large and error.reason == DAMAGED else error.reason) from error
+    name = NAME if isinstance(source, bytes) else f"the image {Path(source).name!r}"
+    decoded = _decoded(source if isinstance(source, bytes) else read_image(Path(source)), name, max_pixels)
     if not marks:
-        return image
+        return decoded.image
     from benchmarks.media.set_of_mark import draw_marks
 
-    return draw_marks(image, marks, *full_size)
+    return draw_marks(decoded.image, marks, *decoded.full_size)
 
 
-def decode(file: IO[bytes], max_pixels: int | None) -> tuple[PILImage, _Size]:
-    """Return the image as :func:`load_image` does, and its size before scaling, in this process."""
-    from PIL import Image, ImageOps
+def examine_image(data: bytes) -> Decoded:
+    """Return an image as :func:`load_image` does, with notes and warnings about it. Raises MediaError."""
+    return _decoded(data, NAME, None)
 
-    file.seek(0)
-    if (image_format := _format(file.read(16))) is None:
-        raise MediaError(NAME, NO_IMAGE)
-    file.seek(0)
-    image: PILImage | None = None
+
+def shown_image(data: bytes) -> bytes:
+    """Return an image file whose plain pixels are what a viewer shows, for a build of a user's own images.
+
+    That is ``data``, unless it has a colour profile or gamma other than sRGB's, or is a negative: then a PNG. Raises
+    MediaError.
+    """
+    _dimensions(data, NAME)
+    if not data.startswith((b"II", b"MM")) and not any(mark in data for mark in _COLOUR_MARKS):
+        return data
+    decoded = _decode_in_child(data, NAME, None, managed=True)
+    if not decoded.converted:
+        return data
+    file = io.BytesIO()
+    decoded.image.save(file, "PNG")
+    return file.getvalue()
+
+
+def _decoded(data: bytes, name: str, max_pixels: int | None) -> Decoded:
+    size = _dimensions(data, name)
     try:
-        with warnings.catch_warnings():
-            # Pillow warns of its own, larger limit and of odd metadata in readable files.
-            warnings.simplefilter("ignore")
-            image = Image.open(file, formats=[image_format[0]])
-            if image.width * image.height > LARGEST_IMAGE:
-                raise MediaError(NAME, TOO_LARGE)
-            image.load()
-            ImageOps.exif_transpose(image, in_place=True)
-            rgb = _rgb(image)
-    except (MediaError, MemoryError):
-        raise
-    except Image.DecompressionBombError as error:
-        raise MediaError(NAME, TOO_LARGE) from error
-    # A decoder can raise anything for hostile bytes.
-    except Exception as error:
-        if is_decoder_fault(error):
-            raise
-        large = image is not None and image.width * image.height > _PLAIN_PIXELS
-        raise MediaError(NAME, DAMAGED_OR_LARGE if large else DAMAGED) from error
-    size = fit_size(rgb.width, rgb.height, max_pixels)
-    del image
-    return (rgb if size == rgb.size else rgb.resize(size, Image.Resampling.LANCZOS)), rgb.size
+        if not _is_plain(data, size):
+            return _decode_in_child(data, name, max_pixels)
+        decoded = decode(io.BytesIO(data), max_pixels)
+    except MediaError as error:
+        large = size is not None and size[0] * size[1] > PLAIN_PIXELS
+        raise MediaError(name, DAMAGED_OR_LARGE if large and error.reason == DAMAGED else error.reason) from error
+    image = decoded.image.copy() if decoded.image.format else decoded.image  # releases the file and its decoder
+    return replace(decoded, image=image)
 
 
-def _decode_in_child(data: bytes, name: str, max_pixels: int | None) -> tuple[PILImage, _Size]:
+def _decode_in_child(data: bytes, name: str, max_pixels: int | None, *, managed: bool = False) -> Decoded:
     from PIL import Image
 
-    image, full_size, top = Image.new("RGB", (1, 1)), (1, 1), 0
-    for fields, strip in run_decoder("image", name, data, max_pixels=max_pixels):
+    decoded, top = Decoded(Image.new("RGB", (1, 1)), (1, 1)), 0
+    for fields, strip in run_decoder("image", name, data, max_pixels=max_pixels, managed=managed):
         if "size" in fields:
-            image, full_size = Image.new("RGB", tuple(fields["size"])), tuple(fields["full_size"])
+            image = Image.new("RGB", tuple(fields["size"]))
+            texts = tuple(fields["notes"]), tuple(fields["warnings"])
+            decoded = Decoded(image, tuple(fields["full_size"]), *texts, converted=fields["converted"])
         else:
-            rows = len(strip) // (3 * image.width)
-            image.paste(Image.frombytes("RGB", (image.width, rows), strip), (0, top))
+            rows = len(strip) // (3 * decoded.image.width)
+            decoded.image.paste(Image.frombytes("RGB", (decoded.image.width, rows), strip), (0, top))
             top += rows
-    return image, full_size
+    return decoded
 
 
-def _dimensions(data: bytes, name: str) -> _Size | None:
+def _dimensions(data: bytes, name: str) -> Size | None:
     """Return the size that the header declares, before a decoder allocates memory for it; None if it cannot be located.
 
     Raises MediaError for data that are not an image and for a size beyond ``LARGEST_IMAGE``.
     """
-    if (image_format := _format(data)) is None:
-        raise MediaError(name, NO_IMAGE)
+    if (image_format := file_format(data)) is None:
+        raise MediaError(name, refusal(data))
     size = _SIZES[image_format[0]](data) if image_format[0] in _SIZES else None
     if size is not None and size[0] * size[1] > LARGEST_IMAGE:
         raise MediaError(name, TOO_LARGE)
     return size
 
 
-def _png_size(data: bytes) -> _Size | None:
+def _png_size(data: bytes) -> Size | None:
     if data[12:16] != b"IHDR":
         return None
     return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
 
 
-def _gif_size(data: bytes) -> _Size:
+def _gif_size(data: bytes) -> Size:
     return int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")
 
 
-def _webp_size(data: bytes) -> _Size | None:
+def _webp_size(data: bytes) -> Size | None:
     if data[12:16] == b"VP8X":
         return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
     if data[12:16] == b"VP8L":
@@ -208,13 +194,13 @@ def _webp_size(data: bytes) -> _Size | None:
     return None
 
 
-def _bmp_size(data: bytes) -> _Size | None:
+def _bmp_size(data: bytes) -> Size | None:
     if data[14:18] != b"\x28\0\0\0":
         return None
     return int.from_bytes(data[18:22], "little"), abs(int.from_bytes(data[22:26], "little", signed=True))
 
 
-def _jpeg_size(data: bytes) -> _Size | None:
+def _jpeg_size(data: bytes) -> Size | None:
     """Return the size in the first frame header of a JPEG with few metadata segments; None for any other."""
     at = 2
     for _ in range(_PLAIN_SEGMENTS):
@@ -227,7 +213,7 @@ def _jpeg_size(data: bytes) -> _Size | None:
     return None
 
 
-_SIZES: Mapping[str, Callable[[bytes], _Size | None]] = {
+_SIZES: Mapping[str, Callable[[bytes], Size | None]] = {
     "PNG": _png_size,
     "GIF": _gif_size,
     "WEBP": _webp_size,
@@ -236,12 +222,12 @@ _SIZES: Mapping[str, Callable[[bytes], _Size | None]] = {
 }
 
 
-def _is_plain(data: bytes, size: _Size | None) -> bool:
+def _is_plain(data: bytes, size: Size | None) -> bool:
     """Return whether a file is cheap to decode whatever it contains, as nearly all files are.
 
     Not cheap are TIFF and large files, JPEG files with very many scans, and files with much metadata, which Pillow copies.
     """
-    if size is None or len(data) > _PLAIN_BYTES or size[0] * size[1] > _PLAIN_PIXELS:
+    if size is None or len(data) > _PLAIN_BYTES or size[0] * size[1] > PLAIN_PIXELS:
         return False
     if data.startswith(b"\xff\xd8") and data.count(b"\xff\xda") * size[0] * size[1] > _PLAIN_SCANNED:
         return False
@@ -257,7 +243,7 @@ def _exif(data: bytes) -> int:
     return int.from_bytes(data[max(at - 2, 0) : at], "big") if at > 1 else 0
 
 
-def image_size(data: bytes) -> _Size | None:
+def image_size(data: bytes) -> Size | None:
     """Return the width and height that an image's header states; None where it has no such header."""
     try:
         return _dimensions(data, NAME)
@@ -270,46 +256,3 @@ def pixel_digest(image: PILImage) -> str:
     sha256 = hashlib.sha256(f"{image.width}x{image.height}:".encode())
     sha256.update(image.tobytes())
     return sha256.hexdigest()
-
-
-def _format(data: bytes) -> tuple[str, str] | None:
-    """Return Pillow's name and the suffix of the format whose signature ``data`` has."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "WEBP", ".webp"
-    return next((names for magic, names in _FORMATS.items() if data.startswith(magic)), None)
-
-
-def _rgb(image: PILImage) -> PILImage:
-    from PIL import Image
-
-    if image.mode == "RGB" and not image.has_transparency_data:
-        return image
-    rgb = Image.new("RGB", image.size)
-    rows = max(1, _STRIP // image.width)
-    for top in range(0, image.height, rows):  # by strips, so that there are never three full copies
-        rgb.paste(_flat(image.crop((0, top, image.width, min(top + rows, image.height)))), (0, top))
-    return rgb
-
-
-def _flat(image: PILImage) -> PILImage:
-    """Return an image of any mode as RGB, with alpha on white."""
-    from PIL import Image
-
-    if image.mode.startswith("I;16"):
-        # Pillow clips 16 bits to 8 instead of scaling them.
-        image = image.convert("I").point(lambda value: value * (1 / 257)).convert("L")
-    if not image.has_transparency_data:
-        return image.convert("RGB")
-    layer = image.convert("RGBA")
-    white = Image.new("RGBA", layer.size, (255, 255, 255, 255))
-    return Image.alpha_composite(white, layer).convert("RGB")
-
-
-def fit_size(width: int, height: int, max_pixels: int | None) -> tuple[int, int]:
-    """Return the size of an image scaled down to at most ``max_pixels`` with its aspect ratio preserved; None leaves it."""
-    if max_pixels is None or width * height <= max_pixels:
-        return width, height
-    scale = math.sqrt(max_pixels / (width * height))
-    if min(width, height) * scale < 1:
-        return (1, max_pixels) if width < height else (max_pixels, 1)
-    return int(width * scale), int(height * scale)

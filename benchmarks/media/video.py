@@ -11,8 +11,8 @@ from benchmarks.errors import MediaError
 from benchmarks.extras import require_extra
 from benchmarks.media.decoder import run_decoder
 from benchmarks.media.decoder_faults import is_decoder_fault
-from benchmarks.media.image import fit_size
 from benchmarks.media.limits import LARGEST_FRAME, LONGEST_VIDEO, MOST_DECODED, MOST_FRAMES
+from benchmarks.media.pixels import fit_size
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,0 +1,226 @@
+"""Decoding of an image file to the RGB pixels that a person sees in a viewer, with notes on what was chosen."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from benchmarks.errors import MediaError
+from benchmarks.media.decoder_faults import is_decoder_fault
+from benchmarks.media.limits import LARGEST_IMAGE
+from benchmarks.media.refusal import refusal
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PILImage
+
+    from benchmarks.media.grey_levels import Scale
+
+Size = tuple[int, int]
+
+NAME = "the image"
+TOO_LARGE = f"has more than {LARGEST_IMAGE // 1_000_000} megapixels or 256 MiB; scale it down"
+DAMAGED = "is truncated or damaged; replace the file"
+DAMAGED_OR_LARGE = "is truncated or damaged, or takes too much memory to decode; replace the file, or scale it down"
+DAMAGED_OR_RARE = "is truncated or damaged, or a TIFF of a kind that is not read; save it as PNG"
+
+ONE_COLOUR = "the image is of one colour, or nearly: nothing can be seen on it"
+NARROW = "the image is too narrow for a model to see anything on it"
+FIRST_FRAME = "the image is an animation, of which only the first picture is shown"
+FIRST_PAGE = "the image has several pages, of which only the first is shown"
+
+PLAIN_PIXELS = 10_000_000
+"""The maximum number of pixels of a file that is decoded in this process."""
+
+_STRIP = 1 << 20
+_UNSEEN = 16
+"""The difference between the darkest and the lightest level of every channel, up to which nothing can be seen."""
+
+_SAMPLED = 1_000_000
+
+_NARROWEST = 8
+_LONGEST = 200
+"""The ratio of the sides from which common processors of models refuse an image."""
+
+# No other decoder may open a file, since some formats start other programs.
+_FORMATS = {
+    b"\x89PNG\r\n\x1a\n": ("PNG", ".png"),
+    b"\xff\xd8\xff": ("JPEG", ".jpg"),
+    b"GIF87a": ("GIF", ".gif"),
+    b"GIF89a": ("GIF", ".gif"),
+    b"BM": ("BMP", ".bmp"),
+    b"II*\x00": ("TIFF", ".tif"),
+    b"MM\x00*": ("TIFF", ".tif"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """An RGB image, its size before it was scaled down, and what a person should know about it.
+
+    ``notes`` say what was chosen where the file leaves it open, ``warnings`` what may make the image useless. ``converted``
+    is true if colour management changed the pixels.
+    """
+
+    image: PILImage
+    full_size: Size
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    converted: bool = False
+
+
+def file_format(data: bytes) -> tuple[str, str] | None:
+    """Return Pillow's name and the suffix of the format whose signature ``data`` has."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "WEBP", ".webp"
+    return next((names for magic, names in _FORMATS.items() if data.startswith(magic)), None)
+
+
+def decode(file: IO[bytes], max_pixels: int | None, *, managed: bool = False) -> Decoded:
+    """Return the first picture of a file, in this process; see ``load_image``. Raises MediaError.
+
+    With ``managed``, colour profiles, gamma and negatives are converted as well.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    file.seek(0)
+    head = file.read(4096)
+    if (image_format := file_format(head)) is None:
+        raise MediaError(NAME, refusal(head))
+    file.seek(0)
+    image: PILImage | None = None
+    try:
+        with warnings.catch_warnings():
+            # Pillow warns of its own, larger limit and of odd metadata in readable files.
+            warnings.simplefilter("ignore")
+            image = Image.open(file, formats=[image_format[0]])
+            if image.width * image.height > LARGEST_IMAGE:
+                raise MediaError(NAME, TOO_LARGE)
+            sequence = _sequence_warnings(image)
+            image.load()
+            _scale_transparent_level(image, head)
+            ImageOps.exif_transpose(image, in_place=True)
+            rgb, notes = _rgb(image)
+            shown = rgb
+            if managed:
+                from benchmarks.media.colour import as_shown
+
+                shown = as_shown(image, rgb)
+    except (MediaError, MemoryError):
+        raise
+    except Image.DecompressionBombError as error:
+        raise MediaError(NAME, TOO_LARGE) from error
+    # A decoder can raise anything for hostile bytes.
+    except Exception as error:
+        if is_decoder_fault(error):
+            raise
+        if image_format[0] == "TIFF" and isinstance(error, UnidentifiedImageError):
+            raise MediaError(NAME, DAMAGED_OR_RARE) from error
+        large = image is not None and image.width * image.height > PLAIN_PIXELS
+        raise MediaError(NAME, DAMAGED_OR_LARGE if large else DAMAGED) from error
+    size = fit_size(rgb.width, rgb.height, max_pixels)
+    is_converted = shown is not rgb
+    del image, rgb
+    return Decoded(
+        shown if size == shown.size else shown.resize(size, Image.Resampling.LANCZOS),
+        shown.size,
+        notes,
+        (*sequence, *_pixel_warnings(shown)),
+        is_converted,
+    )
+
+
+def fit_size(width: int, height: int, max_pixels: int | None) -> Size:
+    """Return the size of an image scaled down to at most ``max_pixels`` with its aspect ratio preserved; None leaves it."""
+    if max_pixels is None or width * height <= max_pixels:
+        return width, height
+    scale = math.sqrt(max_pixels / (width * height))
+    if min(width, height) * scale < 1:
+        return (1, max_pixels) if width < height else (max_pixels, 1)
+    return int(width * scale), int(height * scale)
+
+
+def _sequence_warnings(image: PILImage) -> tuple[str, ...]:
+    """Return a warning if only one of several pictures is shown. A JPEG's others are previews or a phone's depth map."""
+    if image.format in ("JPEG", "MPO") or not getattr(image, "is_animated", False):
+        return ()
+    return (FIRST_PAGE,) if image.format == "TIFF" else (FIRST_FRAME,)
+
+
+def _pixel_warnings(rgb: PILImage) -> tuple[str, ...]:
+    short, long = sorted(rgb.size)
+    narrow = (NARROW,) if short < _NARROWEST or long > _LONGEST * short else ()
+    blank = all(high - low <= _UNSEEN for low, high in rgb.getextrema())  # type: ignore[misc]
+    return (*narrow, ONE_COLOUR) if blank else narrow
+
+
+def _rgb(image: PILImage) -> tuple[PILImage, tuple[str, ...]]:
+    """Return an image of any mode as RGB, and notes on its levels and on the ground under its transparent parts."""
+    from PIL import Image
+
+    if image.mode == "RGB" and not image.has_transparency_data:
+        return image, ()
+    from benchmarks.media.grey_levels import deep_scale, is_deep
+    from benchmarks.media.ground import GROUNDS, choose_ground
+
+    scale = deep_scale(image) if is_deep(image) else None
+    notes = [f"the image's levels: {scale.note}"] if scale is not None and scale.note else []
+    ground = "white"
+    if image.has_transparency_data:
+        sample = _layer(_sample(image), scale)
+        if sample.getextrema()[3][0] < 255:  # type: ignore[index]
+            ground = choose_ground(sample)
+            notes.append(f"the image is transparent, and is shown on {ground}")
+    rgb = Image.new("RGB", image.size)
+    rows = max(1, _STRIP // image.width)
+    for top in range(0, image.height, rows):  # by strips, so that there are never three full copies
+        strip = image.crop((0, top, image.width, min(top + rows, image.height)))
+        rgb.paste(_flat(strip, scale, GROUNDS[ground]), (0, top))
+    return rgb, tuple(notes)
+
+
+def _sample(image: PILImage) -> PILImage:
+    """Return an image with at most a million of its pixels, unchanged ones: enough to choose a ground on."""
+    from PIL import Image
+
+    size = fit_size(image.width, image.height, _SAMPLED)
+    return image if size == image.size else image.resize(size, Image.Resampling.NEAREST)
+
+
+def _flat(strip: PILImage, scale: Scale | None, ground: tuple[int, int, int]) -> PILImage:
+    from PIL import Image
+
+    from benchmarks.media.grey_levels import is_deep, to_grey
+
+    if not strip.has_transparency_data:
+        return (to_grey(strip, scale) if is_deep(strip) else strip).convert("RGB")
+    below = Image.new("RGBA", strip.size, (*ground, 255))
+    return Image.alpha_composite(below, _layer(strip, scale)).convert("RGB")
+
+
+def _layer(strip: PILImage, scale: Scale | None) -> PILImage:
+    """Return an image with transparency as RGBA."""
+    from PIL import Image
+
+    from benchmarks.media.grey_levels import is_deep, to_grey
+
+    if not is_deep(strip):
+        return strip.convert("RGBA")
+    import numpy as np
+
+    grey = to_grey(strip, scale)
+    grey.info.clear()
+    grey.putalpha(Image.fromarray(np.where(np.asarray(strip) == strip.info["transparency"], 0, 255).astype(np.uint8)))
+    return grey.convert("RGBA")
+
+
+def _scale_transparent_level(image: PILImage, head: bytes) -> None:
+    """Bring the transparent level of a PNG of less or more than 8 bits to the 8 that Pillow reads its pixels as."""
+    key, depth = image.info.get("transparency"), head[24]
+    if image.format != "PNG":
+        return
+    if image.mode == "L" and isinstance(key, int) and depth < 8:
+        image.info["transparency"] = key * 255 // (2**depth - 1)
+    elif image.mode == "RGB" and isinstance(key, tuple) and depth == 16:
+        image.info["transparency"] = tuple(level >> 8 for level in key)
