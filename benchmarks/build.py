@@ -5,6 +5,7 @@
     manifest.json     provenance: digests, counts, seed, options; no time, no path
     instances.jsonl   one JSON object a line, in the benchmark's own row format
     skipped.jsonl     one JSON object for each source row that was left out, with the reason
+    warnings.jsonl    one JSON object for each row whose image may be useless, with the reason; only if there are any
     media/            each medium once, named by the sha256 of its bytes
     ...               other files for people to look at; the benchmark's documentation page lists them
 
@@ -54,6 +55,7 @@ from benchmarks.vocabulary import Media, Modality, canonical_json, digest, diges
 
 FORMAT = 1
 _MANIFEST, _ROWS, _SKIPPED, _MEDIA = "manifest.json", "instances.jsonl", "skipped.jsonl", "media"
+WARNINGS = "warnings.jsonl"
 _LARGEST_SHEET = 64 << 20
 _LARGEST_MANIFEST = 1 << 26
 _LONGEST_ROW = 1 << 26
@@ -287,6 +289,13 @@ class BuildWriter:
         line = canonical_json({"source": source, "row": row, "reason": reason})
         self._streams[1].write(line.encode("utf-8", "backslashreplace") + b"\n")
         self.skipped[source][reason.partition(":")[0]] += 1
+
+    def add_warning(self, row: str, warning: str) -> None:
+        """Record a used row whose image may be useless."""
+        if len(self._streams) == len((_ROWS, _SKIPPED)):
+            self._streams.append(open_write(self._folder, WARNINGS, new=True))
+        line = canonical_json({"row": row, "warning": warning})
+        self._streams[-1].write(line.encode("utf-8", "backslashreplace") + b"\n")
 
     def add_file(self, name: str, data: bytes) -> None:
         """Add a file for people to look at, which no run reads."""

@@ -29,7 +29,7 @@ from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
-from benchmarks.build import REJECTED_SUFFIX, Build, BuildOptions, media_path, staging_folder
+from benchmarks.build import REJECTED_SUFFIX, WARNINGS, Build, BuildOptions, media_path, staging_folder
 from benchmarks.errors import (
     AnotherBuildError,
     ModelError,
@@ -356,6 +356,7 @@ def _print_build(built: Build, benchmark: Benchmark, *, by_row: bool, every: boo
         if isinstance(value, dict) and key != "options":
             print(f"  {clean(key.replace('_', ' '))}: {clean(_prose(value))}")
     _print_left_out(built.path / "skipped.jsonl", by_row=by_row)
+    _print_warnings(built.path / WARNINGS)
     print(f"  digest: {built.digest}")
 
 
@@ -373,6 +374,17 @@ def _print_left_out(file: Path, *, by_row: bool) -> None:
         counts = [f"{count} for {reason!r}" for reason, count in reasons.most_common(_MAX_REASONS_LISTED)]
         more = [f"and {len(reasons) - _MAX_REASONS_LISTED} more reasons"] if len(reasons) > _MAX_REASONS_LISTED else []
         print(f"  left out: {reasons.total()} rows, listed in {clean(str(file))}: {clean('; '.join([*counts, *more]))}")
+
+
+def _print_warnings(file: Path) -> None:
+    """Print the first rows whose image may be useless, and how many there are."""
+    if not file.is_file():
+        return
+    lines = [line for _, line in read_json_lines(file)]
+    for line in lines[:_MAX_ROWS_LISTED]:
+        print(f"  warning: {clean(line['row'])}: {clean(line['warning'])}")
+    if len(lines) > _MAX_ROWS_LISTED:
+        print(f"  and {len(lines) - _MAX_ROWS_LISTED} more warnings, listed in {clean(str(file))}")
 
 
 def _prose(value: object) -> str:

@@ -25,6 +25,7 @@ def check_rows(benchmark: Benchmark, file: Path, options: BuildOptions, *, as_js
     else:
         print(summary(check))
         _print_unusable(row for row in check.rows if not row.usable)
+        _print_warnings(row for row in check.rows if row.warning)
         _print_usable(check, every=every)
     return 0 if check.usable else 1
 
@@ -40,6 +41,8 @@ def _print_json(check: TableCheck) -> None:
     separator = "\n"
     for row in check.rows:
         fields = {"row": row.where, "usable": row.usable, "told": row.message, "mend": row.fix}
+        if row.warning:
+            fields["warning"] = row.warning
         print(separator + indent(json.dumps(fields, indent=2), "    "), end="")
         separator = ",\n"
     print("]," if not check.rows else "\n  ],")
@@ -54,11 +57,23 @@ def _print_unusable(rows: Iterable[RowCheck]) -> None:
             print(f"    {clean(row.fix)}")
 
 
+def _print_warnings(rows: Iterable[RowCheck]) -> None:
+    """Print the usable rows whose images may be useless."""
+    for row in rows:
+        print(f"\n! {_line(row)}\n    {clean(row.warning)}")
+
+
 def _print_usable(check: TableCheck, *, every: bool) -> None:
-    listed = check.usable if every else min(check.usable, _MAX_LISTED)
+    """Print the usable rows without a warning."""
+    count = check.usable - check.rows.warnings
+    listed = count if every else min(count, _MAX_LISTED)
     if listed:
         print()
-    for row in islice((row for row in check.rows if row.usable), listed):
-        print(f"✓ {clean(row.where)}: {clean(row.message)}" + (f" ({clean(row.fix)})" if row.fix else ""))
-    if listed < check.usable:
-        print(f"  and {check.usable - listed} more usable rows; --all lists them.")
+    for row in islice((row for row in check.rows if row.usable and not row.warning), listed):
+        print(f"✓ {_line(row)}")
+    if listed < count:
+        print(f"  and {count - listed} more usable rows; --all lists them.")
+
+
+def _line(row: RowCheck) -> str:
+    return f"{clean(row.where)}: {clean(row.message)}" + (f" ({clean(row.fix)})" if row.fix else "")

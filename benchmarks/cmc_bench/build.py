@@ -24,7 +24,7 @@ from benchmarks.cmc_bench.sources import read_source
 from benchmarks.cmc_bench.sources.base import resolve_sources
 from benchmarks.errors import NothingUsableError, SourceError, SpecError
 from benchmarks.hashed import HashOrder, count_distinct, hash64
-from benchmarks.rows.files import Loader, SkippedRow
+from benchmarks.rows.files import Loader, ShownImage, SkippedRow
 from benchmarks.rows.sources import top_reasons
 from benchmarks.vocabulary import Media, digest, digest_of_list
 
@@ -79,6 +79,8 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
             else:
                 usable.append(candidate)
                 usable_rows[candidate.row.source] += 1
+                if isinstance(candidate.row.image, ShownImage) and candidate.image.warnings:
+                    writer.add_warning(candidate.row.row, "; ".join(candidate.image.warnings))
         if not usable and not gathered.drafts:
             raise NothingUsableError(f"the sources have no usable row ({skipped.most_common()}).")
         constructed = construct(usable, seed=options.seed, per_type=options.per_stratum)
@@ -126,10 +128,9 @@ def _drafts(gathered: _Gathered, constructed: ConstructedExamples, writer: Build
     """Yield all instances, in the build's order, after adding the images of their examples."""
     yield from gathered.drafts
     for example in constructed.all:
-        right_image, wrong_image = (Media(c.sha256, c.suffix) for c in (example.right, example.donor))
-        _add_media(writer, right_image, example.right.row.image)
-        _add_media(writer, wrong_image, example.donor.row.image)
-        yield from draft_instances(example, right_image, wrong_image)
+        for candidate in (example.right, example.donor):
+            _add_media(writer, candidate.media, candidate.row.image)
+        yield from draft_instances(example, example.right.media, example.donor.media)
 
 
 def _ids(gathered: _Gathered, usable: CandidateFile, constructed: ConstructedExamples) -> Iterator[str]:

@@ -27,7 +27,6 @@ from benchmarks.rows.closest_file import NearFiles
 from benchmarks.rows.files import MISSING_IMAGE, NO_IMAGE, NOT_JSON, SkippedRow
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.rows.row_checks import RowChecks, RowPreview, TableCheck
-from benchmarks.vocabulary import Media
 
 _FIXES = {
     "the row has no question": "write a question in its question column",
@@ -78,12 +77,15 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
             quota_message = f"not needed: its type has {options.per_stratum} examples already"
             checks.append(row.row, True, quota_message, "add --per-stratum with a larger number to use it")
         else:
-            checks.append(row.row, True, _summary(constructed.example(example)), example=example)
+            image = constructed.example(example).right.image
+            message = "; ".join([_summary(constructed.example(example)), *image.notes])
+            checks.append(row.row, True, message, example=example, warning="; ".join(image.warnings))
             said += isinstance(row, SourceRow) and bool(row.trust)
     unused = unused_columns(file)
     remarks = [f"nothing is read from the column{'s'[: len(unused) > 1]} {', '.join(unused)}"] if unused else []
     kinds = {kind: len(examples) for kind, examples in constructed.examples.items() if examples}
     remarks += [f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items()]
+    remarks += checks.warning_remarks()
     remarks += trust_remarks(sum(kinds.values()), said)
     return TableCheck(checks, remarks)
 
@@ -118,7 +120,7 @@ def _summary(example: ConstructedExample) -> str:
 
 
 def _preview(example: ConstructedExample) -> RowPreview:
-    right_image, wrong_image = (Media(c.sha256, c.suffix) for c in (example.right, example.donor))
+    right_image, wrong_image = example.right.media, example.donor.media
     paper_drafts = (
         draft for draft in draft_instances(example, right_image, wrong_image) if draft.condition in PAPER_CONDITIONS
     )

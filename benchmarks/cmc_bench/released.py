@@ -113,7 +113,7 @@ def _read(raw: RawRow) -> _Read | SkippedRow:
             raise RowProblem(problem)
         load = image_loader(raw, *_IMAGE)
         data = load()
-        image = inspect_image(data)
+        image = inspect_image(data, load)
     except (RowProblem, MediaError) as error:
         reason = f"the image {error.reason}" if isinstance(error, MediaError) else str(error)
         return SkippedRow(_NAME, raw.where, reason)

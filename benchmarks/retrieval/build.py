@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.build import Build, BuildOptions, BuildWriter
@@ -68,7 +69,8 @@ def _usable_rows(sources: Sequence[tuple[str, str]], writer: BuildWriter, cluste
     for name, place in resolve_sources("retrieval", NAMES, sources):
         for row in read_source(name, place, cluster):
             try:
-                stored = row if isinstance(row, SkippedRow) else checked_row(row, writer)
+                warn = partial(writer.add_warning, row.row) if name == "log" else None
+                stored = row if isinstance(row, SkippedRow) else checked_row(row, writer, warn)
                 if isinstance(stored, StoredRow) and hash64(stored.id) in known:
                     raise RowProblem(REPEATED)
             except RowProblem as problem:
@@ -80,8 +82,11 @@ def _usable_rows(sources: Sequence[tuple[str, str]], writer: BuildWriter, cluste
                 yield stored
 
 
-def checked_row(row: LogRow, writer: BuildWriter | None = None) -> StoredRow:
-    """Return a row with its images added to ``writer``. Raises RowProblem if the row is unusable."""
+def checked_row(row: LogRow, writer: BuildWriter | None = None, warn: Callable[[str], None] | None = None) -> StoredRow:
+    """Return a row with its images added to ``writer``. Raises RowProblem if the row is unusable.
+
+    ``warn`` is called once if an image may be useless.
+    """
     problem = text_problem(row.question, row.group + row.document + "".join(row.passages))
     for answer in (row.answer, row.image_answer, row.text_answer):
         problem = problem or (answer_problem(answer) if answer else None)
@@ -91,11 +96,14 @@ def checked_row(row: LogRow, writer: BuildWriter | None = None) -> StoredRow:
     try:
         for load in row.images:
             data = load()
-            loaded.append((data, inspect_image(data).suffix))
+            loaded.append((data, inspect_image(data, load)))
     except MediaError as error:
         raise RowProblem(f"the image {error.reason}") from error
-    for data, suffix in loaded:
-        images.append(Media(_sha256(data), suffix) if writer is None else writer.add_media(data, suffix))
+    warnings = dict.fromkeys(warning for _, image in loaded for warning in image.warnings)
+    if warnings and warn is not None:
+        warn("; ".join(warnings))
+    for data, image in loaded:
+        images.append(Media(_sha256(data), image.suffix) if writer is None else writer.add_media(data, image.suffix))
     texts = (row.answer, row.group, row.image_answer, row.text_answer, row.document, row.trust)
     return StoredRow(row.source, row.row, row.question, row.passages, tuple(images), *texts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -35,18 +36,21 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     counts: Counter[str] = Counter()
     said, idle = 0, 0
     for number, row in enumerate(read_source("log", str(file), options.cluster)):
-        problem = row if isinstance(row, SkippedRow) else _problem(row)
+        warnings: list[str] = []
+        problem = row if isinstance(row, SkippedRow) else _problem(row, warnings.append)
         if problem is not None:
             message, _, fix = problem.reason.partition("; ")
             checks.append(problem.row, False, message, _fix(_FIXES.get(problem.reason, fix), problem, near))
             continue
         assert isinstance(row, LogRow)
         message = _summary(row)
-        checks.append(row.row, True, message, example=None if message.endswith(_TO_READ) else number)
+        example = None if message.endswith(_TO_READ) else number
+        checks.append(row.row, True, message, example=example, warning="".join(warnings))
         counts[condition := message.rpartition(": ")[2]] += 1
         said += bool(row.trust)
         idle += bool(row.trust) and condition == "aligned"
     remarks = [f"{count} {what}" for what, count in counts.items()]
+    remarks += checks.warning_remarks()
     if counts.keys() == {"aligned"}:
         remarks.append("none is a conflict, so nothing can be built")
     remarks += trust_remarks(counts.total(), said)
@@ -58,9 +62,9 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
 _TO_READ = "to be read by --reader"
 
 
-def _problem(row: LogRow) -> SkippedRow | None:
+def _problem(row: LogRow, warn: Callable[[str], None]) -> SkippedRow | None:
     try:
-        stored = checked_row(row)
+        stored = checked_row(row, warn=warn)
         if all(map(stored.read_before, SOURCES)):
             decision = decide(row.answer, row.image_answer, row.text_answer, row.question)
             if isinstance(decision, str):

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from benchmarks.errors import SourceError
-from benchmarks.media import MISSING, read_image
+from benchmarks.media import MISSING, read_image, shown_image
 from benchmarks.media.pdf import PdfPage, parse_page
 from benchmarks.rows.base import LARGEST_LINE, Fields, RowProblem, open_source
 from benchmarks.untrusted.finder_files import folder_entries
@@ -35,6 +35,16 @@ class ImageBytes:
 
     def __call__(self) -> bytes:
         return self.data
+
+
+@dataclass(frozen=True, slots=True)
+class ShownImage:
+    """Loader of an image of a user's own, in the colours that a viewer shows; ``original`` loads the file as it is."""
+
+    original: Loader
+
+    def __call__(self) -> bytes:
+        return shown_image(self.original())
 
 
 OUTSIDE = "the image's path leaves the folder"

@@ -25,7 +25,7 @@ class RowCheck:
     """The result of checking one row: its location, its usability, and a message.
 
     ``message`` says what is built from the row or what is wrong with it, and ``fix`` how to correct it. ``preview`` constructs
-    what is built from it; that of an unusable row is empty.
+    what is built from it; that of an unusable row is empty. ``warning`` says why the image of a usable row may be useless.
     """
 
     where: str
@@ -33,6 +33,7 @@ class RowCheck:
     message: str
     fix: str = ""
     preview: Callable[[], RowPreview] = field(default=RowPreview, compare=False)
+    warning: str = ""
 
 
 class RowChecks(Sequence[RowCheck]):
@@ -45,11 +46,19 @@ class RowChecks(Sequence[RowCheck]):
         self._records = RecordFile()
         self._preview = preview
         self.usable = 0
+        self.warnings = 0
 
-    def append(self, where: str, usable: bool, message: str, fix: str = "", example: int | None = None) -> None:
+    def append(
+        self, where: str, usable: bool, message: str, fix: str = "", example: int | None = None, warning: str = ""
+    ) -> None:
         """Add the check of a row, with the number of the example that it becomes."""
-        self._records.append([where, usable, message, fix, example])
+        self._records.append([where, usable, message, fix, example, warning])
         self.usable += usable
+        self.warnings += bool(warning)
+
+    def warning_remarks(self) -> list[str]:
+        """Return a remark with the number of rows that have a warning, if there are any."""
+        return [f"{self.warnings} with a warning"] if self.warnings else []
 
     def __len__(self) -> int:
         return len(self._records)
@@ -61,9 +70,9 @@ class RowChecks(Sequence[RowCheck]):
     def __getitem__(self, place: int | slice) -> RowCheck | Sequence[RowCheck]:
         if isinstance(place, slice):
             return [self[number] for number in range(len(self))[place]]
-        where, usable, message, fix, example = self._records[range(len(self))[place]]
+        where, usable, message, fix, example, warning = self._records[range(len(self))[place]]
         preview = RowPreview if example is None else partial(self._preview, example)
-        return RowCheck(where, usable, message, fix, preview)
+        return RowCheck(where, usable, message, fix, preview, warning)
 
     def __iter__(self) -> Iterator[RowCheck]:
         return (self[number] for number in range(len(self)))

@@ -173,7 +173,8 @@ class OwnRowsScreen(RashomonScreen):
             self._show_latest.submit(lambda: None, lambda _: self.query_one(Picture).show(None))
             return
         current = preview.instances[self._condition]
-        lines = [_line(instance, instance is current) for instance in preview.instances]
+        lines = [literal(row.warning, PARTIAL)] if row.warning else []
+        lines += [_line(instance, instance is current) for instance in preview.instances]
         self.update_static("#row-text", Content("\n").join([*lines, Content(""), _prompt(current)]))
         media = next((part for part in current.parts if isinstance(part, Media)), None)
         load = None if media is None else preview.media[media]
@@ -210,7 +211,8 @@ class OwnRowsScreen(RashomonScreen):
 
 
 def _row(row: RowCheck) -> Row:
-    return [[("✓", RIGHT) if row.usable else ("✗", WRONG)], row.where, row.message]
+    mark = ("!", PARTIAL) if row.warning else ("✓", RIGHT) if row.usable else ("✗", WRONG)
+    return [[mark], row.where, row.message]
 
 
 def _line(instance: Instance, marked: bool) -> Content:

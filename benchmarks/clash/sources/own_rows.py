@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.clash.sources.base import ClashSourceRow, parse_sample
 from benchmarks.rows.base import RowProblem
-from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, read_rows
+from benchmarks.rows.files import RawRow, ShownImage, SkippedRow, image_loader, list_files, read_rows
 from benchmarks.rows.sources import existing_path, layout_error
 
 LAYOUT = "a folder with rows.jsonl, one sample a line with its image's file name, and the images"
@@ -32,6 +32,6 @@ def _found(raw: RawRow) -> ClashSourceRow | SkippedRow:
         fields["image_id"] = str(fields["image_id"])
     fields.setdefault("image_id", fields.get("image"))
     try:
-        return ClashSourceRow(raw.where, parse_sample(fields, _NAME), image_loader(raw, "image"))
+        return ClashSourceRow(raw.where, parse_sample(fields, _NAME), ShownImage(image_loader(raw, "image")))
     except RowProblem as problem:
         return SkippedRow(_NAME, raw.where, str(problem))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, overload
 
-from benchmarks.cmc_bench.construction.candidates import Candidate
+from benchmarks.cmc_bench.construction.candidates import Candidate, CandidateImage
 from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.hashed import hash64
-from benchmarks.rows.files import ImageBytes, ImageFile, Loader, SkippedRow
+from benchmarks.rows.files import ImageBytes, ImageFile, Loader, ShownImage, SkippedRow
 from benchmarks.rows.record_file import RecordFile
 
 _LOADED = 1024
@@ -75,6 +75,8 @@ class RowFile:
         return SourceRow(source, row, family, question, answer, self._decoded_image(image), tuple(options), *texts)
 
     def _encoded_image(self, load: Loader) -> list[Any]:
+        if isinstance(load, ShownImage):
+            return ["shown", self._encoded_image(load.original)]
         if isinstance(load, ImageFile | _StoredPath):
             return ["file", str(load.path)]
         if isinstance(load, ImageBytes):
@@ -86,6 +88,8 @@ class RowFile:
 
     def _decoded_image(self, image: Sequence[Any]) -> Loader:
         match image:
+            case ["shown", original]:
+                return ShownImage(self._decoded_image(original))
             case ["file", path]:
                 return _StoredPath(path)
             case ["bytes", offset, size]:
@@ -114,10 +118,10 @@ class CandidateFile(Sequence[Candidate]):
 
     def append(self, candidate: Candidate) -> None:
         """Add a candidate."""
-        facts = [candidate.type, candidate.sha256, candidate.suffix, candidate.pixels]
+        facts = [candidate.type, candidate.sha256, *astuple(candidate.image)]
         self._numbers.append(self._rows.records.append([*facts, *self._rows.encoded_row(candidate.row)]))
         self.answers.append(hash64(candidate.normal))
-        self.pictures.append(hash64(candidate.pixels))
+        self.pictures.append(hash64(candidate.image.pixels))
 
     @overload
     def __getitem__(self, number: int) -> Candidate: ...
@@ -132,5 +136,6 @@ class CandidateFile(Sequence[Candidate]):
         return map(self._decoded, range(len(self)))
 
     def _decoded(self, number: int) -> Candidate:
-        kind, sha256, suffix, pixels, *row = self._rows.records[self._numbers[number]]
-        return Candidate(self._rows.decoded_row(row), kind, sha256, suffix, pixels)
+        kind, sha256, suffix, pixels, notes, warnings, *row = self._rows.records[self._numbers[number]]
+        image = CandidateImage(suffix, pixels, tuple(notes), tuple(warnings))
+        return Candidate(self._rows.decoded_row(row), kind, sha256, image)

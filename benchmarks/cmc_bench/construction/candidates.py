@@ -14,12 +14,12 @@ from benchmarks.cmc_bench.construction.passages import states
 from benchmarks.cmc_bench.sources.base import Family, SourceRow
 from benchmarks.cmc_bench.sources.mmmu import UNKNOWN_ANSWER
 from benchmarks.errors import MediaError
-from benchmarks.media import image_suffix, load_image, pixel_digest
-from benchmarks.rows.files import SkippedRow
+from benchmarks.media import examine_image, image_suffix, pixel_digest
+from benchmarks.rows.files import Loader, ShownImage, SkippedRow
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.text.normal_form import CoarseType, coarse_type, normalise
 from benchmarks.values import compare
-from benchmarks.vocabulary import digest
+from benchmarks.vocabulary import Media, digest
 
 LONGEST_QUESTION = 20_000
 LONGEST_ANSWER = 2_000
@@ -43,24 +43,30 @@ _IMAGE_MARK = re.compile(r"<image ?[0-9]{1,3}>", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class CandidateImage:
-    """An image's ``suffix``, with its dot, and the digest of its pixels."""
+    """An image's ``suffix``, with its dot, the digest of its pixels, and what a person should know about it."""
 
     suffix: str
     pixels: str
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A row that can become an example, or lend its image or its answer to one.
 
-    ``sha256`` and ``suffix`` are of the image's bytes; ``pixels`` is equal where two images look the same.
+    ``sha256`` is of the image's bytes; ``image.pixels`` is equal where two images look the same.
     """
 
     row: SourceRow
     type: ConflictType
     sha256: str
-    suffix: str
-    pixels: str
+    image: CandidateImage
+
+    @property
+    def media(self) -> Media:
+        """The image as a build stores it."""
+        return Media(self.sha256, self.image.suffix)
 
     @cached_property
     def id(self) -> str:
@@ -111,7 +117,7 @@ def candidates(rows: Iterable[SourceRow | SkippedRow]) -> Iterator[Candidate | S
             data = row.image()
             sha256 = hashlib.sha256(data).hexdigest()
             if sha256 not in pictures:
-                pictures[sha256] = inspect_image(data)
+                pictures[sha256] = inspect_image(data, row.image)
                 if len(pictures) > _PICTURES:
                     pictures.popitem(last=False)
         except MediaError as error:
@@ -121,7 +127,7 @@ def candidates(rows: Iterable[SourceRow | SkippedRow]) -> Iterator[Candidate | S
         if not known.add(image.pixels, row):
             yield SkippedRow(row.source, row.row, REPEATED)
             continue
-        yield Candidate(row, conflict_type(row.family, row.answer), sha256, image.suffix, image.pixels)
+        yield Candidate(row, conflict_type(row.family, row.answer), sha256, image)
 
 
 class _KnownRows:
@@ -144,10 +150,14 @@ class _KnownRows:
         return True
 
 
-def inspect_image(data: bytes) -> CandidateImage:
-    """Return an image's suffix and pixel digest. Raises MediaError for an image that no model can be given."""
-    pixels = pixel_digest(load_image(data))
-    return CandidateImage(image_suffix(data) or "", pixels)
+def inspect_image(data: bytes, load: Loader) -> CandidateImage:
+    """Return the facts of an image that ``load`` loads. Raises MediaError for an image that no model can be given."""
+    shown = examine_image(data)
+    notes, warnings = shown.notes, shown.warnings
+    if isinstance(load, ShownImage) and (original := load.original()) != data:
+        before = examine_image(original)
+        notes, warnings = before.notes, tuple(dict.fromkeys((*before.warnings, *warnings)))
+    return CandidateImage(image_suffix(data) or "", pixel_digest(shown.image), notes, warnings)
 
 
 def answer_problem(answer: str) -> str | None:

@@ -12,7 +12,7 @@ from benchmarks.cmc_bench.sources.mmmu import parse_options, resolve_gold
 from benchmarks.errors import SourceError
 from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, RowProblem, check_cluster, trust_field
 from benchmarks.rows.csv_rows import SUFFIXES, read_columns
-from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, read_rows, text_field
+from benchmarks.rows.files import RawRow, ShownImage, SkippedRow, image_loader, list_files, read_rows, text_field
 from benchmarks.vocabulary import TRUST
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
@@ -98,7 +98,7 @@ def _row(raw: RawRow, cluster: str) -> SourceRow | SkippedRow:
     family: Family = "mmmu" if options or text_field(fields, "family") == "mmmu" else "chartqa"
     try:
         answer = resolve_gold(_answer(fields), options)
-        image = image_loader(raw, *COLUMN_NAMES["image"])
+        image = ShownImage(image_loader(raw, *COLUMN_NAMES["image"]))
         trust = trust_field(fields)
     except RowProblem as problem:
         return SkippedRow(_NAME, raw.where, str(problem), problem.place)

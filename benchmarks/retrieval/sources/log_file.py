@@ -10,7 +10,7 @@ from benchmarks.errors import SourceError, did_you_mean
 from benchmarks.retrieval.constants import COLUMN_NAMES, LONGEST_PASSAGE, LONGEST_PASSAGES, MOST_IMAGES, MOST_PASSAGES
 from benchmarks.retrieval.log_row import LogRow
 from benchmarks.rows.base import Fields, RowProblem, check_cluster, trust_field
-from benchmarks.rows.files import Loader, RawRow, SkippedRow, image_loader, read_rows, text_field
+from benchmarks.rows.files import Loader, RawRow, ShownImage, SkippedRow, image_loader, read_rows, text_field
 from benchmarks.rows.sources import existing_path, layout_error
 
 LAYOUT = (
@@ -118,7 +118,8 @@ def _images(raw: RawRow) -> tuple[Loader, ...]:
         raise RowProblem(NO_IMAGES)
     if len(values) > MOST_IMAGES:
         raise RowProblem(MANY)
-    return tuple(image_loader(replace(raw, fields={"image": _image_name(value)}), "image") for value in values)
+    loaders = (image_loader(replace(raw, fields={"image": _image_name(value)}), "image") for value in values)
+    return tuple(map(ShownImage, loaders))
 
 
 def _image_name(value: object) -> object:

@@ -329,7 +329,7 @@ def test_examples_obey_the_rules_for_any_answers(tmp_path_factory: pytest.TempPa
         three = (example.right.row.answer, example.value, example.donor.row.answer)
         assert differ(three[0], three[1], example.right.row.question)
         assert all(differ(a, b) for a, b in combinations(three, 2))
-        assert example.right.pixels != example.donor.pixels
+        assert example.right.image.pixels != example.donor.image.pixels
         assert coarse_type(example.value) == coarse_type(example.right.row.answer)
         if example.origin == "year within 10":
             assert abs(int(example.value) - int(example.right.row.answer)) <= 10

@@ -202,7 +202,7 @@ def test_own_rows_are_routed_by_their_fields(tmp_path: Path) -> None:
         ],
     )
     usable = _usable("rows", tmp_path)
-    assert [(c.type, c.row.answer, c.row.subject, c.suffix) for c in usable] == [
+    assert [(c.type, c.row.answer, c.row.subject, c.image.suffix) for c in usable] == [
         ("temporal", "2008", "", ".jpg"),
         ("entity", "y", "g", ".jpg"),
         ("entity", "Ada", "s", ".jpg"),

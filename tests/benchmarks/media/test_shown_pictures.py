@@ -165,7 +165,9 @@ def test_deep_levels_are_those_of_the_chart(name: str) -> None:
 
 def test_signed_sixteen_bits() -> None:
     data = bytearray(deep(((LEVELS - 128) * 256).astype(np.int16).view(np.uint16)))
-    at = data.index(struct.pack("<HHI", 262, 3, 1))  # after it there is room for no other tag, so its neighbour is replaced
+    at = data.index(
+        struct.pack("<HHI", 262, 3, 1)
+    )  # after it there is room for no other tag, so its neighbour is replaced
     del at
     image = Image.open(io.BytesIO(bytes(data)))
     signed = saved(image, "TIFF", tiffinfo={339: 2})

@@ -7,17 +7,21 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from PIL import Image, ImageCms
 
-from benchmarks.build import Build, BuildOptions
+from app.commands.check_rows import check_rows as print_check
+from benchmarks.build import WARNINGS, Build, BuildOptions
 from benchmarks.cmc_bench.check_rows import check_rows
 from benchmarks.cmc_bench.construction.passages import answer_spans, passage_stating, states
 from benchmarks.cmc_bench.sources import read_source
 from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.errors import SourceError, SpecError
+from benchmarks.media import load_image
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.csv_rows import LARGEST_CELL, read_columns, read_csv_rows
@@ -414,3 +418,72 @@ def test_changed_passage_states_the_new_value_only(before: str, after: str, gold
         changed = passage_stating(row, value)
         assert " ".join(value.split()) in changed
         assert changed != text or " ".join(value.split()).casefold() == " ".join(gold.split()).casefold()
+
+
+# --- pictures ------------------------------------------------------------------------------------------
+
+
+def png(image: Image.Image, **options: Any) -> bytes:
+    data = io.BytesIO()
+    image.save(data, "PNG", **options)
+    return data.getvalue()
+
+
+PICTURES = {
+    "blank.png": png(Image.new("RGB", (64, 48), "red")),
+    "page.html.png": b"<!doctype html><html>404</html>",
+    "pointer.png": b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 1234\n",
+    "empty.png": b"",
+}
+
+
+def test_check_warns_of_pictures_that_show_nothing_and_tells_what_others_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(
+        f"{name},What is shown?,{40 + number}\n"
+        for number, name in enumerate([*PICTURES, *map("{}.png".format, range(3))])
+    )
+    file = table(tmp_path, f"{HEADER}\n{rows}", pictures=3)
+    for name, data in PICTURES.items():
+        (tmp_path / name).write_bytes(data)
+    rows_of = checked(file)
+    assert rows_of["2"].usable
+    assert "one colour" in rows_of["2"].warning
+    assert not any(rows_of[number].warning for number in ("6", "7", "8"))
+    fixes = [rows_of[number].fix for number in ("3", "4", "5")]
+    assert [("download" in fix, "git lfs pull" in fix) for fix in fixes] == [
+        (True, False),
+        (False, True),
+        (True, False),
+    ]
+
+    options = BuildOptions()
+    assert print_check(get_benchmark("cmc-bench"), file, options, as_json=False) == 0
+    shown = capsys.readouterr().out
+    assert "! rows.csv:2" in shown
+    assert "✓ rows.csv:2" not in shown
+    assert shown.count("✓ rows.csv:") == 3
+    assert print_check(get_benchmark("cmc-bench"), file, options, as_json=True) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [row["row"] for row in listed["rows"] if "warning" in row] == ["rows.csv:2"]
+
+    built = get_benchmark("cmc-bench").build([("rows", str(file))], tmp_path / "built", options)
+    (warning,) = (built.path / WARNINGS).read_text("utf-8").splitlines()
+    assert json.loads(warning)["row"] == "rows.csv:2"
+
+
+def test_own_picture_with_a_colour_profile_is_built_as_it_is_seen(tmp_path: Path) -> None:
+    """The profile's first primary is green: what the file calls red is seen as green."""
+    profile = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+    red, green = profile.index(b"rXYZ"), profile.index(b"gXYZ")
+    profile[red : red + 4], profile[green : green + 4] = b"gXYZ", b"rXYZ"
+    drawn = Image.new("RGB", (64, 48), "white")
+    drawn.paste((255, 0, 0), (8, 8, 40, 40))
+    file = table(tmp_path, f"{HEADER}\n0.png,How many?,5\n1.png,How many?,6\nwide.png,How many?,7\n")
+    (tmp_path / "wide.png").write_bytes(png(drawn, icc_profile=bytes(profile)))
+    built = get_benchmark("cmc-bench").build([("rows", str(file))], tmp_path / "built", BuildOptions())
+    pictures = [load_image(path) for path in (built.path / "media").iterdir()]
+    (seen,) = (picture.getpixel((20, 20)) for picture in pictures if picture.size == (64, 48))
+    assert seen[1] > 200 > 60 > seen[0]
+    assert (tmp_path / "0.png").read_bytes() in [path.read_bytes() for path in (built.path / "media").iterdir()]
