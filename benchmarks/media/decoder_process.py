@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Messages = Iterator[tuple[dict[str, Any], bytes]]
 
 _LIBRARIES = {
-    "image": ("PIL.Image", "benchmarks.media.pixels"),
+    "image": ("PIL.Image", "numpy", "benchmarks.media.pixels"),
     "pdf": ("pypdfium2", "PIL.Image", "benchmarks.media.pdf"),
     "sound": ("soundfile", "soxr", "benchmarks.media.audio"),
     "clip": ("av", "PIL.Image", "benchmarks.media.video"),
