@@ -169,7 +169,7 @@ def _rgb(image: PILImage) -> tuple[PILImage, tuple[str, ...]]:
     ground = "white"
     if image.has_transparency_data:
         sample = _layer(_sample(image), scale)
-        if sample.getextrema()[3][0] < 255:  # type: ignore[index]
+        if sample.getchannel("A").histogram()[255] < sample.width * sample.height:
             ground = choose_ground(sample)
             notes.append(f"the image is transparent, and is shown on {ground}")
     rgb = Image.new("RGB", image.size)
