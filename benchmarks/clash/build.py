@@ -18,8 +18,8 @@ from benchmarks.clash.sources.base import CONSTRUCTED, SOURCE_NAMES
 from benchmarks.clash.sources.released import is_unfiltered
 from benchmarks.clash.statistics import statistics_files
 from benchmarks.errors import MediaError, SourceError
-from benchmarks.media import image_suffix, load_image
-from benchmarks.rows.files import SkippedRow
+from benchmarks.media import examine_image, image_suffix
+from benchmarks.rows.files import ShownImage, SkippedRow
 from benchmarks.rows.sources import resolve_sources, top_reasons
 from benchmarks.vocabulary import digest
 
@@ -119,10 +119,12 @@ def _samples(
             continue
         try:
             data = row.image()
-            load_image(data)
+            warnings = examine_image(data).warnings
         except MediaError as error:
             writer.add_skipped(name, row.row, f"the image {error.reason}")
             continue
+        if warnings and isinstance(row.image, ShownImage):
+            writer.add_warning(row.row, "; ".join(warnings))
         suffix = image_suffix(data) or ""
         if row.sample.rejected:
             writer.add_skipped(name, row.row, f"{row.sample.rejected}: among the rejected samples")

@@ -124,7 +124,7 @@ def test_oversized_product_file_is_left_out_unread(tmp_path: Path) -> None:
         (kettle(id="x", images=["a.png", {"file": "b.png", "view": "1"}]), "products.jsonl:2", "the same view"),
         (kettle(id="x", images=["a.png", "gone.png"]), "products.jsonl:2 image 2", "is missing"),
         (kettle(id="x", images=["a.png", "../a.png"]), "products.jsonl:2 image 2", "leaves the folder"),
-        (kettle(id="x", images=["a.png", "text.png"]), "products.jsonl:2 image 2", "is not a PNG"),
+        (kettle(id="x", images=["a.png", "text.png"]), "products.jsonl:2 image 2", "is text"),
         (kettle(id="x", images=["a.png", "cut.png"]), "products.jsonl:2 image 2", "truncated or damaged"),
         (kettle(id="x", images=["a.png", "bomb.png"]), "products.jsonl:2 image 2", "megapixels"),
         (kettle(id="x", images=["a.png", 7]), "products.jsonl:2 image 2", "neither a file name nor an object"),

@@ -121,7 +121,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "many frames": (changed(frames=["PI-0-0.png"] * 33, boxes=None), "the row has no frames, or more than 32"),
     "outside": (changed(frames=["../rows.jsonl"]), "the image's path leaves the folder"),
     "missing": (changed(frames=["gone.png"]), "the image is missing"),
-    "no picture": (changed(frames=["rows.jsonl"]), "a picture is not a PNG"),
+    "no picture": (changed(frames=["rows.jsonl"]), "a picture is text"),
     "places": (changed(question="<image> and <image>"), "the question has <image> more or less often"),
     "answer": (changed(answer="D"), "the answer is not the letter of one of the options"),
     "answer text": (changed(answer="Main item for sale"), "the answer is not the letter of one of the options"),
