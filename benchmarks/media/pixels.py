@@ -37,7 +37,7 @@ _STRIP = 1 << 20
 _UNSEEN = 16
 """The difference between the darkest and the lightest level of every channel, up to which nothing can be seen."""
 
-_SAMPLED = 1_000_000
+_SAMPLED = 300_000
 
 _NARROWEST = 8
 _LONGEST = 200
@@ -181,7 +181,7 @@ def _rgb(image: PILImage) -> tuple[PILImage, tuple[str, ...]]:
 
 
 def _sample(image: PILImage) -> PILImage:
-    """Return an image with at most a million of its pixels, unchanged ones: enough to choose a ground on."""
+    """Return an image with at most 300,000 of its pixels, unchanged ones: enough to choose a ground on."""
     from PIL import Image
 
     size = fit_size(image.width, image.height, _SAMPLED)
