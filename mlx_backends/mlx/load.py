@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import re
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from benchmarks.errors import ModelError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
 from mlx_backends.mlx.patches import apply_patches
+from mlx_backends.models.config_forms import library_form
 from mlx_backends.models.discovery import model_name, read_config
 from mlx_backends.models.model_types import REFUSED, type_problem
 from mlx_backends.models.tokenizer_limits import check_tokenizer
@@ -82,8 +84,10 @@ def load(path: Path) -> tuple[Any, Any]:
             apply_patches(get_model_type(read_config(path)))
             logging.set_verbosity_error()  # it warns at every prompt of something only mlx-vlm can change
             # Without the explicit False, mlx-vlm's own processors turn it on.
-            with _without_glob_characters(path) as place:
+            with _library_folder(path) as place:
                 model, processor = load_vlm(place, trust_remote_code=False)
+    except ModelError:
+        raise
     except Exception as error:  # a malformed folder can make these libraries raise anything
         raise _load_error(path, error) from error
     return model, processor
@@ -100,15 +104,18 @@ def load_processor(path: Path) -> tuple[Any, Any]:
             from mlx_vlm import utils
             from transformers.utils import logging
 
-            config = read_config(path)
+            config = library_form(read_config(path), path / "config.json")
             apply_patches(utils.get_model_type(config))
             logging.set_verbosity_error()
             trust = {"trust_remote_code": False}
             model_module, _ = utils.get_model_and_args(config)  # brings the model's own processors along
-            processor = utils.load_processor(path, False, **trust)
-            if (images := utils.load_image_processor(path, **trust)) is not None:
-                processor.image_processor = images
+            with _library_folder(path) as place:
+                processor = utils.load_processor(Path(place), False, **trust)
+                if (images := utils.load_image_processor(Path(place), **trust)) is not None:
+                    processor.image_processor = images
             return processor, model_module.ModelConfig.from_dict(config)
+    except ModelError:
+        raise
     except Exception as error:  # a malformed folder can make these libraries raise anything
         raise _load_error(path, error) from error
 
@@ -136,8 +143,10 @@ def load_text(path: Path) -> tuple[Any, Any]:
 
             logging.set_verbosity_error()
             trust = {"trust_remote_code": False}
-            with _without_glob_characters(path) as place:
+            with _library_folder(path) as place:
                 model, tokenizer = load_lm(place, tokenizer_config=trust, trust_remote_code=False)
+    except ModelError:
+        raise
     except Exception as error:  # a malformed folder can make these libraries raise anything
         raise ModelError(f"the text-only model {model_name(path)} could not be loaded: {one_line(error)}") from error
     ends = read_config(path).get("eos_token_id")  # mlx-lm takes the generation settings' instead
@@ -146,12 +155,20 @@ def load_text(path: Path) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _without_glob_characters(path: Path) -> Iterator[str]:
-    """Yield the folder under a name without glob patterns: both libraries look for weights by ``glob``."""
-    if not glob.has_magic(str(path)):
+def _library_folder(path: Path) -> Iterator[str]:
+    """Yield a folder that says to mlx-vlm and mlx-lm what ``path`` says, under a name without glob patterns.
+
+    Both libraries look for weights by ``glob`` and read ``config.json`` themselves. Where they would misread either, the
+    folder is a temporary one that links to the files of ``path``. Raises ModelError where the configuration contradicts itself.
+    """
+    config = read_config(path)
+    translated = library_form(config, path / "config.json")
+    if translated == config and not glob.has_magic(str(path)):
         yield str(path)
         return
     with tempfile.TemporaryDirectory() as folder:
-        link = Path(folder) / "model"
-        link.symlink_to(path.absolute(), target_is_directory=True)
-        yield str(link)
+        for file in path.absolute().iterdir():
+            if file.name != "config.json":
+                (Path(folder) / file.name).symlink_to(file)
+        (Path(folder) / "config.json").write_text(json.dumps(translated), "utf-8")
+        yield folder

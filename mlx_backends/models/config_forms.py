@@ -1,0 +1,153 @@
+"""Translation of ``config.json`` as transformers 5 writes it into the form that mlx-vlm and mlx-lm read.
+
+transformers 5 moves RoPE's base and scaling into ``rope_parameters``, and what Qwen2-VL kept at the top level into
+``text_config``. The libraries take their own defaults for keys that they do not find, without a word. The translation adds
+the keys that they read and removes none: a library that knows the new form reads that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.errors import ModelError
+
+_FLAT = ("qwen2_vl", "qwen2_5_vl")
+"""Types whose language model mlx-vlm configures from the top level."""
+
+_OWN_VISION_TYPES = (*_FLAT, "qwen3_vl", "qwen3_vl_moe")
+"""Types whose vision encoder mlx-vlm knows by the model's own type alone, and transformers 5 by ``TYPE_vision``."""
+
+_LANGUAGE_SETTINGS = (
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "max_position_embeddings",
+    "rms_norm_eps",
+    "rope_theta",
+    "rope_scaling",
+    "sliding_window",
+    "use_sliding_window",
+    "max_window_layers",
+    "hidden_act",
+    "vocab_size",
+    "eos_token_id",
+    "tie_word_embeddings",
+)
+"""Keys that transformers 5 writes into ``text_config`` and transformers 4 wrote at the top level, in types of ``_FLAT``."""
+
+_MAY_DIFFER = ("vocab_size", "eos_token_id", "tie_word_embeddings")
+"""Keys that both levels may hold with different values; the top level's count."""
+
+UNSCALED = (None, "default", "axial", "mrope", "proportional")
+"""Kinds of RoPE in which positions are not scaled."""
+
+_NOT_SCALING = ("rope_theta", "partial_rotary_factor", "rope_type", "type")
+
+
+def library_form(config: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """Return ``config``, of ``file``, in the form that mlx-vlm and mlx-lm read; equal to it where they read it as it is.
+
+    Raises ModelError where two of its keys contradict each other.
+    """
+    translated = _with_rope(config, file, "")
+    for name in ("text_config", "vision_config", "llm_config", "language_config", "thinker_config"):
+        if isinstance(config.get(name), Mapping):
+            translated[name] = _with_rope(config[name], file, f"{name}.")
+    kind, text, vision = config.get("model_type"), translated.get("text_config"), translated.get("vision_config")
+    if isinstance(vision, dict) and kind in _OWN_VISION_TYPES and vision.get("model_type") == f"{kind}_vision":
+        vision["model_type"] = kind
+    if isinstance(text, dict):
+        text |= _global_heads(text)
+        if kind == "qwen3_vl_moe" and "num_local_experts" in text:
+            text.setdefault("num_experts", text["num_local_experts"])
+        if "tie_word_embeddings" in config:
+            text.setdefault("tie_word_embeddings", config["tie_word_embeddings"])
+        if kind in _FLAT:
+            _lift(translated, text, file)
+    return translated
+
+
+def scaling_kind(parameters: Mapping[str, Any]) -> Any:
+    """Return the kind of RoPE in ``rope_parameters`` or ``rope_scaling``, such as "linear"; None where they do not tell."""
+    return parameters.get("rope_type") or parameters.get("type")
+
+
+def _with_rope(section: Mapping[str, Any], file: Path, where: str) -> dict[str, Any]:
+    """Return ``section`` with the keys that transformers 4 wrote for its ``rope_parameters``."""
+    result = dict(section)
+    for key, value in _rope(section.get("rope_parameters")).items():
+        if section.get(key) is None:
+            result[key] = value
+        elif not _is_same(section[key], value):
+            raise _contradiction(file, f"{where}{key}", section[key], f"{where}rope_parameters", value)
+    return result
+
+
+def _rope(parameters: Any) -> dict[str, Any]:
+    if not isinstance(parameters, Mapping):
+        return {}
+    full, sliding = parameters.get("full_attention"), parameters.get("sliding_attention")
+    if not isinstance(full, Mapping):
+        return _flat_rope(parameters)
+    keys = _flat_rope(full)
+    names = {"rope_global_base_freq": keys.pop("rope_theta", None)}
+    if isinstance(sliding, Mapping):
+        names["rope_local_base_freq"] = sliding.get("rope_theta")
+    return keys | {name: value for name, value in names.items() if value is not None}
+
+
+def _flat_rope(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    keys = {name: parameters[name] for name in ("rope_theta", "partial_rotary_factor") if name in parameters}
+    scaling = {key: value for key, value in parameters.items() if key not in _NOT_SCALING}
+    kind = scaling_kind(parameters)
+    if kind not in UNSCALED or "mrope_section" in scaling:
+        keys["rope_scaling"] = {**scaling, "rope_type": kind, "type": parameters.get("type") or kind}
+    return {key: value for key, value in keys.items() if value is not None}
+
+
+def _global_heads(text: Mapping[str, Any]) -> dict[str, Any]:
+    """Return Gemma 4's size and number of heads in layers of full attention, which transformers 5 writes layer by layer."""
+    layers, kinds = text.get("per_layer_config"), text.get("layer_types")
+    if not isinstance(layers, Mapping) or not isinstance(kinds, list) or "global_head_dim" in text:
+        return {}
+    own = [layers.get(str(number)) or {} for number, kind in enumerate(kinds) if kind == "full_attention"]
+    result = {}
+    for name, key in (("global_head_dim", "head_dim"), ("num_global_key_value_heads", "num_key_value_heads")):
+        values = {heads.get(key, text.get(key)) for heads in own}
+        if len(values) == 1 and None not in values:
+            (result[name],) = values
+    return result
+
+
+def _lift(config: dict[str, Any], text: Mapping[str, Any], file: Path) -> None:
+    """Add settings of the language model to the top level."""
+    for key in _LANGUAGE_SETTINGS:
+        value = text.get(key)
+        if value is None or (key in _MAY_DIFFER and config.get(key) is not None):
+            continue
+        if config.get(key) is not None and not _is_same(config[key], value):
+            raise _contradiction(file, key, config[key], f"text_config.{key}", value)
+        config.setdefault(key, value)
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Return whether two values of a key mean the same; those of RoPE's scaling may differ in how they name its kind."""
+    if not (isinstance(value, Mapping) and isinstance(other, Mapping)):
+        return bool(value == other)
+    kinds = {scaling_kind(scaling) for scaling in (value, other)}
+    settings = [
+        {key: item for key, item in scaling.items() if key not in _NOT_SCALING and item is not None}
+        for scaling in (value, other)
+    ]
+    return settings[0] == settings[1] and (len(kinds) == 1 or kinds <= set(UNSCALED))
+
+
+def _contradiction(file: Path, key: str, value: Any, other_key: str, other: Any) -> ModelError:
+    return ModelError(
+        f"{file} contradicts itself: {key} is {str(value)[:80]!r}, and {other_key} says {str(other)[:80]!r}; "
+        "correct the file, or fetch the model again."
+    )
