@@ -5,16 +5,17 @@ from __future__ import annotations
 import gc
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import ModelError
 from benchmarks.text_model import Embedder
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
+from mlx_backends.mlx.load import library_folder
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery
 from mlx_backends.models.discovery import ModelInfo, inspect, resolve
 from mlx_backends.models.memory_estimate import device_info, memory_fit
-from mlx_backends.models.tokenizer_limits import check_tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,18 +79,18 @@ def load_embedder(name: str, *, force: bool = False) -> Encoder:
     fit = memory_fit(model_info.weights_bytes, device_info())
     if not fit.ok and not force:
         raise ModelError(f"{model_info.name} was not loaded: {fit.sentence}; choose a smaller one, or add --force.")
-    check_tokenizer(model_info.path)
-    return FaultRecovery().repeat(lambda: _load(model_info))
+    with library_folder(model_info.path) as (folder, _):
+        return FaultRecovery().repeat(lambda: _load(model_info, folder))
 
 
-def _load(model_info: ModelInfo) -> Encoder:
+def _load(model_info: ModelInfo, folder: Path) -> Encoder:
     try:
         with contained():
             from mlx_vlm.embedding_loader import load_embedding_model
             from transformers import AutoTokenizer
 
-            model = load_embedding_model(model_info.path)
-            tokenizer = AutoTokenizer.from_pretrained(str(model_info.path), trust_remote_code=False)
+            model = load_embedding_model(folder)
+            tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
         encoder = Encoder(model_info.name, model, tokenizer)
         encoder.embed(["a text"])
     except Exception as error:  # a malformed folder can make these libraries raise anything

@@ -15,9 +15,12 @@ from typing import Any
 from benchmarks.errors import ModelError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
+from mlx_backends.mlx.contract import check_model
 from mlx_backends.mlx.patches import apply_patches
 from mlx_backends.models.config_forms import library_form
+from mlx_backends.models.contract import check_tokens
 from mlx_backends.models.discovery import model_name, read_config
+from mlx_backends.models.end_tokens import end_tokens
 from mlx_backends.models.model_types import REFUSED, type_problem
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 
@@ -71,25 +74,26 @@ def import_libraries(engine: str) -> None:
 def load(path: Path) -> tuple[Any, Any]:
     """Return the vision-language model and the processor of folder ``path``, in memory.
 
-    Nothing is fetched, no code of the model's folder is run, and what libraries print goes to standard error.
-    Raises ModelError where it cannot be loaded.
+    Nothing is fetched, no code of the model's folder is run, and what libraries print goes to standard error. An answer ends
+    with any of the tokens that the folder names for it. Raises ModelError where the model cannot be loaded, or does not compute
+    with what its folder says.
     """
-    check_tokenizer(path)
-    try:
-        with contained():
-            from mlx_vlm import load as load_vlm
-            from mlx_vlm.utils import get_model_type
-            from transformers.utils import logging
+    with library_folder(path) as (folder, config):
+        try:
+            with contained():
+                from mlx_vlm import load as load_vlm
+                from mlx_vlm.utils import get_model_type
+                from transformers.utils import logging
 
-            apply_patches(get_model_type(read_config(path)))
-            logging.set_verbosity_error()  # it warns at every prompt of something only mlx-vlm can change
-            # Without the explicit False, mlx-vlm's own processors turn it on.
-            with _library_folder(path) as place:
-                model, processor = load_vlm(place, trust_remote_code=False)
-    except ModelError:
-        raise
-    except Exception as error:  # a malformed folder can make these libraries raise anything
-        raise _load_error(path, error) from error
+                apply_patches(get_model_type(config))
+                logging.set_verbosity_error()  # it warns at every prompt of something only mlx-vlm can change
+                # Without the explicit False, mlx-vlm's own processors turn it on.
+                model, processor = load_vlm(str(folder), trust_remote_code=False)
+        except Exception as error:  # a malformed folder can make these libraries raise anything
+            raise _load_error(path, error) from error
+    check_model(model, path)
+    if ends := end_tokens(path, config):
+        model.config.eos_token_id = ends  # mlx-vlm takes either file's
     return model, processor
 
 
@@ -98,26 +102,22 @@ def load_processor(path: Path) -> tuple[Any, Any]:
 
     Raises ModelError as :func:`load`.
     """
-    check_tokenizer(path)
-    try:
-        with contained():
-            from mlx_vlm import utils
-            from transformers.utils import logging
+    with library_folder(path) as (folder, config):
+        try:
+            with contained():
+                from mlx_vlm import utils
+                from transformers.utils import logging
 
-            config = library_form(read_config(path), path / "config.json")
-            apply_patches(utils.get_model_type(config))
-            logging.set_verbosity_error()
-            trust = {"trust_remote_code": False}
-            model_module, _ = utils.get_model_and_args(config)  # brings the model's own processors along
-            with _library_folder(path) as place:
-                processor = utils.load_processor(Path(place), False, **trust)
-                if (images := utils.load_image_processor(Path(place), **trust)) is not None:
+                apply_patches(utils.get_model_type(config))
+                logging.set_verbosity_error()
+                trust = {"trust_remote_code": False}
+                model_module, _ = utils.get_model_and_args(config)  # brings the model's own processors along
+                processor = utils.load_processor(folder, False, **trust)
+                if (images := utils.load_image_processor(folder, **trust)) is not None:
                     processor.image_processor = images
-            return processor, model_module.ModelConfig.from_dict(config)
-    except ModelError:
-        raise
-    except Exception as error:  # a malformed folder can make these libraries raise anything
-        raise _load_error(path, error) from error
+                return processor, model_module.ModelConfig.from_dict(config)
+        except Exception as error:  # a malformed folder can make these libraries raise anything
+            raise _load_error(path, error) from error
 
 
 def _load_error(path: Path, error: Exception) -> ModelError:
@@ -130,45 +130,41 @@ def _load_error(path: Path, error: Exception) -> ModelError:
 
 
 def load_text(path: Path) -> tuple[Any, Any]:
-    """Return the text-only model of folder ``path`` and mlx-lm's tokenizer for it, in memory; otherwise as :func:`load`.
+    """Return the text-only model of folder ``path`` and mlx-lm's tokenizer for it, in memory; otherwise as :func:`load`."""
+    with library_folder(path) as (folder, config):
+        try:
+            with contained():
+                from mlx_lm import load as load_lm
+                from transformers.utils import logging
 
-    The tokenizer's ``eos_token_ids`` are all the tokens that end an answer: by the model's configuration, by its generation
-    settings, and the tokenizer's own.
-    """
-    check_tokenizer(path)
-    try:
-        with contained():
-            from mlx_lm import load as load_lm
-            from transformers.utils import logging
-
-            logging.set_verbosity_error()
-            trust = {"trust_remote_code": False}
-            with _library_folder(path) as place:
-                model, tokenizer = load_lm(place, tokenizer_config=trust, trust_remote_code=False)
-    except ModelError:
-        raise
-    except Exception as error:  # a malformed folder can make these libraries raise anything
-        raise ModelError(f"the text-only model {model_name(path)} could not be loaded: {one_line(error)}") from error
-    ends = read_config(path).get("eos_token_id")  # mlx-lm takes the generation settings' instead
-    tokenizer.eos_token_ids |= {end for end in (ends if isinstance(ends, list) else [ends]) if isinstance(end, int)}
+                logging.set_verbosity_error()
+                trust = {"trust_remote_code": False}
+                model, tokenizer = load_lm(str(folder), tokenizer_config=trust, trust_remote_code=False)
+        except Exception as error:  # a malformed folder can make these libraries raise anything
+            raise ModelError(
+                f"the text-only model {model_name(path)} could not be loaded: {one_line(error)}"
+            ) from error
+    check_model(model, path)
+    tokenizer.eos_token_ids |= set(end_tokens(path, config))  # mlx-lm takes either file's
     return model, tokenizer
 
 
 @contextmanager
-def _library_folder(path: Path) -> Iterator[str]:
-    """Yield a folder that says to mlx-vlm and mlx-lm what ``path`` says, under a name without glob patterns.
+def library_folder(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the folder to load instead of ``path``, and its configuration, once the files of ``path`` belong together.
 
     Both libraries look for weights by ``glob`` and read ``config.json`` themselves. Where they would misread either, the
-    folder is a temporary one that links to the files of ``path``. Raises ModelError where the configuration contradicts itself.
+    folder is a temporary one that links to the files of ``path``. Raises ModelError where the files contradict each other.
     """
-    config = read_config(path)
-    translated = library_form(config, path / "config.json")
-    if translated == config and not glob.has_magic(str(path)):
-        yield str(path)
+    stated = read_config(path)
+    config = library_form(stated, path / "config.json")
+    check_tokens(path, config, check_tokenizer(path))
+    if config == stated and not glob.has_magic(str(path)):
+        yield path, config
         return
     with tempfile.TemporaryDirectory() as folder:
         for file in path.absolute().iterdir():
             if file.name != "config.json":
                 (Path(folder) / file.name).symlink_to(file)
-        (Path(folder) / "config.json").write_text(json.dumps(translated), "utf-8")
-        yield folder
+        (Path(folder) / "config.json").write_text(json.dumps(config), "utf-8")
+        yield Path(folder), config

@@ -62,6 +62,8 @@ def library_form(config: Mapping[str, Any], file: Path) -> dict[str, Any]:
         vision["model_type"] = kind
     if isinstance(text, dict):
         text |= _global_heads(text)
+        if kind == "gemma3" and "rope_theta" in text:
+            text.setdefault("rope_global_base_freq", text["rope_theta"])
         if kind == "qwen3_vl_moe" and "num_local_experts" in text:
             text.setdefault("num_experts", text["num_local_experts"])
         if "tie_word_embeddings" in config:
@@ -84,6 +86,9 @@ def _with_rope(section: Mapping[str, Any], file: Path, where: str) -> dict[str, 
             result[key] = value
         elif not _is_same(section[key], value):
             raise _contradiction(file, f"{where}{key}", section[key], f"{where}rope_parameters", value)
+    scaling = result.get("rope_scaling")
+    if isinstance(scaling, Mapping) and "type" not in scaling and scaling_kind(scaling) not in UNSCALED:
+        result["rope_scaling"] = {**scaling, "type": scaling_kind(scaling)}
     return result
 
 
@@ -94,10 +99,11 @@ def _rope(parameters: Any) -> dict[str, Any]:
     if not isinstance(full, Mapping):
         return _flat_rope(parameters)
     keys = _flat_rope(full)
-    names = {"rope_global_base_freq": keys.pop("rope_theta", None)}
-    if isinstance(sliding, Mapping):
-        names["rope_local_base_freq"] = sliding.get("rope_theta")
-    return keys | {name: value for name, value in names.items() if value is not None}
+    if "rope_theta" in keys:
+        keys["rope_global_base_freq"] = keys["rope_theta"]
+    if isinstance(sliding, Mapping) and sliding.get("rope_theta") is not None:
+        keys["rope_local_base_freq"] = sliding["rope_theta"]
+    return keys
 
 
 def _flat_rope(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import Modality
 from mlx_backends.models.adapters import split_adapter
 from mlx_backends.models.config_limits import check_config, check_folder
+from mlx_backends.models.contract import check_weights
 from mlx_backends.models.modalities import supported_modalities
 from mlx_backends.models.model_types import type_problem
 from mlx_backends.models.weights import stored_dtype, weight_files
@@ -127,6 +128,7 @@ def inspect(path: Path) -> ModelInfo:
     config = read_config(path)
     files = weight_files(path)
     modalities = supported_modalities(config)
+    check_weights(path, text_only=not modalities)
     if not any(
         file.is_file() and not is_finder_file(file.name) for pattern in _TOKENIZERS for file in path.glob(pattern)
     ):

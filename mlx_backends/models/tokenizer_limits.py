@@ -26,15 +26,16 @@ MAX_SPECIAL_TOKENS = 1000
 _PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 
 
-def check_tokenizer(path: Path) -> None:
-    """Raise ModelError where ``tokenizer.json`` in the folder ``path`` would lengthen a text beyond ``MAX_GROWTH``."""
+def check_tokenizer(path: Path) -> dict[str, Any] | None:
+    """Return ``tokenizer.json`` in the folder ``path``, None without one.
+
+    Raises ModelError where it would lengthen a text beyond ``MAX_GROWTH``.
+    """
     file = path / "tokenizer.json"
     if not file.is_file():
-        return
+        return None
     try:
-        settings = json.loads(
-            file.read_bytes()
-        )  # its size is limited already; most of it is the vocabulary, which is not checked
+        settings: dict[str, Any] = json.loads(file.read_bytes())  # its size is limited already
         for name in _PARTS:
             steps = list(_steps(settings.get(name)))
             if len(steps) > MAX_STEPS or math.prod(map(_growth, steps)) > MAX_GROWTH:
@@ -44,6 +45,7 @@ def check_tokenizer(path: Path) -> None:
                 )
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise ModelError(f"{file} cannot be read as a tokenizer; fetch the model again.") from error
+    return settings
 
 
 @contextmanager

@@ -12,8 +12,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks.errors import ModelError
-from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import Candidates, Generation, Likelihood, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.core.batch_invariance import (
@@ -33,6 +31,7 @@ from mlx_backends.core.probe import Probe, build_probe, split_pixels
 from mlx_backends.mlx.metal.memory_limits import out_of_memory
 from mlx_backends.models import memory_estimate
 from mlx_backends.models.context_length import context_length
+from mlx_backends.models.end_tokens import end_tokens
 from mlx_backends.pytorch.batch import TorchBatch, TorchRow, make_sampler, peak_memory
 from mlx_backends.pytorch.continuations import agree, continuation_logits
 from mlx_backends.pytorch.preprocess import TorchInputs, TorchPreprocessor
@@ -75,7 +74,8 @@ class TorchBackend(Backend):
         self._model = model
         self._config = config
         self._tokenizer = tokenizer = processor.tokenizer
-        self._ends = stop_token_ids(Path(tokenizer.name_or_path), config, tokenizer)
+        ends = [*end_tokens(Path(tokenizer.name_or_path), config), tokenizer.eos_token_id]
+        self._ends = frozenset(end for end in ends if end is not None)
         self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else next(iter(self._ends), 0)
         model.generation_config = GenerationConfig(pad_token_id=self._pad)  # none of the model's own settings apply
         with redirect_stdout(sys.stderr):
@@ -341,21 +341,6 @@ class TorchBackend(Backend):
 def _answer(row: TorchRow) -> Sequence[int]:
     """Return the tokens of a finished answer, without the one that ended it."""
     return row.tokens[:-1] if row.finished == "stop" else row.tokens
-
-
-def stop_token_ids(folder: Path, config: dict[str, Any], tokenizer: Any) -> frozenset[int]:
-    """Return the tokens that end an answer, as mlx-vlm finds them.
-
-    These are the generation settings', else the configuration's; and the tokenizer's.
-    """
-    file = folder / "generation_config.json"
-    try:
-        settings = read_json_file(file) if file.is_file() else {}
-    except (OSError, OutsideJSONError) as error:
-        raise ModelError(f"{file} cannot be read as JSON; fetch the model again.") from error
-    declared = (settings if isinstance(settings, dict) else {}).get("eos_token_id", config.get("eos_token_id"))
-    ids = [*(declared if isinstance(declared, list) else [declared]), tokenizer.eos_token_id]
-    return frozenset(token for token in ids if isinstance(token, int))
 
 
 def gpu_memory(device: str, *, loaded: bool = False) -> dict[str, Any]:

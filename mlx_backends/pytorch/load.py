@@ -12,6 +12,8 @@ from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
+from mlx_backends.models.config_forms import library_form
+from mlx_backends.models.contract import check_tokens
 from mlx_backends.models.discovery import model_name, read_config
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 from mlx_backends.pytorch.dequantize import compute_dtype, convert_weights, is_mlx_format, mlx_quantisation
@@ -33,7 +35,8 @@ def load(path: Path, device: str, precision: str | None = None) -> tuple[Any, An
         )
     config = read_config(path)
     check_supported(path, config)
-    check_tokenizer(path)
+    library_form(config, path / "config.json")  # transformers reads both forms, and nothing of contradictions
+    check_tokens(path, config, check_tokenizer(path))
     try:
         with contained():
             from transformers.utils import logging

@@ -15,7 +15,6 @@ from benchmarks.vocabulary import Choice, Decoding, Media, Message, Request, Tex
 from mlx_backends.core.batch_invariance import BATCHED
 from mlx_backends.core.probe import Probe
 from mlx_backends.pytorch import spec
-from mlx_backends.pytorch.backend import stop_token_ids
 from mlx_backends.pytorch.batch import make_sampler
 from mlx_backends.registry import describe, load_backend
 from tests.mlx_backends.conftest import GREEDY, SAMPLED, Pictures, request_of
@@ -199,15 +198,6 @@ def test_draws_come_from_temperature_then_top_p() -> None:
     assert set(drawn) == {1, 2}  # 0.5 does not reach 0.7, with 0.3 it does
     assert abs(drawn.count(1) / 2000 - 0.5 / 0.8) < 0.04
     assert make_sampler(Decoding(), seed=1) is None
-
-
-def test_end_tokens_come_from_generation_settings_first(tmp_path: Path) -> None:
-    class Tokenizer:
-        eos_token_id = 3
-
-    assert stop_token_ids(tmp_path, {"eos_token_id": [1, 2]}, Tokenizer) == {1, 2, 3}
-    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": 7}))
-    assert stop_token_ids(tmp_path, {"eos_token_id": [1, 2]}, Tokenizer) == {7, 3}
 
 
 @needs_torch

@@ -1,0 +1,168 @@
+"""Check that a loaded model computes with what its folder says.
+
+Libraries ignore settings that they do not know and take defaults of their own. So the model object is asked, not the library's
+reading of the file. What cannot be read off the object is not judged.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.errors import ModelError
+from mlx_backends.models.config_forms import UNSCALED, library_form, scaling_kind
+from mlx_backends.models.discovery import model_name, read_config
+from mlx_backends.models.request_memory import text_config
+from mlx_backends.models.weights import tensor_shapes, weight_files
+
+_CLOSE = 1e-3
+_HEAD = re.compile(r"(^|\.)lm_head\.weight$")
+_EMBEDDING = re.compile(r"^(?!.*(vision|visual|audio)).*(^|\.)(embed_tokens|wte)\.weight$")
+_SOUND = re.compile(r"audio|sound|speech")
+
+
+def check_model(model: Any, path: Path) -> None:
+    """Raise ModelError where ``model``, loaded from the folder ``path``, does not compute with what the folder says.
+
+    Compared are the base and the scaling of RoPE, the epsilon of its norms, the sliding window, the output layer, and for a
+    vision-language model whether it has all its parts.
+    """
+    file = path / "config.json"
+    settings = text_config(library_form(read_config(path), file))
+    language = getattr(model, "language_model", model)
+    if language is not model:
+        _check_parts(model, path)
+    _check_rope(language, settings, file)
+    _check_epsilon(language, settings, file)
+    _check_window(language, settings, file)
+    _check_output_layer(model, path)
+
+
+def _check_parts(model: Any, path: Path) -> None:
+    """Raise ModelError for parts that mlx-vlm removed for want of weights; without sounds a model still sees."""
+    try:
+        whole = type(model)(model.config)  # lazy: no memory is taken for its weights
+    except Exception:  # a constructor may change its configuration
+        return
+    missing = [name for name in whole.children() if name not in model.children() and not _SOUND.search(name)]
+    if missing:
+        raise ModelError(
+            f"{path} holds no weights for {missing[0]!r}, although config.json describes it, so the model cannot see; fetch "
+            "the whole model."
+        )
+
+
+# --- RoPE -------------------------------------------------------------------------------------------
+
+
+def _check_rope(language: Any, settings: Mapping[str, Any], file: Path) -> None:
+    """Raise ModelError where the scaling, or the base of RoPE that is unscaled or scaled linearly, is nowhere in use."""
+    angles = [angles for part in _parts(language) if (angles := _angles(part)) is not None and len(angles) > 1]
+    scaling = settings.get("rope_scaling")
+    scaling = scaling if isinstance(scaling, Mapping) else {}
+    kind, factor = scaling_kind(scaling), scaling.get("factor")
+    if not angles:
+        return
+    if kind in ("linear", "llama3", "yarn") and isinstance(factor, int | float) and factor != 1:
+        used = {"linear": lambda turn: _is_close(turn[0], 1 / factor)}.get(kind, lambda turn: not _is_plain(turn))
+        _require(any(map(used, angles)), file, "rope_scaling", dict(scaling))
+    base = settings.get("rope_theta") or settings.get("rope_global_base_freq")
+    if isinstance(base, int | float) and (kind == "linear" or kind in UNSCALED):
+        _require(any(_has_base(turn, base) for turn in angles), file, "rope_theta", base)
+
+
+def _parts(language: Any) -> Iterator[Any]:
+    """Yield every module of ``language``, and what the libraries hold in them besides."""
+    for _, module in language.named_modules():
+        yield module
+        yield from (value for value in vars(module).values() if type(value).__module__.startswith("mlx_"))
+
+
+def _angles(part: Any) -> Any:
+    """Return the angle by which a position turns each pair of numbers, in float64s; None for a part that turns none."""
+    for name in ("_inv_freq", "inv_freq"):
+        if hasattr(getattr(part, name, None), "shape"):
+            return np.array(getattr(part, name), np.float64).ravel()
+    if hasattr(getattr(part, "_freqs", None), "shape"):
+        return 1 / np.array(part._freqs, np.float64).ravel()
+    base, dims = getattr(part, "base", None), getattr(part, "dims", None)
+    if type(part).__name__ == "RoPE" and isinstance(base, int | float) and isinstance(dims, int):
+        return base ** (-np.arange(0, dims, 2) / dims) * part.scale
+    return None
+
+
+def _has_base(angles: Any, base: float) -> bool:
+    """Return whether ``angles`` are those of RoPE with this base; those of pairs that are not turned are 0."""
+    turned = np.flatnonzero(angles)
+    return _is_close(angles[turned] / angles[0], float(base) ** (-turned / len(angles)))
+
+
+def _is_plain(angles: Any) -> bool:
+    """Return whether ``angles`` are those of RoPE with any base and no scaling: a geometric series from 1."""
+    return _is_close(angles, angles[1] ** np.arange(len(angles)))
+
+
+def _is_close(value: Any, other: Any) -> bool:
+    return bool(np.allclose(value, other, rtol=_CLOSE, atol=0))
+
+
+# --- other settings ---------------------------------------------------------------------------------
+
+
+def _check_epsilon(language: Any, settings: Mapping[str, Any], file: Path) -> None:
+    for key in ("rms_norm_eps", "norm_eps"):
+        stated = settings.get(key)
+        used = {module.eps for _, module in language.named_modules() if isinstance(getattr(module, "eps", None), float)}
+        if isinstance(stated, float) and used:
+            _require(any(math.isclose(stated, value, rel_tol=_CLOSE) for value in used), file, key, stated)
+
+
+def _check_window(language: Any, settings: Mapping[str, Any], file: Path) -> None:
+    stated = settings.get("sliding_window")
+    if not isinstance(stated, int) or settings.get("use_sliding_window") is False:
+        return
+    for name in ("config", "args"):
+        read = text_config(getattr(language, name, None))
+        used = read.get("sliding_window") if isinstance(read, Mapping) else getattr(read, "sliding_window", None)
+        _require(used is None or used == stated, file, "sliding_window", stated)
+
+
+def _check_output_layer(model: Any, path: Path) -> None:
+    """Raise ModelError where the files hold an output layer of their own, and the model uses the embedding instead."""
+    from mlx.utils import tree_flatten
+
+    if any(_HEAD.search(name) for name, _ in tree_flatten(model.parameters())):
+        return
+    holders = {name: file for file in weight_files(path) for name in tensor_shapes(file)}
+    head = next(filter(_HEAD.search, holders), None)
+    embedding = next(filter(_EMBEDDING.search, holders), None)
+    if head is None or embedding is None:
+        return
+    import mlx.core as mx
+
+    output, table = (_tensor(holders[name], name) for name in (head, embedding))
+    if output.shape == table.shape and output.dtype == table.dtype and not mx.array_equal(output, table):
+        raise ModelError(
+            f"{path / 'config.json'} ties the output layer to the embedding (tie_word_embeddings), and "
+            f"{holders[head].name} holds {head!r} with other values; correct the file, or fetch the model again."
+        )
+
+
+def _tensor(file: Path, name: str) -> Any:
+    import mlx.core as mx
+
+    tensors: Any = mx.load(str(file))
+    return tensors[name]
+
+
+def _require(holds: bool, file: Path, key: str, stated: Any) -> None:
+    if not holds:
+        raise ModelError(
+            f"{file} sets {key} to {str(stated)[:100]}, and the library that computes {model_name(file.parent)} ignores it; "
+            "its answers would be wrong, so choose another model, or cuda:MODEL@cpu for PyTorch."
+        )

@@ -1,0 +1,114 @@
+"""Checks that the files of a model's folder belong together, before any library reads them.
+
+Only what would change answers is refused: tensors of which a library would take one of two values, and a tokenizer whose tokens
+are not the model's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.errors import ModelError
+from benchmarks.untrusted.finder_files import folder_entries
+from mlx_backends.models.end_tokens import end_tokens
+from mlx_backends.models.weights import tensor_shapes, weight_files
+
+_SPARE_TOKENS = 16
+"""Tokens that a tokenizer may have beyond the embedding: Gemma 3's 1B model has one, for images, which it never reads."""
+
+_LARGEST_PADDING = 2
+"""Most times as many rows as tokens an embedding may have. Published models pad theirs by a few percent."""
+
+_EMBEDDING = re.compile(r"(^|\.)(embed_tokens|wte|tok_embeddings|word_embeddings)\.weight$")
+_OTHER_PART = re.compile(r"vision|visual|audio|draft|mtp")
+_MARKER = re.compile(r"[<\[{▁ ]*[<\[{|].*[>\]}|]")
+
+
+def check_weights(path: Path, *, text_only: bool = False) -> None:
+    """Raise ModelError where two weight files that a library reads hold the same tensor.
+
+    mlx-lm, which loads text-only models, also reads ``model*.safetensors`` that the index does not name.
+    """
+    files = weight_files(path)
+    if text_only:
+        names = {file.name for file in files}
+        files += [
+            file
+            for file in folder_entries(path)
+            if file.suffix == ".safetensors" and file.name.startswith("model") and file.name not in names
+        ]
+    holders: dict[str, Path] = {}
+    for file in files:
+        for name in tensor_shapes(file):
+            if (other := holders.setdefault(name, file)) != file:
+                raise ModelError(
+                    f"{path} holds {name[:120]!r} both in {other.name} and in {file.name}, so one of them is of another "
+                    "model or version; remove the file that does not belong to the model."
+                )
+
+
+def check_tokens(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, Any] | None) -> None:
+    """Raise ModelError where ``tokenizer``, the content of ``tokenizer.json``, is not that of the model in ``path``.
+
+    None, where there is no such file, passes: other formats of tokenizers are not read here.
+    """
+    if tokenizer is None:
+        return
+    file = path / "tokenizer.json"
+    words, added = _words(tokenizer), _added(tokenizer)
+    rows, ids = max(_embedding_rows(weight_files(path)), default=0), words.keys() | added
+    if rows and ids:
+        beyond = sum(number >= rows for number in ids)
+        if beyond > _SPARE_TOKENS:
+            raise ModelError(
+                f"{file} has {beyond:,} tokens beyond the {rows:,} of the model's embedding, so it is of another model; "
+                "fetch the model again."
+            )
+        if rows > _LARGEST_PADDING * (max(ids) + 1):
+            raise ModelError(
+                f"{file} has {max(ids) + 1:,} tokens, and the model's embedding {rows:,}, so it is of another model; "
+                "fetch the model again."
+            )
+    ordinary = {number: word for number, word in words.items() if number not in added and not _MARKER.fullmatch(word)}
+    for key in ("image_token_id", "image_token_index"):
+        if (number := config.get(key)) in ordinary:
+            raise _other_token(path, key, ordinary[number])
+    ends = end_tokens(path, config)
+    if ends and all(number in ordinary for number in ends):
+        raise _other_token(path, "eos_token_id", ordinary[ends[0]])
+
+
+def _words(tokenizer: Mapping[str, Any]) -> dict[int, str]:
+    """Return the tokenizer's words by their ids, without tokens added to them."""
+    model = tokenizer.get("model")
+    vocabulary = model.get("vocab") if isinstance(model, Mapping) else None
+    if isinstance(vocabulary, Mapping):
+        return {number: word for word, number in vocabulary.items() if type(number) is int}
+    if isinstance(vocabulary, list):
+        return {number: str(entry[0]) for number, entry in enumerate(vocabulary) if isinstance(entry, list) and entry}
+    return {}
+
+
+def _added(tokenizer: Mapping[str, Any]) -> set[int]:
+    """Return the ids of tokens added to the tokenizer's words, such as special ones."""
+    tokens = tokenizer.get("added_tokens")
+    entries = [token.get("id") for token in tokens if isinstance(token, Mapping)] if isinstance(tokens, list) else []
+    return {number for number in entries if type(number) is int}
+
+
+def _embedding_rows(files: Iterable[Path]) -> Iterator[int]:
+    """Yield the rows of every tensor that is named as a language model's embedding is."""
+    for file in files:
+        for name, shape in tensor_shapes(file).items():
+            if _EMBEDDING.search(name) and not _OTHER_PART.search(name) and len(shape) == 2:
+                yield shape[0]
+
+
+def _other_token(path: Path, key: str, word: str) -> ModelError:
+    return ModelError(
+        f"{path / 'config.json'} sets {key} to a token that is the word {word[:40]!r} in tokenizer.json, so the tokenizer is "
+        "of another model; fetch the model again."
+    )
