@@ -16,12 +16,12 @@ import numpy as np
 
 from benchmarks.errors import ModelError
 from mlx_backends.models.config_forms import UNSCALED, library_form, scaling_kind
+from mlx_backends.models.contract import HEAD
 from mlx_backends.models.discovery import model_name, read_config
 from mlx_backends.models.request_memory import text_config
 from mlx_backends.models.weights import tensor_shapes, weight_files
 
 _CLOSE = 1e-3
-_HEAD = re.compile(r"(^|\.)lm_head\.weight$")
 _EMBEDDING = re.compile(r"^(?!.*(vision|visual|audio)).*(^|\.)(embed_tokens|wte)\.weight$")
 _SOUND = re.compile(r"audio|sound|speech")
 
@@ -136,10 +136,10 @@ def _check_output_layer(model: Any, path: Path) -> None:
     """Raise ModelError where the files hold an output layer of their own, and the model uses the embedding instead."""
     from mlx.utils import tree_flatten
 
-    if any(_HEAD.search(name) for name, _ in tree_flatten(model.parameters())):
+    if any(HEAD.search(name) for name, _ in tree_flatten(model.parameters())):
         return
     holders = {name: file for file in weight_files(path) for name in tensor_shapes(file)}
-    head = next(filter(_HEAD.search, holders), None)
+    head = next(filter(HEAD.search, holders), None)
     embedding = next(filter(_EMBEDDING.search, holders), None)
     if head is None or embedding is None:
         return
@@ -148,8 +148,8 @@ def _check_output_layer(model: Any, path: Path) -> None:
     output, table = (_tensor(holders[name], name) for name in (head, embedding))
     if output.shape == table.shape and output.dtype == table.dtype and not mx.array_equal(output, table):
         raise ModelError(
-            f"{path / 'config.json'} ties the output layer to the embedding (tie_word_embeddings), and "
-            f"{holders[head].name} holds {head!r} with other values; correct the file, or fetch the model again."
+            f"by {path / 'config.json'} (tie_word_embeddings) the embedding is the output layer too, and {holders[head].name} "
+            f"holds another one, {head!r}; correct the file, or fetch the model again."
         )
 
 

@@ -79,6 +79,7 @@ class LMBackend(Backend):
         self._kv_bits = kv_bits
         self._ends = frozenset(tokenizer.eos_token_ids)
         self._prompter = TextPrompter(tokenizer, context)
+        self._prompt_remarks = self._prompter.remarks(info.model)
         self._detokenizer = Detokenizer(tokenizer._tokenizer, self._prompter)
         self._constrainer = Constrainer(tokenizer._tokenizer, self._ends)
         self._limits = MemoryLimits.here()
@@ -131,7 +132,8 @@ class LMBackend(Backend):
 
     @property
     def remarks(self) -> Sequence[str]:
-        return () if self.invariance is None else self.invariance.remarks(self.info.model)
+        invariance = () if self.invariance is None else self.invariance.remarks(self.info.model)
+        return (*self._prompt_remarks, *invariance)
 
     @property
     def max_capacity(self) -> int:

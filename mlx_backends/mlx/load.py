@@ -18,7 +18,7 @@ from mlx_backends.core.isolation import contained
 from mlx_backends.mlx.contract import check_model
 from mlx_backends.mlx.patches import apply_patches
 from mlx_backends.models.config_forms import library_form
-from mlx_backends.models.contract import check_tokens
+from mlx_backends.models.contract import check_tokens, has_head
 from mlx_backends.models.discovery import model_name, read_config
 from mlx_backends.models.end_tokens import end_tokens
 from mlx_backends.models.model_types import REFUSED, type_problem
@@ -157,7 +157,7 @@ def library_folder(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     folder is a temporary one that links to the files of ``path``. Raises ModelError where the files contradict each other.
     """
     stated = read_config(path)
-    config = library_form(stated, path / "config.json")
+    config = library_form(stated, path / "config.json", has_head=has_head(path))
     check_tokens(path, config, check_tokenizer(path))
     if config == stated and not glob.has_magic(str(path)):
         yield path, config

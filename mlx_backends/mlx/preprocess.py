@@ -75,6 +75,10 @@ class Preprocessor:
         self._next_number = -1
         self._working = threading.Lock()
 
+    def remarks(self, model: str) -> list[str]:
+        """Return a sentence for each way in which ``model`` was not given its prompts in full."""
+        return [*self._prompter.remarks(model), *self.audio_video.remarks(model)]
+
     @panics_as_errors()
     def text(self, request: Request) -> str:
         """Return the prompt's text, in which placeholders stand for media, which are not read. Raises PromptError."""

@@ -128,7 +128,7 @@ class VLMBackend(Backend):
     @property
     def remarks(self) -> Sequence[str]:
         invariance = () if self.invariance is None else self.invariance.remarks(self.info.model)
-        return (*invariance, *self._preprocessor.audio_video.remarks(self.info.model))
+        return (*self._preprocessor.remarks(self.info.model), *invariance)
 
     @property
     def max_capacity(self) -> int:

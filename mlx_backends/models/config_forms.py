@@ -48,10 +48,12 @@ UNSCALED = (None, "default", "axial", "mrope", "proportional")
 _NOT_SCALING = ("rope_theta", "partial_rotary_factor", "rope_type", "type")
 
 
-def library_form(config: Mapping[str, Any], file: Path) -> dict[str, Any]:
+def library_form(config: Mapping[str, Any], file: Path, *, has_head: bool | None = None) -> dict[str, Any]:
     """Return ``config``, of ``file``, in the form that mlx-vlm and mlx-lm read; equal to it where they read it as it is.
 
-    Raises ModelError where two of its keys contradict each other.
+    ``has_head`` says whether the weights hold an output layer: tying that only the top level states is passed on where they
+    agree with it, because transformers also writes its default there. Raises ModelError where two of its keys contradict
+    each other.
     """
     translated = _with_rope(config, file, "")
     for name in ("text_config", "vision_config", "llm_config", "language_config", "thinker_config"):
@@ -66,8 +68,8 @@ def library_form(config: Mapping[str, Any], file: Path) -> dict[str, Any]:
             text.setdefault("rope_global_base_freq", text["rope_theta"])
         if kind == "qwen3_vl_moe" and "num_local_experts" in text:
             text.setdefault("num_experts", text["num_local_experts"])
-        if "tie_word_embeddings" in config:
-            text.setdefault("tie_word_embeddings", config["tie_word_embeddings"])
+        if has_head is not None and config.get("tie_word_embeddings") is (not has_head):
+            text.setdefault("tie_word_embeddings", not has_head)
         if kind in _FLAT:
             _lift(translated, text, file)
     return translated

@@ -23,6 +23,9 @@ _LARGEST_PADDING = 2
 """Most times as many rows as tokens an embedding may have. Published models pad theirs by a few percent."""
 
 _EMBEDDING = re.compile(r"(^|\.)(embed_tokens|wte|tok_embeddings|word_embeddings)\.weight$")
+HEAD = re.compile(r"(^|\.)lm_head\.weight$")
+"""The name of an output layer."""
+
 _OTHER_PART = re.compile(r"vision|visual|audio|draft|mtp")
 _MARKER = re.compile(r"[<\[{▁ ]*[<\[{|].*[>\]}|]")
 
@@ -79,6 +82,11 @@ def check_tokens(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, 
     ends = end_tokens(path, config)
     if ends and all(number in ordinary for number in ends):
         raise _other_token(path, "eos_token_id", ordinary[ends[0]])
+
+
+def has_head(path: Path) -> bool:
+    """Return whether the weights in the folder ``path`` hold an output layer of their own."""
+    return any(HEAD.search(name) for file in weight_files(path) for name in tensor_shapes(file))
 
 
 def _words(tokenizer: Mapping[str, Any]) -> dict[int, str]:

@@ -80,6 +80,7 @@ class TorchBackend(Backend):
         model.generation_config = GenerationConfig(pad_token_id=self._pad)  # none of the model's own settings apply
         with redirect_stdout(sys.stderr):
             self._preprocessor = TorchPreprocessor(processor, model.config, media, context_length(config))
+            self._prompt_remarks = self._preprocessor.prompter.remarks(info.model)
         self._detokenizer = Detokenizer(tokenizer, self._preprocessor.prompter)
         self._constrainer = Constrainer(tokenizer, self._ends)
         self._waiting: deque[Request] = deque()
@@ -93,7 +94,8 @@ class TorchBackend(Backend):
 
     @property
     def remarks(self) -> Sequence[str]:
-        return () if self.invariance is None else self.invariance.remarks(self.info.model)
+        invariance = () if self.invariance is None else self.invariance.remarks(self.info.model)
+        return (*self._prompt_remarks, *invariance)
 
     @property
     def max_capacity(self) -> int:

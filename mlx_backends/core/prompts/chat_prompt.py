@@ -82,6 +82,18 @@ class Prompter:
         self._opened: dict[Hashable, str] = {}
         """The reasoning that prompts open, by the shape of their messages, which is all that a chat template sees."""
 
+    def remarks(self, model: str) -> tuple[str, ...]:
+        """Return a sentence for readers of the answers of ``model`` where no chat template marks who speaks."""
+        if self._has_template():
+            return ()
+        return (
+            f"{model} has no chat template, so it read its prompts as plain text; a model tuned for dialogue answers them "
+            "otherwise.",
+        )
+
+    def _has_template(self) -> bool:
+        return any(getattr(part, "chat_template", None) for part in (self._processor, self._tokenizer))
+
     def _named(self, name: str) -> list[str]:
         tokens = (getattr(owner, name, None) for owner in (self._processor, self._tokenizer))
         return [token for token in tokens if isinstance(token, str) and token]

@@ -29,6 +29,9 @@ class TextPrompter(Prompter):
         self.check_length(len(ids))
         return ids
 
+    def _has_template(self) -> bool:
+        return bool(self._wrapper.has_chat_template)
+
     def _check_count(self, images: Sequence[Media]) -> None:
         if images:
             raise PromptError(f"this model reads text only, and the request holds media of type {images[0].modality}.")

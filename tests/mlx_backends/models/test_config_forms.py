@@ -81,9 +81,14 @@ def test_heads_of_full_attention_are_found_in_the_form_that_names_every_layer() 
     assert text({"model_type": "gemma4", "text_config": section | {"per_layer_config": {}}})["global_head_dim"] == 16
 
 
-def test_tying_stated_at_the_top_level_holds_for_the_language_model() -> None:
-    config = {"model_type": "lfm2_vl", "tie_word_embeddings": False, "text_config": {"hidden_size": 64}}
-    assert text(config)["tie_word_embeddings"] is False
+@pytest.mark.parametrize(
+    ("tied", "has_head", "expected"),
+    [(False, True, False), (True, False, True), (False, False, None), (True, True, None), (None, True, None)],
+)
+def test_tying_of_the_top_level_holds_where_the_weights_agree(tied: Any, has_head: bool, expected: Any) -> None:
+    config = {"model_type": "lfm2_vl", "tie_word_embeddings": tied, "text_config": {"hidden_size": 64}}
+    translated = library_form(config, FILE, has_head=has_head)
+    assert translated["text_config"].get("tie_word_embeddings") is expected
 
 
 @pytest.mark.parametrize(
