@@ -19,6 +19,9 @@ from mlx_backends.models.weights import tensor_shapes, weight_files
 _SPARE_TOKENS = 16
 """Tokens that a tokenizer may have beyond the embedding: Gemma 3's 1B model has one, for images, which it never reads."""
 
+_DEFAULT_TOKENS = 2
+"""The largest id of a special token that transformers writes by default, for tokenizers that have none of it too."""
+
 _LARGEST_PADDING = 2
 """Most times as many rows as tokens an embedding may have. Published models pad theirs by a few percent."""
 
@@ -79,8 +82,8 @@ def check_tokens(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, 
     for key in ("image_token_id", "image_token_index"):
         if (number := config.get(key)) in ordinary:
             raise _other_token(path, key, ordinary[number])
-    ends = end_tokens(path, config)
-    if ends and all(number in ordinary for number in ends):
+    ends, begin = end_tokens(path, config), config.get("bos_token_id")
+    if begin in ordinary and begin > _DEFAULT_TOKENS and ends and all(number in ordinary for number in ends):
         raise _other_token(path, "eos_token_id", ordinary[ends[0]])
 
 

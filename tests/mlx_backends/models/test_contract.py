@@ -96,7 +96,12 @@ def test_a_tokenizer_of_another_size_is_refused(tmp_path: Path, settings: tuple[
 
 @pytest.mark.parametrize(
     "config",
-    [{"image_token_id": 17}, {"image_token_index": 17}, {"eos_token_id": 17}, {"eos_token_id": [17, 18]}],
+    [
+        {"image_token_id": 17},
+        {"image_token_index": 17},
+        {"eos_token_id": 17, "bos_token_id": 18},
+        {"eos_token_id": [17, 18], "bos_token_id": 19},
+    ],
 )
 def test_a_special_token_that_is_a_word_is_refused_with_its_key(tmp_path: Path, config: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match=next(iter(config))):
@@ -113,6 +118,8 @@ def test_a_special_token_that_is_a_word_is_refused_with_its_key(tmp_path: Path, 
         pytest.param(tokenizer(290), {"image_token_id": 295}, id="added by the processor"),
         pytest.param(tokenizer(290, "</s>"), {"eos_token_id": [290, 17]}, id="one end is a marker"),
         pytest.param(tokenizer(290), {"text_config": {"eos_token_id": 290}}, id="a default of transformers"),
+        pytest.param(tokenizer(290), {"eos_token_id": 17}, id="an end that is a word, and nothing else amiss"),
+        pytest.param(tokenizer(290), {"eos_token_id": 2, "bos_token_id": 1}, id="defaults of transformers"),
         pytest.param(None, {"eos_token_id": 1}, id="no tokenizer.json"),
         pytest.param({"model": {"vocab": None}, "added_tokens": "x"}, {"eos_token_id": 1}, id="nothing to compare"),
         pytest.param({"model": {"vocab": {"<0x0A>": 3}}}, {"eos_token_id": 3}, id="a marker among the words"),
