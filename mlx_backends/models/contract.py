@@ -80,9 +80,9 @@ def check_tokens(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, 
             )
     ordinary = {number: word for number, word in words.items() if number not in added and not _MARKER.fullmatch(word)}
     for key in ("image_token_id", "image_token_index"):
-        if (number := config.get(key)) in ordinary:
-            raise _other_token(path, key, ordinary[number])
-    ends, begin = end_tokens(path, config), config.get("bos_token_id")
+        if (word := ordinary.get(_number(config, key))) is not None:
+            raise _other_token(path, key, word)
+    ends, begin = end_tokens(path, config), _number(config, "bos_token_id")
     if begin in ordinary and begin > _DEFAULT_TOKENS and ends and all(number in ordinary for number in ends):
         raise _other_token(path, "eos_token_id", ordinary[ends[0]])
 
@@ -90,6 +90,11 @@ def check_tokens(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, 
 def has_head(path: Path) -> bool:
     """Return whether the weights in the folder ``path`` hold an output layer of their own."""
     return any(HEAD.search(name) for file in weight_files(path) for name in tensor_shapes(file))
+
+
+def _number(config: Mapping[str, Any], key: str) -> int:
+    """Return the token that ``config`` names under ``key``; -1 where it names none."""
+    return number if type(number := config.get(key)) is int else -1
 
 
 def _words(tokenizer: Mapping[str, Any]) -> dict[int, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import pickle
 import signal
@@ -27,6 +28,7 @@ import numpy as np
 import platformdirs
 import pytest
 
+from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_files import replacing
 from benchmarks.vocabulary import Decoding, Generation, Likelihood, Media, Message, Part, Request, Text
 from mlx_backends.core.error_text import one_line
@@ -38,7 +40,7 @@ from tests.support.benchmark_requests import answers
 from tests.support.tiny_models import FAMILIES
 
 FAST = ("text", "one image", "three images", "tiles", "exact", "forced", "batch of 4", "prefix reuse")
-SLOW = ("batch of 8", "likelihood", "kill and resume", "features from disk", "transformers")
+SLOW = ("batch of 8", "likelihood", "kill and resume", "features from disk", "transformers", "config forms")
 ABILITIES = (*FAST, *SLOW)
 
 GAPS: Mapping[tuple[str, str], str] = {
@@ -78,6 +80,11 @@ GAPS: Mapping[tuple[str, str], str] = {
     ("phi3_v", "transformers"): "-: transformers has no implementation of phi3_v",
 }
 """Known limits of a family, as the beginning of the ability's result."""
+
+SETTINGS: Mapping[str, Any] = {"rope_theta": 54321.0, "rms_norm_eps": 0.03, "norm_eps": 0.03}
+"""Settings of a language model that differ from every default."""
+
+SCALING: Mapping[str, Any] = {"rope_type": "linear", "type": "linear", "factor": 4.0}
 
 SEEN = 1e-3
 """Least change of a logit, as a share of their standard deviation, that shows that a model saw another image."""
@@ -331,6 +338,86 @@ class Subject:
             if difference > TORCH_CLOSE:
                 return f"no: a logprob of {request.id} differs by {difference:.2g} from transformers"
         return "yes"
+
+    def config_forms(self) -> str:
+        """The forms of ``config.json`` of transformers 4 and 5 give the same tokens and logits, also in PyTorch."""
+        from tests.support.in_torch import in_torch
+
+        scalings: tuple[Mapping[str, Any] | None, ...] = (None, SCALING)
+        done = []
+        for scaling in scalings:
+            older = self._with_settings("older", scaling)
+            try:
+                logits, tokens = self._answers_of(older)
+            except ModelError:
+                if scaling is None:
+                    raise
+                continue  # the library refuses scaled positions
+            if scaling is None and self._change(logits, self._logits(self.mixed[0])) < SEEN:
+                return "no: the settings change nothing"
+            try:
+                newer = self._in_newer_form(older)
+            except (ValueError, KeyError) as error:
+                return f"-: transformers cannot write it ({one_line(error)[:60]})"
+            newer_logits, newer_tokens = self._answers_of(newer)
+            if (change := self._change(logits, newer_logits)) or tokens != newer_tokens:
+                return f"no: the logits differ by {change:.2g} of their spread"
+            done.append("linear scaling" if scaling else "base and epsilon")
+        if find_spec("torch") is None or GAPS.get((self.family, "transformers")):
+            return f"yes: {', '.join(done)}; MLX only"
+        reference = in_torch(newer, [self.mixed[0]], self.path)
+        if tuple(reference.answers[self.mixed[0].id].tokens) != tokens:
+            return "no: PyTorch gives other tokens"
+        return f"yes: {', '.join(done)}; MLX and PyTorch"
+
+    def _with_settings(self, name: str, scaling: Mapping[str, Any] | None) -> Path:
+        """Return a folder of this model whose language model has :data:`SETTINGS`, in the form that it was written in."""
+        folder = self._linked(f"{name}-{'scaled' if scaling else 'plain'}")
+        config = json.loads((self.model / "config.json").read_text())
+        text = next((config[key] for key in ("text_config", "language_config") if config.get(key)), config)
+        newer = text.get("rope_parameters") or {}
+        sections = [kind for kind in newer.values() if isinstance(kind, dict)] or ([newer] if newer else [])
+        for section in sections:
+            section["rope_theta"] = SETTINGS["rope_theta"]
+        settings = dict(SETTINGS)
+        if sections and "rope_theta" not in text:
+            settings.pop("rope_theta")
+        if scaling is not None:
+            if not sections or "rope_scaling" in text:
+                settings["rope_scaling"] = {**(text.get("rope_scaling") or {}), **scaling}
+            for section in sections[:1]:
+                section.update(scaling)
+        text.update(settings)
+        (folder / "config.json").write_text(json.dumps(config))
+        return folder
+
+    def _in_newer_form(self, older: Path) -> Path:
+        from transformers import AutoConfig
+
+        newer = self._linked(f"newer-{older.name}")
+        AutoConfig.from_pretrained(older).save_pretrained(newer)
+        return newer
+
+    def _linked(self, name: str) -> Path:
+        """Return a new folder with links to the model's files, without its configuration."""
+        folder = self._media.parent / name
+        folder.mkdir()
+        for file in self.model.iterdir():
+            if file.name != "config.json":
+                (folder / file.name).symlink_to(file)
+        return folder
+
+    def _answers_of(self, folder: Path) -> tuple[Any, tuple[int, ...]]:
+        """Return the logits of the first token, and all tokens, that the model in ``folder`` gives to an image and a text."""
+        with shrunk(self.family):
+            backend = load_backend(str(folder), self.path)
+        assert isinstance(backend, VLMBackend)
+        request = self.mixed[0]
+        try:
+            tokens = answers(backend, [request])[request.id].tokens
+            return backend._teacher_forcing.forced(request, [0])[0], tuple(tokens)
+        finally:
+            backend.close()
 
     def _text_in_transformers(self) -> str:
         """Return the result of :meth:`transformers` for texts alone, read as prompts."""

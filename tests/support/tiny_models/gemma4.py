@@ -43,6 +43,11 @@ def build(folder: Path) -> Path:
         "vocab_size_per_layer_input": len(ids),
         "layer_types": ["sliding_attention", "full_attention"] * 2,
         "use_double_wide_mlp": False,
+        "final_logit_softcapping": 30.0,
+        "rope_parameters": {  # mlx-vlm's own default turns all of a head, and transformers' a quarter
+            "full_attention": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+        },
     }
     vision = {
         "model_type": "gemma4_vision",
