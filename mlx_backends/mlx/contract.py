@@ -115,21 +115,27 @@ def _is_close(value: Any, other: Any) -> bool:
 
 
 def _check_epsilon(language: Any, settings: Mapping[str, Any], file: Path) -> None:
+    """Compare the epsilon of norms, by the name that the library has for it: a file may hold that of another family too."""
+    used = {module.eps for _, module in language.named_modules() if isinstance(getattr(module, "eps", None), float)}
     for key in ("rms_norm_eps", "norm_eps"):
         stated = settings.get(key)
-        used = {module.eps for _, module in language.named_modules() if isinstance(getattr(module, "eps", None), float)}
-        if isinstance(stated, float) and used:
+        if isinstance(stated, float) and used and list(_read(language, key)):
             _require(any(math.isclose(stated, value, rel_tol=_CLOSE) for value in used), file, key, stated)
 
 
 def _check_window(language: Any, settings: Mapping[str, Any], file: Path) -> None:
     stated = settings.get("sliding_window")
-    if not isinstance(stated, int) or settings.get("use_sliding_window") is False:
-        return
+    if isinstance(stated, int) and settings.get("use_sliding_window") is not False:
+        used = [value for value in _read(language, "sliding_window") if value is not None]
+        _require(all(value == stated for value in used), file, "sliding_window", stated)
+
+
+def _read(language: Any, key: str) -> Iterator[Any]:
+    """Yield the value of ``key`` in each configuration that the library made of the file."""
     for name in ("config", "args"):
         read = text_config(getattr(language, name, None))
-        used = read.get("sliding_window") if isinstance(read, Mapping) else getattr(read, "sliding_window", None)
-        _require(used is None or used == stated, file, "sliding_window", stated)
+        if hasattr(read, key):
+            yield getattr(read, key)
 
 
 def _check_output_layer(model: Any, path: Path) -> None:
