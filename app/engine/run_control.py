@@ -7,6 +7,7 @@ checks for it between answers; `touch` creates it and `rm` removes it.
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 from collections.abc import Collection
 from pathlib import Path
@@ -58,16 +59,21 @@ def clear_stale_pause(folder: Path) -> None:
 
 
 def stop_batch(folder: Path, *, exclude: Collection[int] = ()) -> None:
-    """Stop a run and the rest of its batch, as Ctrl-C would; do nothing if it has no worker.
+    """Stop a run and the rest of its batch, as a first Ctrl-C would; do nothing if it has no worker.
 
-    A second signal would kill, so the processes in ``exclude``, which have already had one, are skipped. Raises StoreError like
-    :func:`stop_run`.
+    The processes in ``exclude``, which have already had a signal, are skipped. Raises StoreError like :func:`stop_run`.
     """
     pid = worker_pid(folder)
     batch = batch_pid(folder)
     if pid is None or batch in exclude:
         return
     stop_process(batch or pid, folder.name)
+
+
+def kill_worker(folder: Path) -> None:
+    """Kill the worker of a batch that was told to stop, as a second Ctrl-C would. Raises StoreError if it is another user's."""
+    if (batch := batch_pid(folder)) is not None:
+        stop_process(batch, folder.name, signal.SIGINT)
 
 
 def batch_pid(folder: Path) -> int | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.engine.workers.stop_time import end_worker, held_memory, stop_seconds
 from app.parity import probe_store
 from app.parity.outputs import RunOutputs, load_outputs
 from app.parity.probe_store import StoredProbes
@@ -164,9 +165,7 @@ def _run(order: ProbeOrder) -> str:
             output = worker.stdout.read()
             worker.wait()
         finally:
-            if worker.poll() is None:
-                worker.kill()
-                worker.wait()
+            end_worker(worker, stop_seconds(held_memory([order.model])))
             worker.stdin.close()
             worker.stdout.close()
     pump.finish()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -145,6 +146,7 @@ def main() -> None:
     write_single_lines()
     sys.stdout = sys.stderr
     threading.Thread(target=_watch_parent, daemon=True).start()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the model is freed on the way out
     code, message = 0, ""
     try:
         run_order(order)

@@ -32,10 +32,10 @@ def is_alive(pid: str) -> bool:
     return True
 
 
-def stop_process(pid: int, work: str) -> None:
-    """Stop a process that does ``work``, as Ctrl-C would. Raises StoreError if it is another user's."""
+def stop_process(pid: int, work: str, number: signal.Signals = signal.SIGTERM) -> None:
+    """Stop a process that does ``work``, as a first Ctrl-C would. Raises StoreError if it is another user's."""
     try:
-        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, number)
     except ProcessLookupError:
         return  # it ended meanwhile
     except PermissionError as error:

@@ -393,9 +393,15 @@ class RashomonApp(App[int]):
         confirm_addresses(self, models, start)
 
     def stop_run(self, run: WatchedRun) -> None:
-        """Stop a run at its next answer; if it belongs to a batch, ask whether to stop the run or the batch."""
+        """Stop a run at its next answer; if it belongs to a batch, ask whether to stop the run or the batch.
+
+        If the batch was told to stop already, ask whether to kill the worker that it waits for.
+        """
         if not run.active:
             self.toast(f"{run.name} is {run.summary.state}; nothing to stop")
+            return
+        if self.processes.is_stopping(run.folder):
+            self._kill(run)
             return
         text = f"{run.name}\n\nIt stops after the next answer. All answers are kept; R resumes it."
 
@@ -413,6 +419,18 @@ class RashomonApp(App[int]):
         else:
             text += "\n\nIt is part of a batch, which then starts its next run unless you stop the whole batch."
             self.push_screen(StopDialog(text), on_answer)
+
+    def _kill(self, run: WatchedRun) -> None:
+        text = (
+            f"{run.name}\n\nIts worker was told to stop, and may take a minute for each 8 GB of memory. All answers are kept "
+            "if you kill it, but a Mac may not free its memory until it restarts."
+        )
+
+        def on_answer(yes: bool | None) -> None:
+            if yes:
+                self._try(lambda: self.processes.kill(run.folder), f"the worker of {run.name} is killed")
+
+        self.push_screen(Confirm("Kill the worker?", text, yes="Kill"), on_answer)
 
     def _try(self, work: Callable[[], None], message: str) -> None:
         """Do ``work`` and show ``message``, or the error."""

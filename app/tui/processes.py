@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine.batch_runs import read_batch
-from app.engine.run_control import pause, stop_batch, stop_run, unpause
+from app.engine.run_control import batch_pid, kill_worker, pause, stop_batch, stop_run, unpause
 from app.fetch.execute import PROGRESS_LINE
 from app.store.run import RunStore
 from app.store.workspace import Workspace, supervised_worker
@@ -70,6 +70,7 @@ class RunProcesses:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._processes: list[Job] = []
+        self._stopping: set[int] = set()  # the batches that were told to stop
 
     def start(self, arguments: Sequence[str], *, runs: Collection[str] = ()) -> Path:
         """Start `rashomon` with ``arguments``, such as ``["batch", "spec.toml"]``, and return the path of its log.
@@ -140,7 +141,17 @@ class RunProcesses:
 
     def stop_batch(self, folder: Path) -> None:
         """Stop a run after its next answer, and its batch with it. Raises StoreError."""
+        batch = batch_pid(folder)
         stop_batch(folder)
+        self._stopping |= {batch} if batch is not None else set()
+
+    def is_stopping(self, folder: Path) -> bool:
+        """Return whether a run's batch was told to stop here, and waits for the run's worker."""
+        return batch_pid(folder) in self._stopping
+
+    def kill(self, folder: Path) -> None:
+        """Kill the worker of a run whose batch was told to stop. Raises StoreError."""
+        kill_worker(folder)
 
     def stop_all(self, folders: Sequence[Path]) -> None:
         """Stop every process started here, and whatever process works on these runs. Raises StoreError."""

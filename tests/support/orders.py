@@ -209,9 +209,9 @@ def apply(orders: dict[str, Any]) -> None:
 
         setattr(BuildWriter, "add_row", slow_row)  # noqa: B010 - a method cannot be assigned to, says mypy
     if "stop_seconds" in orders:
-        from app.engine.workers import supervise
+        from app.engine.workers import stop_time, supervise
 
-        supervise.STOP_SECONDS = orders["stop_seconds"]
+        stop_time.LEAST_SECONDS = supervise.NOTICE_SECONDS = orders["stop_seconds"]
     if "cached_prompts" in orders:  # as many as a 4B model has room for on a small Mac
         from mlx_backends.models import memory_estimate
 

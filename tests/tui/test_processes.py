@@ -162,6 +162,33 @@ def test_stopping_a_run_or_its_whole_batch(answer: str, states: list[str], rasho
     assert sorted(read_summary(run).state for run in runs) == sorted(states)
 
 
+@pytest.mark.slow
+def test_a_worker_that_hangs_is_killed_only_after_a_confirmation(
+    rashomon: Rashomon, built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging = rashomon.home / "hanging"
+    program = rashomon.ordered(hangs={"after": 5, "file": str(hanging)})
+    for name, value in program.environment.items():
+        monkeypatch.setenv(name, value)
+    app = Staged(Workspace(rashomon.workspace))
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        app.processes.start([*SPEC, "--data", str(built)])
+        await until(pilot, hanging.exists)
+        await until(pilot, lambda: "● running" in screen_text(app))
+        for dialog, answer, stays in ((StopDialog, "b", 1), (Confirm, "n", 1), (Confirm, "y", 0)):
+            await pilot.press("x")
+            await until(pilot, lambda dialog=dialog: isinstance(app.screen, dialog))
+            await pilot.press(answer)
+            await pilot.pause(1)
+            if stays:
+                assert app.processes.running_count()
+        await until(pilot, lambda: not app.processes.running_count())
+
+    drive(app, script)
+    assert read_summary(rashomon.workspace / "runs" / RUN).state == "interrupted"
+
+
 OPEN = (
     "import sys; sys.path.insert(0, sys.argv[1])\n"
     "from app.tui.app import RashomonApp\nfrom app.store.workspace import Workspace\nimport json\n"

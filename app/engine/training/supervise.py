@@ -16,6 +16,7 @@ from app.engine.training.log import Curve, LogReader
 from app.engine.workers.keep_awake import keep_awake
 from app.engine.workers.recovery import restartable_cause
 from app.engine.workers.standby import worker_environment
+from app.engine.workers.stop_time import NOTICE_SECONDS, held_memory, stop_seconds, waiting_message
 from app.engine.workers.worker_process import Outcome, ending
 from app.run_spec import RESTARTS
 from app.system.logs import Log
@@ -24,8 +25,6 @@ from benchmarks.errors import StoreError
 from mlx_backends.mlx.training.checkpoint import CHECKPOINT
 
 POLL_SECONDS = 0.25
-STOP_SECONDS = 60.0
-"""The seconds a worker has to save a checkpoint after it was told to stop."""
 INTERRUPTED = 130
 
 _SMALLER = " To take less memory, start a training with smaller images (--max-pixels), a lower --rank or a smaller quantisation."
@@ -35,7 +34,7 @@ Show = Callable[[str, str, Curve], None]
 
 
 class TrainingSupervisor:
-    """Runner of one training. SIGINT and SIGTERM are passed on once, so that a checkpoint is saved; a second signal kills.
+    """Runner of one training. SIGINT and SIGTERM are passed on once, so that a checkpoint is saved; after that, SIGINT kills.
 
     A worker that ran out of memory or lost the GPU is replaced by another one, which resumes from the last checkpoint.
     """
@@ -46,7 +45,7 @@ class TrainingSupervisor:
         self._has_begun = False
         self._reader = LogReader(training.path)
         self._interrupted = False
-        self._stop_by = math.inf
+        self._interrupted_at = math.inf
 
     def run(self) -> int:
         """Train to the end; return the exit code."""
@@ -107,12 +106,16 @@ class TrainingSupervisor:
         self._has_begun = False
         if self._interrupted:  # before there was a worker
             worker.terminate()
+        held: int | None = None
         while worker.poll() is None:
             self._show_progress()
             with suppress(subprocess.TimeoutExpired):
                 worker.wait(POLL_SECONDS)
-            if time.monotonic() > self._stop_by:
-                self._stop_by = math.inf
+            waited = time.monotonic() - self._interrupted_at
+            if held is None and waited > NOTICE_SECONDS and worker.poll() is None:
+                held = held_memory([self._training.spec.model], self._reader.curve.peak_memory)
+                self._problem(waiting_message(self._training.name, held))
+            if held is not None and waited > stop_seconds(held):
                 worker.kill()
         pump.finish()
         log.close()
@@ -144,7 +147,9 @@ class TrainingSupervisor:
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         is_second, self._interrupted = self._interrupted, True
         if not is_second:
-            self._stop_by = time.monotonic() + STOP_SECONDS
+            self._interrupted_at = time.monotonic()
+        elif number != signal.SIGINT:  # another program's signal, or a second request to stop, is no insistence
+            return
         if self._worker is not None and self._worker.poll() is None:
             self._worker.send_signal(signal.SIGKILL if is_second else signal.SIGTERM)
 

@@ -25,6 +25,7 @@ from app.engine.workers import standby
 from app.engine.workers.cluster.placement import Placement
 from app.engine.workers.keep_awake import keep_awake
 from app.engine.workers.recovery import record_stop, recover, restartable_cause
+from app.engine.workers.stop_time import NOTICE_SECONDS, end_worker, held_memory, stop_seconds, waiting_message
 from app.engine.workers.worker_process import Outcome, ending
 from app.store.locks import FileLock
 from app.store.run import RunStore
@@ -37,8 +38,6 @@ from mlx_backends.options import RemoteOptions
 from mlx_backends.policy import PREFIX as POLICY
 
 POLL_SECONDS = 0.25
-STOP_SECONDS = 20.0
-"""The seconds a worker has to stop after it was told to; one that hangs in a library never stops."""
 _FULL_DISK = 1 << 20
 """The free bytes below which a disk counts as full, and so explains a worker that died without a message."""
 INTERRUPTED = 130
@@ -112,9 +111,9 @@ class _End:
 
 
 class Supervisor:
-    """Runner of jobs. SIGINT and SIGTERM are passed on once, so that answers are committed; a second signal kills.
+    """Runner of jobs. SIGINT and SIGTERM are passed on once, so that answers are committed; after that, SIGINT (Ctrl-C) kills.
 
-    A worker that has not stopped :data:`STOP_SECONDS` after the first signal is killed too: only requests in flight are lost.
+    A worker that has not stopped :func:`stop_seconds` after the first signal is killed too: only requests in flight are lost.
     ``placement`` says which jobs run at the same time: by default, none do.
     """
 
@@ -125,7 +124,7 @@ class Supervisor:
         self._active: dict[Job, Generator[None, None, int]] = {}
         self._workers: dict[Job, subprocess.Popen[bytes]] = {}
         self._locks: dict[Path, FileLock] = {}
-        self._stop_by = math.inf
+        self._interrupted_at = math.inf
 
     def run(self, jobs: Sequence[Job]) -> int:
         """Run ``jobs``; return the highest of their exit codes, or 130 if interrupted."""
@@ -249,13 +248,19 @@ class Supervisor:
         self._announce(job, worker.pid)
         if self.interrupted:  # before there was a worker
             worker.send_signal(signal.SIGTERM)
-        stopping = True
+        held, is_killed = None, False
         while worker.poll() is None:
             self._show()
             yield
-            if stopping and time.monotonic() > self._stop_by and worker.poll() is None:
-                stopping = False
-                self._kill(job, worker, log)
+            waited = time.monotonic() - self._interrupted_at
+            if waited < NOTICE_SECONDS or is_killed or worker.poll() is not None:
+                continue
+            if held is None:
+                held = _held(job)
+                self.display.problem(waiting_message(job.runs[0].name, held))
+            if waited > stop_seconds(held):
+                is_killed = True
+                self._kill(job, worker, log, waited)
         del self._workers[job]
         pump.finish()
         log.close()
@@ -281,17 +286,14 @@ class Supervisor:
 
     def _end_workers(self) -> None:
         # A worker is left only if the display failed, as it does when the reader of our output goes away.
-        left = [worker for worker in self._workers.values() if worker.poll() is None]
-        for worker in left:
-            worker.send_signal(signal.SIGTERM)
-        for worker in left:
-            with suppress(subprocess.TimeoutExpired):
-                worker.wait(STOP_SECONDS)
-            worker.kill()
-            worker.wait()
+        left = {job: worker for job, worker in self._workers.items() if worker.poll() is None}
+        for worker in left.values():
+            worker.terminate()
+        for job, worker in left.items():
+            end_worker(worker, stop_seconds(_held(job)))
 
-    def _kill(self, job: Job, worker: subprocess.Popen[bytes], log: Log) -> None:
-        message = f"the worker did not stop within {STOP_SECONDS:.0f} s and was killed"
+    def _kill(self, job: Job, worker: subprocess.Popen[bytes], log: Log, waited: float) -> None:
+        message = f"the worker did not stop within {waited:.0f} s and was killed"
         log.write("rashomon", f"{message}.")
         self.display.problem(f"{job.runs[0].name}: {message}; every answer reported done is safe.")
         worker.kill()
@@ -323,7 +325,9 @@ class Supervisor:
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         is_second, self.interrupted = self.interrupted, True
         if not is_second:
-            self._stop_by = time.monotonic() + STOP_SECONDS
+            self._interrupted_at = time.monotonic()
+        elif number != signal.SIGINT:  # another program's signal, or a second request to stop, is no insistence
+            return
         for worker in list(self._workers.values()):
             if worker.poll() is None:
                 worker.send_signal(signal.SIGKILL if is_second else signal.SIGTERM)
@@ -334,6 +338,12 @@ def _write(job: Job, text: str) -> None:
         log = Log(job.runs[0], _LOG)
         log.write("rashomon", text)
         log.close()
+
+
+def _held(job: Job) -> int:
+    """Return the most bytes of memory that the worker of a job may hold."""
+    measured = [p.peak_memory for folder in job.runs for p in read_summary(folder).progress]
+    return held_memory((job.model, *job.judges), max(measured, default=0))
 
 
 def _count_results(job: Job) -> int:

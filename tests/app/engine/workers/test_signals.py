@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from app.engine.workers.stop_time import end_worker, held_memory, stop_seconds
 from app.store.run import RunStore
+from mlx_backends.registry import required_memory
 from tests.app.commands.test_batch import wait_until
 from tests.support.command import Rashomon, children_of
+from tests.support.tiny_models.qwen3_vl import build as build_tiny
 
 PAIRS = 20_000
 
@@ -86,6 +89,7 @@ def test_a_worker_that_hangs_in_a_library_is_killed_some_time_after_the_first_si
     batch.send_signal(number)
     _, message = batch.communicate(timeout=30)
     assert batch.returncode == 130
+    assert "waiting up to" in message
     assert "was killed" in message
     folder = rashomon.workspace / "runs" / name
     safe = answered(folder)
@@ -97,6 +101,43 @@ def test_a_worker_that_hangs_in_a_library_is_killed_some_time_after_the_first_si
         total = sum(p.total for p in store.progress())
         assert sum(p.done for p in store.progress()) == total
     assert len(calls.read_text().splitlines()) == total - safe, "what was reported done is not asked again"
+
+
+@pytest.mark.slow
+def test_a_second_sigterm_is_no_insistence_and_ctrl_c_is(rashomon: Rashomon) -> None:
+    hanging = rashomon.home / "hanging"
+    ordered = rashomon.ordered(hangs={"after": 5, "file": str(hanging)})
+    options = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x", "--limit", "2")
+    batch = ordered.start(*options, "--display", "none")
+    wait_until(hanging.exists)
+    (worker,) = children_of(batch.pid)
+    for _ in range(3):
+        batch.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            batch.wait(1)
+    assert children_of(batch.pid) == [worker]
+    batch.send_signal(signal.SIGINT)
+    batch.communicate(timeout=10)
+    assert batch.returncode == 130
+
+
+def test_the_time_to_end_follows_the_memory_held(tmp_path: Path) -> None:
+    assert stop_seconds(0) == stop_seconds(270_000_000) == 60
+    assert stop_seconds(32_000_000_000) == 240
+    judge = str(build_tiny(tmp_path / "judge"))
+    assert held_memory(["policy:uniform", "match", "", str(tmp_path / "missing")]) == 0
+    assert held_memory(["policy:uniform", judge]) == required_memory(judge) > 0
+    assert held_memory([judge], 40_000_000_000) == 40_000_000_000
+
+
+@pytest.mark.slow
+def test_a_worker_that_needs_longer_than_twenty_seconds_ends_by_itself() -> None:
+    slow = "import signal, time; signal.signal(15, lambda *_: (time.sleep(2), exit(7))); print(1, flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", slow], stdout=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        end_worker(worker, stop_seconds(0))
+        assert worker.returncode == 7
 
 
 def answered(folder: Path) -> int:
