@@ -17,7 +17,23 @@ from mlx_backends.models.weights import PICKLES, tensor_shapes
 
 _PREFIX = "base_model.model."
 _PARTS = {"lora_A.weight": "A", "lora_B.weight": "B"}
-_UNSUPPORTED = ("use_dora", "fan_in_fan_out", "rank_pattern", "alpha_pattern", "modules_to_save", "layer_replication")
+_CONVERTED = frozenset(
+    "r lora_alpha lora_dropout use_rslora init_lora_weights"  # read here
+    " target_modules exclude_modules layers_to_transform layers_pattern bias"  # visible in the tensors
+    " peft_type task_type auto_mapping peft_version base_model_name_or_path revision inference_mode"
+    " megatron_config megatron_core qalora_group_size runtime_config ephemeral_gpu_offload"  # of how it is computed
+    " loftq_config eva_config corda_config lora_ga_config velora_config".split()  # of how it was trained
+)
+"""Settings of peft's LoraConfig that a plain LoRA layer carries out, or that change nothing after training.
+
+Any other that is set makes another layer, or an adapter that applies to some tokens only.
+"""
+
+_SAME_BASE = ("gaussian", "eva", "orthogonal", "mica", "true", "false")
+"""Values of ``init_lora_weights`` that leave the base model's weights as they are (read in peft 0.21.2).
+
+The others (PiSSA, OLoRA, CorDA, LoRA-GA, LoftQ) take from the weights what they put into the adapter, which is saved without them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +64,10 @@ class PeftAdapter:
 
 
 def read_peft(folder: Path) -> PeftAdapter:
-    """Return the adapter in ``folder``. Raises ModelError if it is incomplete, pickled, or of layers other than plain LoRA."""
+    """Return the adapter in ``folder``.
+
+    Raises ModelError if it is incomplete, pickled, of layers other than plain LoRA, or made for a base with changed weights.
+    """
     path = typed_path(folder)
     try:
         config = read_json_file(path / CONFIG)
@@ -56,8 +75,13 @@ def read_peft(folder: Path) -> PeftAdapter:
         raise ModelError(f"{path / CONFIG} is missing or is no JSON; name the folder that peft wrote.") from error
     if not isinstance(config, dict) or config.get("peft_type") != "LORA":
         raise ModelError(f"{path} is no LoRA adapter of peft; name the folder that its save_pretrained wrote.")
-    if wrong := [key for key in _UNSUPPORTED if config.get(key)]:
-        raise ModelError(f"{path} uses {wrong[0]}, which MLX's layers do not have; train it without.")
+    if wrong := [key for key, value in config.items() if value and key not in _CONVERTED]:
+        raise ModelError(f"{path} uses {wrong[0]!r:.60}, which MLX's layers do not have; train it without.")
+    if (start := config.get("init_lora_weights")) is not None and str(start).lower() not in _SAME_BASE:
+        raise ModelError(
+            f"{path} was trained with init_lora_weights={start!r:.40}, which changed the base model's weights too; save it as an "
+            "ordinary LoRA (peft's save_pretrained with path_initial_model_for_weight_conversion), or merge it into its own base."
+        )
     if not (path / PEFT_WEIGHTS).is_file():
         pickled = any(entry.suffix in PICKLES for entry in path.iterdir())
         reason = "holds pickled weights, which can run any code and are never opened" if pickled else "holds no weights"
