@@ -17,12 +17,20 @@ from mlx_backends.models.weights import PICKLES, tensor_shapes
 
 _PREFIX = "base_model.model."
 _PARTS = {"lora_A.weight": "A", "lora_B.weight": "B"}
-_CONVERTED = frozenset(
-    "r lora_alpha lora_dropout use_rslora init_lora_weights"  # read here
-    " target_modules exclude_modules layers_to_transform layers_pattern bias"  # visible in the tensors
-    " peft_type task_type auto_mapping peft_version base_model_name_or_path revision inference_mode"
-    " megatron_config megatron_core qalora_group_size runtime_config ephemeral_gpu_offload"  # of how it is computed
-    " loftq_config eva_config corda_config lora_ga_config velora_config".split()  # of how it was trained
+_CONVERTED = (
+    *("r", "lora_alpha", "lora_dropout", "use_rslora", "init_lora_weights"),  # read here
+    *("target_modules", "exclude_modules", "layers_to_transform", "layers_pattern", "bias"),  # visible in the tensors
+    *(
+        "peft_type",
+        "task_type",
+        "auto_mapping",
+        "peft_version",
+        "base_model_name_or_path",
+        "revision",
+        "inference_mode",
+    ),
+    *("megatron_config", "megatron_core", "qalora_group_size", "runtime_config"),  # of how it is computed
+    *("loftq_config", "eva_config", "corda_config", "lora_ga_config", "velora_config"),  # of how it was trained
 )
 """Settings of peft's LoraConfig that a plain LoRA layer carries out, or that change nothing after training.
 
@@ -32,7 +40,7 @@ Any other that is set makes another layer, or an adapter that applies to some to
 _SAME_BASE = ("gaussian", "eva", "orthogonal", "mica", "true", "false")
 """Values of ``init_lora_weights`` that leave the base model's weights as they are (read in peft 0.21.2).
 
-The others (PiSSA, OLoRA, CorDA, LoRA-GA, LoftQ) take from the weights what they put into the adapter, which is saved without them.
+The others (PiSSA, OLoRA, CorDA, LoRA-GA, LoftQ) take from the weights what they put into the adapter, which alone is saved.
 """
 
 
