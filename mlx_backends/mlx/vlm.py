@@ -32,6 +32,7 @@ from mlx_backends.core.loglikelihood import CandidateScoring, score_options
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
 from mlx_backends.core.reuse import Reuse
+from mlx_backends.mlx.activation_type import record_dtype
 from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.image_guard import guard_image_features
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, root_cause, settle
@@ -118,6 +119,7 @@ class VLMBackend(Backend):
         self._teacher_forcing = TeacherForcing(self._preprocessor, self._sequential, self._rows)
         self._limits = MemoryLimits.here()
         self._recovery = FaultRecovery(model)
+        record_dtype(model)
         self._cache_sizes = least_caches(model.config, _USUAL_PROMPT, kv_bits)
         self._encoder = VisionEncoder(model, FeatureStore(partial(encoder_identity, info, model, adapter)))
         self._work: SequentialRequest | None = None

@@ -100,7 +100,7 @@ def smallest_mac(weights_bytes: int) -> int | None:
 
 def row_bytes(config: Any, prompt_tokens: int, max_tokens: int, prefill_tokens: int, kv_bits: int | None = None) -> int:
     """Return the bytes of one request in a batch, for the arguments of :func:`batch_width`."""
-    cache = cache_bytes(config, prompt_tokens + max_tokens, kv_bits) or 0
+    cache = cache_bytes(config, prompt_tokens + max_tokens, kv_bits, read=prefill_tokens) or 0
     return cache + prefill_bytes(config, min(prompt_tokens, prefill_tokens))
 
 
@@ -170,9 +170,7 @@ def peak_memory(
 
     ``prompt_tokens`` include the ``image_tokens``. It is never less than :func:`required_memory`.
     """
-    row = (cache_bytes(config, prompt_tokens + max_tokens) or 0) + prefill_bytes(
-        config, min(prompt_tokens, PREFILL_TOKENS)
-    )
+    row = row_bytes(config, prompt_tokens, max_tokens, PREFILL_TOKENS)
     peak = weights_bytes + _RUNTIME + width * row + image_bytes(config, image_tokens)
     return max(required_memory(weights_bytes), peak)
 

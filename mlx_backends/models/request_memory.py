@@ -7,6 +7,8 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
+from mlx_backends.models.config_defaults import text_defaults
+
 _STEP = 256  # tokens by which MLX's caches grow
 _BYTES = {"float32": 4, "mlx.core.float32": 4}
 _SLIDING = ("sliding_attention", "chunked_attention")
@@ -26,41 +28,42 @@ _PATCHES_PER_TOKEN = {"gemma3n": 1, "phi3_v": 4, "llava_onevision": 2}
 _MERGE, _PATCH = 2, 16  # of most models, where a configuration does not tell
 
 
-def cache_bytes(config: Any, tokens: int, kv_bits: int | None = None) -> int | None:
+def cache_bytes(config: Any, tokens: int, kv_bits: int | None = None, *, read: int = 1) -> int | None:
     """Return the bytes of one request's key-value cache with ``tokens`` tokens; None where the configuration does not tell.
 
     Each token and layer takes two (keys and values) of key-value heads x head dimension numbers. ``config`` is a model's
-    ``config.json``, or the configuration that mlx-vlm or mlx-lm made of it, which knows what the file leaves to defaults.
-    A layer with a sliding window holds that many tokens and no more; layers without attention (convolutions, linear
+    ``config.json``, or the configuration that mlx-vlm or mlx-lm made of it. A layer with a sliding window holds that many tokens
+    and, while a prompt is read, the others of the ``read`` tokens of one pass; layers without attention (convolutions, linear
     attention) hold a small state, which the model's own allowance covers; layers that share another's cache hold none.
     MLX's caches grow in steps of 256 tokens. With ``kv_bits``, layers of full attention hold numbers of that many bits, and a
     scale and a bias for each group of them (:func:`kv_group_size`).
     """
     text = text_config(config)
-    layers, heads = number(text, "num_hidden_layers"), number(text, "num_attention_heads")
-    kv_heads = number(text, "num_key_value_heads") or heads
-    size = head_size(config)
-    if not layers or not kv_heads or not size:
+    kinds = _layers(text)
+    if not kinds or not head_size(config) or not _key_value_heads(text):
         return None
-    window = number(text, "sliding_window")
     cached_tokens = -(-tokens // _STEP) * _STEP
+    window = number(text, "sliding_window")
+    windowed_tokens = min(tokens, window + max(read, 1) - 1) if window else cached_tokens
     element = element_bytes(config)
-    kinds = _layers(text, layers)
-    full = sum(kind in _FULL for kind in kinds)
-    windowed = (len(kinds) - full) * min(cached_tokens, window or cached_tokens)
-    numbers = kv_heads * _cached_numbers(text, size)
-    group = kv_group_size(size) if kv_bits is not None else None
-    if kv_bits is None or group is None:
-        return numbers * element * (full * cached_tokens + windowed)
-    quantised = numbers * kv_bits // 8 + numbers // group * 2 * element  # of a token and layer
-    return quantised * full * cached_tokens + numbers * element * windowed
+    full, windowed = (_cached_numbers(config, is_full=is_full) for is_full in (True, False))
+    full_bytes, windowed_bytes = full * element, windowed * element  # of a token and layer
+    group = kv_group_size(head_size(config, is_full=True) or 0) if kv_bits is not None else None
+    if kv_bits is not None and group is not None:
+        full_bytes = full * kv_bits // 8 + full // group * 2 * element
+    full_count = sum(kind in _FULL for kind in kinds)
+    return full_count * cached_tokens * full_bytes + (len(kinds) - full_count) * windowed_tokens * windowed_bytes
 
 
-def head_size(config: Any) -> int | None:
-    """Return how many numbers a head of the language model has; None where the configuration does not tell."""
+def head_size(config: Any, *, is_full: bool = False) -> int | None:
+    """Return how many numbers a head of the language model has; None where the configuration does not tell.
+
+    ``is_full`` asks for a layer of full attention, whose heads are wider in Gemma 4.
+    """
     text = text_config(config)
     heads, hidden_size = number(text, "num_attention_heads"), number(text, "hidden_size")
-    return number(text, "head_dim") or (hidden_size // heads if hidden_size and heads else None)
+    wider = number(text, "global_head_dim") if is_full else None
+    return wider or number(text, "head_dim") or (hidden_size // heads if hidden_size and heads else None)
 
 
 def kv_group_size(size: int) -> int | None:
@@ -68,10 +71,18 @@ def kv_group_size(size: int) -> int | None:
     return next((group for group in _GROUPS if size % group == 0), None)
 
 
-def _cached_numbers(text: Any, size: int) -> int:
-    """Return how many numbers a layer caches for a token and a key-value head; latent attention has its own sizes."""
+def _key_value_heads(text: Any, *, is_full: bool = False) -> int:
+    """Return the key-value heads of a layer; Gemma 4's layers of full attention have fewer where keys serve as values."""
+    fewer = number(text, "num_global_key_value_heads") if is_full and _value(text, "attention_k_eq_v") else None
+    return fewer or number(text, "num_key_value_heads") or number(text, "num_attention_heads") or 0
+
+
+def _cached_numbers(config: Any, *, is_full: bool) -> int:
+    """Return how many numbers a layer caches for a token; latent attention has its own sizes."""
+    text = text_config(config)
     nope, rope, value = (number(text, name) for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
-    return nope + rope + value if nope and rope and value else 2 * size
+    of_head = nope + rope + value if nope and rope and value else 2 * (head_size(config, is_full=is_full) or 0)
+    return _key_value_heads(text, is_full=is_full) * of_head
 
 
 def prefill_bytes(config: Any, tokens: int) -> int:
@@ -151,23 +162,35 @@ def _merge(vision: Any) -> int:
     return number(vision, "spatial_merge_size") or _MERGE
 
 
-def _layers(text: Any, count: int) -> list[str]:
-    """Return the kind of attention of each layer that holds a cache of its own."""
-    kinds = _value(text, "layer_types")
-    if isinstance(kinds, list | tuple):
-        own_kinds = kinds[: len(kinds) - (number(text, "num_kv_shared_layers") or 0)]
-        return [kind for kind in own_kinds if kind in (*_FULL, *_SLIDING)]
+def _layers(text: Any) -> list[str]:
+    """Return the kind of attention of each layer that holds a cache of its own; empty where the configuration does not tell."""
+    count, kinds = number(text, "num_hidden_layers") or 0, _value(text, "layer_types")
+    attending, interval = _value(text, "full_attn_idxs"), number(text, "full_attention_interval")
     pattern = number(text, "sliding_window_pattern") or number(text, "_sliding_window_pattern")
-    if pattern and number(text, "sliding_window"):
-        return [_FULL[0] if (layer + 1) % pattern == 0 else _SLIDING[0] for layer in range(count)]
-    return [_FULL[0]] * count
+    if isinstance(kinds, list | tuple):
+        own_kinds = [str(kind) for kind in kinds]
+    elif isinstance(attending, list | tuple):  # LFM2; the other layers are convolutions
+        own_kinds = [_FULL[0] for layer in attending if layer in range(count)]
+    elif interval:  # Qwen3.5; the other layers have linear attention
+        own_kinds = [_FULL[0]] * (count // interval)
+    elif pattern and number(text, "sliding_window"):
+        own_kinds = [_FULL[0] if (layer + 1) % pattern == 0 else _SLIDING[0] for layer in range(count)]
+    else:
+        own_kinds = [_FULL[0]] * count
+    own_kinds = own_kinds[: len(own_kinds) - (number(text, "num_kv_shared_layers") or 0)]
+    return [kind for kind in own_kinds if kind in (*_FULL, *_SLIDING)]
 
 
 def text_config(config: Any) -> Any:
-    """Return the language model's part of a configuration; Phi-3 Vision's is not in the part of that name."""
+    """Return the language model's part of a configuration; Phi-3 Vision's is not in the part of that name.
+
+    In that of a file, mlx-vlm's defaults stand for what the file leaves out.
+    """
     for key in ("text_config", "llm_config", "language_config"):
-        if (part := _value(config, key)) is not None and number(part, "num_hidden_layers"):
-            return part
+        if (part := _value(config, key)) is not None:
+            complete = {**text_defaults(_value(config, "model_type")), **part} if isinstance(part, Mapping) else part
+            if number(complete, "num_hidden_layers"):
+                return complete
     return config
 
 
