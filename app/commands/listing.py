@@ -111,6 +111,7 @@ def models(*, as_json: bool) -> None:
                 "bytes": model.weights_bytes or 0,
                 "fits": model.fits,
                 "takes": list(model.takes),
+                "family": model.family and asdict(model.family),
                 "note": model.problem or model.note,
             }
             for model in cached

@@ -19,7 +19,8 @@ from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import Modality
 from judges.registry import get_judge
 from mlx_backends.models.adapters import join_adapter, read_adapter, split_adapter
-from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, resolve
+from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, read_config, resolve
+from mlx_backends.models.family_status import FamilyStatus, family_status
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.modalities import ALL_MODALITIES, describe_modalities
 from mlx_backends.policy import PREFIX, policy_description, policy_names
@@ -91,11 +92,15 @@ class ModelChoice:
     takes: tuple[Modality, ...] = ()
     needed_bytes: int | None = None
     available_bytes: int | None = None
+    family: FamilyStatus | None = None
+    """The status of a local vision-language model's family."""
 
     def facts(self) -> str:
         """Return a one-line description."""
         takes = f"takes {describe_modalities(self.takes)}" if self.weights_bytes is not None and self.takes else None
-        return ", ".join(fact for fact in (self.kind, self.quantisation, takes, self.problem or self.note) if fact)
+        family = None if self.problem or self.family is None else str(self.family)
+        facts = (self.kind, self.quantisation, takes, self.problem or self.note, family)
+        return ", ".join(fact for fact in facts if fact)
 
 
 def policy_choices() -> list[ModelChoice]:
@@ -179,6 +184,7 @@ def _model(model: ModelInfo, spec_name: str) -> ModelChoice:
         takes=model.takes,
         needed_bytes=fit.need,
         available_bytes=fit.available,
+        family=family_status(read_config(model.path), model.name) if model.engine == "mlx-vlm" else None,
     )
 
 

@@ -21,7 +21,7 @@ from mlx_backends.models.config_forms import library_form
 from mlx_backends.models.contract import check_tokens, has_head
 from mlx_backends.models.discovery import model_name, read_config
 from mlx_backends.models.end_tokens import end_tokens
-from mlx_backends.models.model_types import REFUSED, type_problem
+from mlx_backends.models.model_types import refusal, type_problem
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 
 
@@ -38,8 +38,9 @@ def check_supported(path: Path) -> None:
         except (AttributeError, TypeError, ValueError):  # the configuration is malformed
             kind = None
     plain = kind is not None and re.fullmatch(r"\w+", kind) is not None
-    if not plain or kind in REFUSED or not any((root / str(kind) / "__init__.py").is_file() for root in roots):
-        problem = type_problem({"model_type": kind if kind in REFUSED else config.get("model_type")})
+    reason = refusal({"model_type": kind}) if plain else None
+    if reason or not plain or not any((root / str(kind) / "__init__.py").is_file() for root in roots):
+        problem = reason or type_problem({"model_type": config.get("model_type")})
         raise ModelError(f"{model_name(path)} {problem or 'is of a type that this version of mlx-vlm does not know.'}")
 
 

@@ -41,6 +41,7 @@ from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
 from mlx_backends.mlx.vision_cache import VisionEncoder, encoder_identity
+from mlx_backends.models.family_status import family_status
 from mlx_backends.models.memory_estimate import device_name, least_caches
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class VLMBackend(Backend):
         self._limits = MemoryLimits.here()
         self._recovery = FaultRecovery(model)
         record_dtype(model)
+        self._family = family_status({"model_type": getattr(model.config, "model_type", None)}, info.model)
         self._cache_sizes = least_caches(model.config, _USUAL_PROMPT, kv_bits)
         self._encoder = VisionEncoder(model, FeatureStore(partial(encoder_identity, info, model, adapter)))
         self._work: SequentialRequest | None = None
@@ -130,7 +132,8 @@ class VLMBackend(Backend):
     @property
     def remarks(self) -> Sequence[str]:
         invariance = () if self.invariance is None else self.invariance.remarks(self.info.model)
-        return (*self._preprocessor.remarks(self.info.model), *invariance)
+        family = (self._family.remark,) if self._family.remark else ()
+        return (*family, *self._preprocessor.remarks(self.info.model), *invariance)
 
     @property
     def max_capacity(self) -> int:

@@ -20,19 +20,58 @@ REFUSED: Mapping[str, str] = {
 }
 """Types that mlx-vlm has and that are not run, each with the reason."""
 
+_WITHOUT_ANSWERS: Mapping[str, tuple[str, ...]] = {
+    "it marks regions of images": ("sam3", "sam3_1", "sapiens2"),
+    "it reconstructs bodies or objects": ("sam3d_body", "sam3d_objects"),
+    "it detects objects or the layout of a page": ("rfdetr", "rt_detr_v2", "yolo11", "pp_doclayout_v3"),
+    "it estimates depth": ("moge3", "video_depth_anything"),
+    "it encodes texts or images": ("bert", "modernbert", "xlm_roberta", "dinov2", "siglip", "lfm2_encoder"),
+    "it embeds texts or images": (
+        *("colidefics3", "colqwen2_5", "embedding_gemma2", "gemma3_embedding", "lfm2_colbert", "lfm2_embedding"),
+        *("llama_bidirec", "llama_nemotron_vl_embedding", "ministral3_embedding", "qwen3_embedding"),
+        "qwen3_vl_embedding",
+    ),
+    "it labels or extracts": ("openai_privacy_filter", "gliner2_5", "clef", "d1", "d1_omni", "decider2", "laya"),
+    "it converses in speech": ("nemotron_voicechat",),
+    "it draws images or videos": (
+        *("bonsai", "ernie_image", "flux2", "flux3", "ideogram4", "llada_image", "mage_flow", "ming_image"),
+        *("minimax_h3", "moss_image", "qwen_image", "z_image"),
+    ),
+}
+"""Types of mlx-vlm 0.7.10 that answer no prompt with a text, by what they do instead."""
+
+WITHOUT_ANSWERS: Mapping[str, str] = {kind: what for what, kinds in _WITHOUT_ANSWERS.items() for kind in kinds}
+"""What a type that answers no prompt does instead."""
+
+
+def family(config: Mapping[str, Any]) -> str:
+    """Return mlx-vlm's name of the type that a ``config.json`` declares; empty for none."""
+    declared = config.get("model_type")
+    name = declared.lower() if isinstance(declared, str) else ""
+    known = _known()
+    return name if known is None else known[1].get(name, name)
+
+
+def refusal(config: Mapping[str, Any]) -> str | None:
+    """Return why models of the declared type are not run, a sentence without its subject; None where they are."""
+    kind, declared = family(config), config.get("model_type")
+    if kind in REFUSED:
+        return f"is of type {declared!r}, which is refused: {REFUSED[kind]}. Choose another model."
+    if kind in WITHOUT_ANSWERS:
+        return f"is of type {declared!r}, which answers no prompts: {WITHOUT_ANSWERS[kind]}. Choose another model."
+    return None
+
 
 def type_problem(config: Mapping[str, Any]) -> str | None:
     """Return why a vision-language model with this ``config.json`` cannot be run through mlx-vlm, by its type alone.
 
-    None where nothing speaks against it, or where mlx-vlm is not installed.
+    None where nothing speaks against it. Without mlx-vlm, only types that it would refuse have a reason.
     """
-    declared = config.get("model_type")
     if (known := _known()) is None:
-        return None
-    types, aliases = known
-    kind = aliases.get(declared.lower(), declared.lower()) if isinstance(declared, str) else ""
-    if kind in REFUSED:
-        return f"is of type {declared!r}, which is refused: {REFUSED[kind]}. Choose another model."
+        return refusal(config)
+    declared, kind, types = config.get("model_type"), family(config), known[0]
+    if (reason := refusal(config)) is not None:
+        return reason
     if kind in types:
         return None
     near_types = difflib.get_close_matches(kind, sorted(types), n=1, cutoff=0.5)
@@ -50,7 +89,11 @@ def _known() -> tuple[frozenset[str], Mapping[str, str]] | None:
     if package is None or package.origin is None:
         return None
     root = Path(package.origin).parent
-    types = frozenset(file.parent.name for file in (root / "models").glob("*/__init__.py"))
+    types = frozenset(
+        file.parent.name
+        for file in (root / "models").glob("*/__init__.py")
+        if re.search(r"\bModel\b", file.read_text("utf-8"))  # others hold parts, or pipelines that draw
+    )
     aliases: dict[str, str] = {}
     for statement in ast.parse((root / "utils.py").read_text("utf-8")).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "MODEL_REMAPPING":
