@@ -18,9 +18,9 @@ from benchmarks.untrusted.finder_files import folder_entries, is_finder_file
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import Modality
 from judges.registry import get_judge
+from mlx_backends.family_status import FamilyStatus, family_status
 from mlx_backends.models.adapters import join_adapter, read_adapter, split_adapter
 from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, read_config, resolve
-from mlx_backends.models.family_status import FamilyStatus, family_status
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.modalities import ALL_MODALITIES, describe_modalities
 from mlx_backends.policy import PREFIX, policy_description, policy_names

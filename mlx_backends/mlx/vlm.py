@@ -32,6 +32,7 @@ from mlx_backends.core.loglikelihood import CandidateScoring, score_options
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
 from mlx_backends.core.reuse import Reuse
+from mlx_backends.family_status import family_status
 from mlx_backends.mlx.activation_type import record_dtype
 from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.image_guard import guard_image_features
@@ -41,7 +42,6 @@ from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
 from mlx_backends.mlx.vision_cache import VisionEncoder, encoder_identity
-from mlx_backends.models.family_status import family_status
 from mlx_backends.models.memory_estimate import device_name, least_caches
 
 if TYPE_CHECKING:

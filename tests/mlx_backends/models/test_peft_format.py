@@ -55,7 +55,7 @@ AS_SAVED: dict[str, Any] = {
 """The settings that peft 0.21.2 writes for a plain adapter."""
 
 
-def saved(folder: Path, /, extra: tuple[str, ...] = (), **changes: object) -> Path:
+def saved(folder: Path, /, extra: tuple[str, ...] = (), **changes: Any) -> Path:
     """Write an adapter of one layer as peft does, with ``extra`` tensors."""
     folder.mkdir()
     (folder / "adapter_config.json").write_text(json.dumps(AS_SAVED | changes))
@@ -112,7 +112,7 @@ def test_rslora_divides_by_the_root_of_the_rank(tmp_path: Path) -> None:
     ],
     ids=lambda changes: next(iter(changes)),
 )
-def test_what_a_plain_layer_cannot_carry_out_is_refused(changes: dict[str, object], tmp_path: Path) -> None:
+def test_what_a_plain_layer_cannot_carry_out_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ModelError):
         read_peft(saved(tmp_path / "peft", **changes))
 

@@ -30,7 +30,7 @@ PROVEN = frozenset(
         *("pixtral", "qwen2_5_vl", "qwen2_vl", "qwen3_5", "qwen3_vl", "qwen3_vl_moe", "smolvlm"),
     )
 )
-"""The families of the matrix; ``tests/mlx_backends/models/test_family_status.py`` compares the two."""
+"""The families of the matrix; ``tests/mlx_backends/test_family_status.py`` compares the two."""
 
 Status = Literal["proven", "tried", "never tried"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import ModelError
-from mlx_backends.models import family_status as module
-from mlx_backends.models.family_status import PROVEN, PROVEN_WITH, family_status
+from mlx_backends import family_status as module
+from mlx_backends.family_status import PROVEN, PROVEN_WITH, family_status
 from mlx_backends.models.model_types import WITHOUT_ANSWERS, type_problem
 from mlx_backends.registry import describe
 from mlx_backends.stored_checks import StoredChecks
