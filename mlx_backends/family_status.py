@@ -47,14 +47,14 @@ class FamilyStatus:
     """False where other versions are installed than those that the family was proven with."""
 
     def __str__(self) -> str:
-        return f"family {self.family!r:.60} {self.status} ({self.detail})"
+        return f"family {self.family!r:.60}: {self.status} ({self.detail})"
 
     @property
     def remark(self) -> str:
         """A sentence for the readers of a run's results; empty for a family that is proven with the installed versions."""
         if self.status == "proven" and self.is_current:
             return ""
-        return f"The model's {self}."
+        return f"Status of the model's {self}."
 
 
 def family_status(config: Mapping[str, Any], model: str) -> FamilyStatus:
