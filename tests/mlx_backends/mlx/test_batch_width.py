@@ -49,7 +49,7 @@ def mac(gigabytes: int) -> dict[str, Any]:
         # the weights alone are more than the smallest machine has
         (QWEN_8B, 5_800_000_000, (1, 10, 40, 102)),
         # 5 layers of 1792 tokens and 29 of 1024; a vocabulary of 262,208
-        (GEMMA_4B, 3_400_000_000, (1, 16, 46, 108)),
+        (GEMMA_4B, 3_400_000_000, (1, 14, 41, 95)),
     ],
 )
 def test_width_follows_from_the_remaining_working_set(config: Any, weights: int, widths: tuple[int, ...]) -> None:
