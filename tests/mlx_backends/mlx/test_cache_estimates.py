@@ -88,6 +88,7 @@ GEMMA4 = {
     "num_global_key_value_heads": 1,
     "attention_k_eq_v": True,
     "layer_types": ["sliding_attention"] * 5 + ["full_attention"],
+    "num_kv_shared_layers": 0,  # mlx-vlm's default is 20
     "sliding_window": 512,
 }
 QWEN3_5 = {"num_hidden_layers": 8, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 256}
