@@ -77,7 +77,7 @@ class Preprocessor:
 
     def remarks(self, model: str) -> list[str]:
         """Return a sentence for each way in which ``model`` was not given its prompts in full."""
-        return [*self._prompter.remarks(model), *self.audio_video.remarks(model)]
+        return [*self.prompter.remarks(model), *self.audio_video.remarks(model)]
 
     @panics_as_errors()
     def text(self, request: Request) -> str:
