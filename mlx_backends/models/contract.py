@@ -65,7 +65,7 @@ def check_tokens(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, 
         return
     file = path / "tokenizer.json"
     words, added = _words(tokenizer), _added(tokenizer)
-    rows, ids = max(_embedding_rows(weight_files(path)), default=0), words.keys() | added
+    rows, ids = max(_embedding_rows(_present_weights(path)), default=0), words.keys() | added
     if rows and ids:
         beyond = sum(number >= rows for number in ids)
         if beyond > _SPARE_TOKENS:
@@ -87,9 +87,15 @@ def check_tokens(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, 
         raise _other_token(path, "eos_token_id", ordinary[ends[0]])
 
 
-def has_head(path: Path) -> bool:
-    """Return whether the weights in the folder ``path`` hold an output layer of their own."""
-    return any(HEAD.search(name) for file in weight_files(path) for name in tensor_shapes(file))
+def has_head(path: Path) -> bool | None:
+    """Return whether the weights in the folder ``path`` hold an output layer of their own; None where there are no weights."""
+    files = _present_weights(path)
+    return any(HEAD.search(name) for file in files for name in tensor_shapes(file)) if files else None
+
+
+def _present_weights(path: Path) -> list[Path]:
+    """Return the weight files in the folder ``path``: none where only its processor is used, as before a training."""
+    return weight_files(path) if any(file.suffix == ".safetensors" for file in folder_entries(path)) else []
 
 
 def _number(config: Mapping[str, Any], key: str) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
+from mlx_backends.remote.examination import QUESTION
 from tests.support.trust import agree_to, forget
 
 HTML = "<html><body><h1>502 Bad Gateway</h1></body></html>"
@@ -35,6 +36,9 @@ FAULTS = (
 )
 """Faults that pass; the others that a ``fault`` function may give are in :meth:`_Handler._fault`."""
 
+PICTURE = 64
+"""The prompt tokens of a picture."""
+
 Speaks = Literal["openai", "anthropic", "gemini"]
 
 
@@ -52,7 +56,10 @@ def faults(seed: int, share: float, kinds: Sequence[str] = FAULTS) -> Callable[[
 
 @dataclass(frozen=True)
 class Received:
-    """A request as it came in; ``at`` is on the monotonic clock, ``under_way`` counts it and those not yet ended."""
+    """A request as it came in; ``at`` is on the monotonic clock, ``under_way`` counts it and those not yet ended.
+
+    ``number`` is 0 for one that examines the server.
+    """
 
     number: int
     at: float
@@ -62,6 +69,7 @@ class Received:
     prompt: str
     under_way: int
     fault: str | None
+    pictures: int = 0
 
 
 class FaultServer:
@@ -71,7 +79,10 @@ class FaultServer:
     answered. ``agreed``: the user has agreed to its address.
 
     ``fault(number)`` is what befalls the request of that number, from 1 on, or None. ``latency`` is how many
-    seconds a reply takes, ``hang`` how many a "timeout" does. Tokens are counted as they are sent in whole replies.
+    seconds a reply takes, ``hang`` how many a "timeout" does. Tokens are counted as they are sent in whole replies,
+    :data:`PICTURE` for each picture.
+
+    What a run sends only to examine the server has no number, no fault and no latency; ``examined`` counts it.
     """
 
     def __init__(
@@ -89,11 +100,13 @@ class FaultServer:
         self.latency = latency
         self.hang = hang
         self.received: list[Received] = []
+        self.examined = 0
         self.replies: list[str] = []
         self.prompt_tokens = 0
         self.completion_tokens = 0
         self.under_way = 0
         self._answered: Counter[str] = Counter()
+        self._pictured: set[str] = set()
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -125,11 +138,19 @@ class FaultServer:
     def take(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> Received:
         """Note a request that came in."""
         with self._lock:
-            number = len(self.received) + 1
             self.under_way += 1
-            prompt = _prompt(body)
-            taken = Received(number, time.monotonic(), path, headers, body, prompt, self.under_way, self.fault(number))
-            self.received.append(taken)
+            prompt, pictures = _prompt(body), _pictures(body)
+            examines = QUESTION in prompt or (not pictures and prompt in self._pictured)
+            number = 0 if examines else len(self.received) + 1
+            fault = None if examines else self.fault(number)
+            taken = Received(
+                number, time.monotonic(), path, headers, body, prompt, self.under_way, fault, pictures=pictures
+            )
+            if examines:
+                self.examined += 1
+            else:
+                self.received.append(taken)
+                self._pictured.update([prompt] * bool(pictures))
             return taken
 
     def over(self) -> None:
@@ -137,17 +158,20 @@ class FaultServer:
         with self._lock:
             self.under_way -= 1
 
-    def answer(self, prompt: str) -> str:
-        """Return the model's next reply to ``prompt``."""
+    def answer(self, taken: Received) -> str:
+        """Return the model's next reply to a request."""
+        prompt = taken.prompt
+        if not taken.number:
+            return "yes"
         with self._lock:
             self._answered[prompt] += 1
             reply = self.reply(prompt, self._answered[prompt])
             self.replies.append(reply)
             return reply
 
-    def used(self, prompt: str, text: str) -> tuple[int, int]:
+    def used(self, taken: Received, text: str) -> tuple[int, int]:
         """Count and give the tokens of a whole reply."""
-        tokens = max(1, len(prompt) // 4), len(text.split())
+        tokens = max(1, len(taken.prompt) // 4) + PICTURE * taken.pictures, len(text.split())
         with self._lock:
             self.prompt_tokens += tokens[0]
             self.completion_tokens += tokens[1]
@@ -182,8 +206,8 @@ class _Handler(BaseHTTPRequestHandler):
         taken = faulty.take(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
         try:
             if taken.fault is None or not self._fault(taken, taken.fault):
-                faulty.wait(faulty.latency)
-                self._json(200, self._completion(taken, faulty.answer(taken.prompt)))
+                faulty.wait(faulty.latency if taken.number else 0)
+                self._json(200, self._completion(taken, faulty.answer(taken)))
         finally:
             faulty.over()
 
@@ -212,9 +236,9 @@ class _Handler(BaseHTTPRequestHandler):
             case "content-filter":
                 self._json(200, self._completion(taken, "I must not", "content_filter"))
             case "length":
-                self._json(200, self._completion(taken, faulty.answer(taken.prompt), "length"))
+                self._json(200, self._completion(taken, faulty.answer(taken), "length"))
             case "no-usage":
-                response = self._shape(taken, faulty.answer(taken.prompt), (0, 0))
+                response = self._shape(taken, faulty.answer(taken), (0, 0))
                 self._json(200, {key: value for key, value in response.items() if "usage" not in key})
             case "raw":
                 self._bytes(200, detail.encode("utf-8", "surrogatepass"))
@@ -274,7 +298,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "gemini" if path.endswith(":generateContent") else "openai"
 
     def _completion(self, taken: Received, text: str | None, reason: str = "stop") -> dict[str, Any]:
-        return self._shape(taken, text, self.server.faulty.used(taken.prompt, text or ""), reason)
+        return self._shape(taken, text, self.server.faulty.used(taken, text or ""), reason)
 
     def _shape(
         self, taken: Received, text: str | None, tokens: tuple[int, int], reason: str = "stop"
@@ -349,3 +373,9 @@ def _texts(turn: Any) -> list[str]:
         if isinstance(turn, dict) and key in turn:
             return _texts(turn[key])
     return []
+
+
+def _pictures(body: dict[str, Any]) -> int:
+    """The number of pictures in a conversation, whichever API it is for."""
+    turns = json.dumps(body.get("messages") or body.get("contents") or [])
+    return sum(turns.count(f'"{key}": {{') for key in ("image_url", "source", "inlineData", "inline_data"))

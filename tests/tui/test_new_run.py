@@ -210,7 +210,7 @@ def test_a_remote_model_is_asked_about_before_it_starts(desk: Stage) -> None:
         await pilot.press("ctrl+n", "tab", *"openai:gpt-5", "enter")
         await until(pilot, lambda: "openai:gpt-5" in screen._models)
         await known(pilot, screen)
-        await until(pilot, lambda: "cost    openai:gpt-5: 1,152 calls" in screen_text(app))
+        await until(pilot, lambda: "cost    openai:gpt-5: 1,167 calls" in screen_text(app))
         assert "there is no key" in screen_text(app)
         await pilot.press("ctrl+r")
         await until(pilot, lambda: "Start?" in screen_text(app))

@@ -21,7 +21,7 @@ def decoded_size(process: BoundedProcess, folder: str) -> list[int]:
     with open(folder, "w+b") as file:
         file.write(picture(3))
         file.flush()
-        (fields, _), *_ = process.ask({"task": "image", "max_pixels": None}, file)
+        (fields, _), *_ = process.ask({"task": "image", "max_pixels": None, "managed": False}, file)
     return list(fields["size"])
 
 

@@ -214,7 +214,6 @@ def test_granite_vision_is_refused_as_long_as_it_sees_one_image_only(
     with pytest.raises(ModelError, match="granite_vision"):
         load_backend(str(folder), lambda medium: tmp_path / medium.name)
     monkeypatch.setattr(model_types, "REFUSED", {})
-    monkeypatch.setattr(loading, "REFUSED", {})
     monkeypatch.setitem(tiny_models.FAMILIES, "granite_vision", lambda _: folder)
     subject = Subject("granite_vision", tmp_path / "subject")
     a, b, c = map(subject.noise, range(3))
