@@ -119,6 +119,7 @@ def build(folder: Path) -> Path:
     sound = {
         "model_type": "gemma3n_audio",
         "hidden_size": 64,
+        "input_feat_size": 80,  # mlx-vlm's default; transformers has 128
         "conf_num_hidden_layers": 1,
         "conf_num_attention_heads": 4,
         "sscp_conv_channel_size": [8, 4],
