@@ -62,6 +62,8 @@ class Backend(ABC):
 
     info: EngineInfo
     capacity: int = 1
+    family: str = ""
+    """The status of the model's family, as a phrase; empty where the engine knows none."""
     stored_checks: StoredChecks | None = None
     """The place of earlier results of :meth:`choose_mode`, and of new ones; None for a new check every time."""
 

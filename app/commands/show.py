@@ -167,6 +167,7 @@ def _answering_modes(folder: Path) -> Iterator[str]:
         for sight in store.meta("sight", [])[-1:]:
             yield _sight_line(sight)
             yield from stored_check(sight, "image")
+            yield from filter(None, [sight.get("family")])
         for check in store.meta(ENDPOINT_KEY, [])[-1:]:
             yield _endpoint_line(check)
         for proof in store.meta("canary", []):

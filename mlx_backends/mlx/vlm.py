@@ -121,7 +121,8 @@ class VLMBackend(Backend):
         self._limits = MemoryLimits.here()
         self._recovery = FaultRecovery(model)
         record_dtype(model)
-        self._family = family_status({"model_type": getattr(model.config, "model_type", None)}, info.model)
+        status = family_status({"model_type": getattr(model.config, "model_type", None)}, info.model)
+        self.family, self._family_remark = str(status), status.remark
         self._cache_sizes = least_caches(model.config, _USUAL_PROMPT, kv_bits)
         self._encoder = VisionEncoder(model, FeatureStore(partial(encoder_identity, info, model, adapter)))
         self._work: SequentialRequest | None = None
@@ -132,7 +133,7 @@ class VLMBackend(Backend):
     @property
     def remarks(self) -> Sequence[str]:
         invariance = () if self.invariance is None else self.invariance.remarks(self.info.model)
-        family = (self._family.remark,) if self._family.remark else ()
+        family = (self._family_remark,) if self._family_remark else ()
         return (*family, *self._preprocessor.remarks(self.info.model), *invariance)
 
     @property

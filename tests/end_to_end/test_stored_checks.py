@@ -40,6 +40,7 @@ def test_runs_with_and_without_a_stored_check_give_equal_answers(rashomon: Rasho
     key = fresh["key"][:12]
     assert f"stored check {key} of " in rashomon.run("show", "stored").stdout
     assert f"stored check {key} of " in rashomon.run("show", "stored", "--spec").stdout
+    assert "family 'qwen3_vl': proven" in rashomon.run("show", "stored").stdout
     assert "confirmed by this run" not in rashomon.run("show", "fresh").stdout
 
     (listed,) = (check for check in json.loads(rashomon.run("doctor", "--json").stdout) if check["what"] == "checks")

@@ -320,7 +320,8 @@ class Worker:
             result = stored_or_checked_sight(backend, media, selected, backend.stored_checks, self.stopped.is_set)
         self._note(store, "running")
         if result is not None:
-            store.change_meta("sight", lambda known: [*(known or []), {"at": time.time(), **asdict(result)}])
+            entry = {"at": time.time(), **asdict(result), "family": backend.family}
+            store.change_meta("sight", lambda known: [*(known or []), entry])
             if result.problem and not self.job.force:
                 raise ModelError(
                     f"{backend.info.model} is refused: {result.problem}. Take another model, or add --force to get its answers."

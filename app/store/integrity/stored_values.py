@@ -121,6 +121,7 @@ class _StoredSight(TypedDict, total=False):
     key: str
     checked_at: float | None
     confirmed: int
+    family: str
 
 
 class _Sight(_StoredSight):
