@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from benchmarks.media.no_data import Used, is_absent, used_levels
 
 if TYPE_CHECKING:
-    import numpy as np
     from PIL.Image import Image as PILImage
 
-    Levels = np.ndarray[tuple[int, ...], np.dtype[Any]]
+    from benchmarks.media.no_data import Levels
 
 _STRIP = 1 << 20
 _FULL = 255
@@ -18,19 +19,26 @@ _BYTE = 8
 _DARK_BITS = 12
 """The number of bits up to which a picture of 16 is too dark to see: a sixteenth of the range."""
 
-_BITS_PER_SAMPLE, _SAMPLE_FORMAT = 258, 339
+_BITS_PER_SAMPLE, _SAMPLE_FORMAT, _NO_DATA = 258, 339, 42113
 _UNSIGNED = 1
+_LONG = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The levels that become black and white, and a ``note`` where the file does not say so itself."""
+    """The levels that become black and white, and ``notes`` where the file does not say so itself.
 
-    low: float
-    high: float
-    note: str = ""
+    Without ``ends``, Pillow's own conversion is right. ``absent`` are the levels that stand for missing or transparent
+    pixels, ``is_partial`` says whether a pixel is missing, and ``ground`` names the ground to prefer under it. ``unsigned``
+    is true for 32 bits without a sign, which Pillow reads as with one.
+    """
+
+    ends: tuple[float, float] | None = None
+    notes: tuple[str, ...] = ()
     unsigned: bool = False
-    """True for 32 bits without a sign, which Pillow reads as with one."""
+    absent: tuple[float, ...] = ()
+    is_partial: bool = False
+    ground: str = "black"
 
 
 def is_deep(image: PILImage) -> bool:
@@ -38,51 +46,74 @@ def is_deep(image: PILImage) -> bool:
     return image.mode in ("I", "F") or image.mode.startswith("I;16")
 
 
-def deep_scale(image: PILImage) -> Scale | None:
-    """Return the scale of a deep image that Pillow's own conversion would show black, white or clipped; None for others.
+def deep_scale(image: PILImage, sample: PILImage) -> Scale:
+    """Return the scale of a deep image, of which ``sample`` has some pixels.
 
     A float picture is of 0 to 1, of 0 to 255, or else of what it uses; integers have as many bits as they use, at least 8
-    and as many as the file declares. A 16-bit picture that uses more than 12 is of all 16.
+    and as many as the file declares. A 16-bit picture that uses more than 12 is of all 16. Missing data and a handful of
+    outlying pixels do not count.
     """
-    unsigned = image.mode == "I" and tiff_tag(image, _SAMPLE_FORMAT) == _UNSIGNED
-    extrema = [(float(levels.min()), float(levels.max())) for levels in _finite_levels(image, unsigned) if levels.size]
-    low, high = min((low for low, _ in extrema), default=0.0), max((high for _, high in extrema), default=0.0)
-    if image.mode == "F":
-        return _float_scale(low, high)
-    if low < 0:
-        return _used(low, high)
-    bits = max(_BYTE, _declared_bits(image), int(high).bit_length())
-    if bits == _BYTE if image.mode == "I" else bits > _DARK_BITS:
-        return None
-    return Scale(0, 2**bits - 1, f"it uses {bits} bits, and {2**bits - 1} is shown as white", unsigned)
+    bits, sample_format = tiff_tag(image, _BITS_PER_SAMPLE), tiff_tag(image, _SAMPLE_FORMAT)
+    unsigned = image.mode == "I" and bits == _LONG and sample_format in (None, _UNSIGNED)
+    used = used_levels(lambda: _strips(image, unsigned), _levels(sample, unsigned), _declared_absent(image))
+    ends, note = _ends(image, used)
+    notes = (f"the image's levels: {note}",) if note else ()
+    if used.n_outside:
+        low, high = ends or (used.low, used.high)
+        clipped = "1 pixel is" if used.n_outside == 1 else f"{used.n_outside} pixels are"
+        notes += (f"{clipped} outside {low:.6g} to {high:.6g}, and clipped",)
+    ground = "white" if any(level > used.high for level in used.absent) else "black"
+    return Scale(ends, notes, unsigned, used.absent, used.n_absent > 0, ground)
 
 
-def to_grey(strip: PILImage, scale: Scale | None) -> PILImage:
-    """Return a deep image in 8 bits (mode L). NaN is black."""
+def to_grey(strip: PILImage, scale: Scale) -> PILImage:
+    """Return a deep image in 8 bits: mode L, or LA with missing pixels transparent."""
     import numpy as np
     from PIL import Image
 
-    if scale is not None:
-        levels = (_levels(strip, scale.unsigned).astype(np.float64) - scale.low) * (_FULL / (scale.high - scale.low))
-        return Image.fromarray(np.nan_to_num(levels, posinf=_FULL, neginf=0).clip(0, _FULL).round().astype(np.uint8))
-    if strip.mode.startswith("I;16"):
+    if scale.ends is not None:
+        low, high = scale.ends
+        levels = (_levels(strip, scale.unsigned).astype(np.float64) - low) * (_FULL / (high - low))
+        grey = Image.fromarray(np.nan_to_num(levels, posinf=_FULL, neginf=0).clip(0, _FULL).round().astype(np.uint8))
+    elif strip.mode.startswith("I;16"):
         # Pillow clips 16 bits to 8 instead of scaling them.
-        strip = strip.convert("I").point(lambda value: value * (1 / 257))
-    return strip.convert("L")
+        grey = strip.convert("I").point(lambda value: value * (1 / 257)).convert("L")
+    else:
+        grey = strip.convert("L")
+    if scale.is_partial:
+        grey.info.clear()
+        present = ~is_absent(_levels(strip, scale.unsigned), scale.absent)
+        grey.putalpha(Image.fromarray(present.astype(np.uint8) * _FULL))
+    return grey
 
 
-def _float_scale(low: float, high: float) -> Scale | None:
-    """Return the scale of floats; a sixteenth of the range may be missing, or exceeded as resampling does."""
-    for white in (1, _FULL):
-        if -white / 16 <= low and white / 16 < high <= white * 17 / 16:
-            return None if white == _FULL else Scale(0, 1)
-    return _used(low, high)
+def _ends(image: PILImage, used: Used) -> tuple[tuple[float, float] | None, str]:
+    """Return the levels that become black and white, None if Pillow's conversion is right, and a note on them."""
+    low, high = used.low, used.high
+    if image.mode == "F":
+        # A sixteenth of the range may be missing, or exceeded as resampling does.
+        for white in (1, _FULL):
+            if -white / 16 <= low and white / 16 < high <= white * 17 / 16:
+                return (None if white == _FULL else (0, 1)), ""
+    if image.mode == "F" or low < 0:
+        if high <= low:
+            return None, ""
+        return (low, high), f"its levels from {low:.6g} to {high:.6g} are shown from black to white"
+    bits = max(_BYTE, _declared_bits(image), int(high).bit_length())
+    if bits == _BYTE if image.mode == "I" else bits > _DARK_BITS:
+        return None, ""
+    return (0, 2**bits - 1), f"it uses {bits} bits, and {2**bits - 1} is shown as white"
 
 
-def _used(low: float, high: float) -> Scale | None:
-    if high <= low:
-        return None
-    return Scale(low, high, f"its levels from {low:.6g} to {high:.6g} are shown from black to white")
+def _declared_absent(image: PILImage) -> tuple[float, ...]:
+    """Return the levels that a file declares to be missing (GDAL's tag) or transparent."""
+    text, level = getattr(image, "tag_v2", {}).get(_NO_DATA), image.info.get("transparency")
+    absent = [float(level)] if isinstance(level, int) else []
+    try:
+        absent.append(float(text.split()[0]))
+    except (AttributeError, IndexError, ValueError):
+        pass  # no such tag, or none that says anything
+    return tuple(absent)
 
 
 def _declared_bits(image: PILImage) -> int:
@@ -98,13 +129,10 @@ def tiff_tag(image: PILImage, number: int) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _finite_levels(image: PILImage, unsigned: bool) -> Iterator[Levels]:
-    import numpy as np
-
+def _strips(image: PILImage, unsigned: bool) -> Iterator[Levels]:
     rows = max(1, _STRIP // image.width)
     for top in range(0, image.height, rows):
-        levels = _levels(image.crop((0, top, image.width, min(top + rows, image.height))), unsigned)
-        yield levels[np.isfinite(levels)] if image.mode == "F" else levels
+        yield _levels(image.crop((0, top, image.width, min(top + rows, image.height))), unsigned)
 
 
 def _levels(image: PILImage, unsigned: bool) -> Levels:

@@ -18,7 +18,7 @@ _MOST_LOST = 0.2
 """The share of its edges that a drawing may lose on a ground."""
 
 
-def choose_ground(image: PILImage) -> str:
+def choose_ground(image: PILImage, first: str = "white") -> str:
     """Return the name of the ground for an RGBA image: the first that shows its edges, else the best.
 
     An edge is lost on a ground if the difference of its two sides is less than half of what is visible, and another ground
@@ -34,7 +34,8 @@ def choose_ground(image: PILImage) -> str:
         across, down = (np.abs(np.diff(seen, axis=axis)).max(-1).ravel() for axis in (0, 1))
         steps[name] = np.concatenate([across, down])
     edges = np.maximum.reduce(list(steps.values())) >= _EDGE
+    order = (first, *(name for name in GROUNDS if name != first))
     if not edges.any():
-        return "white"
+        return first
     lost = {name: float((step[edges] < _EDGE / 2).mean()) for name, step in steps.items()}
-    return next((name for name in GROUNDS if lost[name] <= _MOST_LOST), min(lost, key=lambda name: lost[name]))
+    return next((name for name in order if lost[name] <= _MOST_LOST), min(lost, key=lambda name: lost[name]))

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from benchmarks.errors import MediaError
 from benchmarks.media.decoder_faults import is_decoder_fault
+from benchmarks.media.grey_levels import deep_scale, is_deep, to_grey
 from benchmarks.media.limits import LARGEST_IMAGE
 from benchmarks.media.refusal import refusal
 
@@ -26,6 +27,7 @@ DAMAGED_OR_LARGE = "is truncated or damaged, or takes too much memory to decode;
 DAMAGED_OR_RARE = "is truncated or damaged, or a TIFF of a kind that is not read; save it as PNG"
 
 ONE_COLOUR = "the image is of one colour, or nearly: nothing can be seen on it"
+NEARLY_BLANK = "the image is nearly blank: less than a thousandth of it differs from the rest, if anything"
 NARROW = "the image is too narrow for a model to see anything on it"
 FIRST_FRAME = "the image is an animation, of which only the first picture is shown"
 FIRST_PAGE = "the image has several pages, of which only the first is shown"
@@ -37,7 +39,12 @@ _STRIP = 1 << 20
 _UNSEEN = 16
 """The difference between the darkest and the lightest level of every channel, up to which nothing can be seen."""
 
+_HANDFUL = 1000
+_DOTS = 16
+"""The number of pixels that show nothing, however few they are of a picture: a number in small type has more."""
+
 _SAMPLED = 300_000
+_OPAQUE = 255
 
 _NARROWEST = 8
 _LONGEST = 200
@@ -102,6 +109,7 @@ def decode(file: IO[bytes], max_pixels: int | None, *, managed: bool = False) ->
             _scale_transparent_level(image, head)
             ImageOps.exif_transpose(image, in_place=True)
             rgb, notes = _rgb(image)
+            deep = is_deep(image)
             shown = rgb
             if managed:
                 from benchmarks.media.colour import as_shown
@@ -126,7 +134,7 @@ def decode(file: IO[bytes], max_pixels: int | None, *, managed: bool = False) ->
         shown if size == shown.size else shown.resize(size, Image.Resampling.LANCZOS),
         shown.size,
         notes,
-        (*sequence, *_pixel_warnings(shown)),
+        (*sequence, *_pixel_warnings(shown, deep)),
         is_converted,
     )
 
@@ -148,11 +156,22 @@ def _sequence_warnings(image: PILImage) -> tuple[str, ...]:
     return (FIRST_PAGE,) if image.format == "TIFF" else (FIRST_FRAME,)
 
 
-def _pixel_warnings(rgb: PILImage) -> tuple[str, ...]:
+def _pixel_warnings(rgb: PILImage, deep: bool) -> tuple[str, ...]:
     short, long = sorted(rgb.size)
     narrow = (NARROW,) if short < _NARROWEST or long > _LONGEST * short else ()
-    blank = all(high - low <= _UNSEEN for low, high in rgb.getextrema())  # type: ignore[misc]
-    return (*narrow, ONE_COLOUR) if blank else narrow
+    if all(high - low <= _UNSEEN for low, high in rgb.getextrema()):  # type: ignore[misc]
+        return (*narrow, ONE_COLOUR)
+    pixels = rgb.width * rgb.height
+    few = pixels // _HANDFUL if deep else min(_DOTS, pixels // _HANDFUL)
+    histogram = rgb.histogram()
+    blank = all(_n_apart(histogram[at : at + 256]) <= few for at in (0, 256, 512))
+    return (*narrow, NEARLY_BLANK) if blank else narrow
+
+
+def _n_apart(histogram: list[int]) -> int:
+    """Return the number of pixels whose level is visibly different from the commonest one."""
+    commonest = histogram.index(max(histogram))
+    return sum(histogram) - sum(histogram[max(0, commonest - _UNSEEN) : commonest + _UNSEEN + 1])
 
 
 def _rgb(image: PILImage) -> tuple[PILImage, tuple[str, ...]]:
@@ -161,23 +180,26 @@ def _rgb(image: PILImage) -> tuple[PILImage, tuple[str, ...]]:
 
     if image.mode == "RGB" and not image.has_transparency_data:
         return image, ()
-    from benchmarks.media.grey_levels import deep_scale, is_deep
     from benchmarks.media.ground import GROUNDS, choose_ground
 
-    scale = deep_scale(image) if is_deep(image) else None
-    notes = [f"the image's levels: {scale.note}"] if scale is not None and scale.note else []
-    ground = "white"
+    sample = _sample(image)
+    scale = deep_scale(image, sample) if is_deep(image) else None
+    notes = scale.notes if scale is not None else ()
+    layer, ground = _layer(sample, scale), "white"
     if image.has_transparency_data:
-        sample = _layer(_sample(image), scale)
-        if sample.getchannel("A").histogram()[255] < sample.width * sample.height:
-            ground = choose_ground(sample)
-            notes.append(f"the image is transparent, and is shown on {ground}")
+        if layer.mode == "RGBA" and layer.getchannel("A").getextrema()[0] < _OPAQUE:  # type: ignore[operator]
+            ground = choose_ground(layer)
+            notes += (f"the image is transparent, and is shown on {ground}",)
+    elif scale is not None and scale.is_partial:
+        ground = choose_ground(layer, scale.ground)
+        levels = ", ".join(f"{level:.6g}" for level in scale.absent)
+        notes += (f"pixels without data{levels and f' ({levels})'} are shown on {ground}",)
     rgb = Image.new("RGB", image.size)
     rows = max(1, _STRIP // image.width)
     for top in range(0, image.height, rows):  # by strips, so that there are never three full copies
         strip = image.crop((0, top, image.width, min(top + rows, image.height)))
-        rgb.paste(_flat(strip, scale, GROUNDS[ground]), (0, top))
-    return rgb, tuple(notes)
+        rgb.paste(_flat(_layer(strip, scale), GROUNDS[ground]), (0, top))
+    return rgb, notes
 
 
 def _sample(image: PILImage) -> PILImage:
@@ -188,31 +210,20 @@ def _sample(image: PILImage) -> PILImage:
     return image if size == image.size else image.resize(size, Image.Resampling.NEAREST)
 
 
-def _flat(strip: PILImage, scale: Scale | None, ground: tuple[int, int, int]) -> PILImage:
+def _flat(layer: PILImage, ground: tuple[int, int, int]) -> PILImage:
     from PIL import Image
 
-    from benchmarks.media.grey_levels import is_deep, to_grey
-
-    if not strip.has_transparency_data:
-        return (to_grey(strip, scale) if is_deep(strip) else strip).convert("RGB")
-    below = Image.new("RGBA", strip.size, (*ground, 255))
-    return Image.alpha_composite(below, _layer(strip, scale)).convert("RGB")
+    if layer.mode == "RGBA":
+        layer = Image.alpha_composite(Image.new("RGBA", layer.size, (*ground, 255)), layer)
+    return layer.convert("RGB")
 
 
-def _layer(strip: PILImage, scale: Scale | None) -> PILImage:
-    """Return an image with transparency as RGBA."""
-    from PIL import Image
-
-    from benchmarks.media.grey_levels import is_deep, to_grey
-
-    if not is_deep(strip):
-        return strip.convert("RGBA")
-    import numpy as np
-
-    grey = to_grey(strip, scale)
-    grey.info.clear()
-    grey.putalpha(Image.fromarray(np.where(np.asarray(strip) == strip.info["transparency"], 0, 255).astype(np.uint8)))
-    return grey.convert("RGBA")
+def _layer(image: PILImage, scale: Scale | None) -> PILImage:
+    """Return an image as RGBA if it has transparent or missing pixels, else in a mode without them."""
+    if scale is not None:
+        grey = to_grey(image, scale)
+        return grey.convert("RGBA") if grey.mode == "LA" else grey
+    return image.convert("RGBA") if image.has_transparency_data else image
 
 
 def _scale_transparent_level(image: PILImage, head: bytes) -> None:

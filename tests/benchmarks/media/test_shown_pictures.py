@@ -16,7 +16,7 @@ from PIL import Image, ImageCms, ImageDraw
 from benchmarks.errors import MediaError
 from benchmarks.media import examine_image, image_suffix, load_image, shown_image
 from benchmarks.media.ground import GROUNDS
-from benchmarks.media.pixels import FIRST_FRAME, FIRST_PAGE, NARROW, ONE_COLOUR
+from benchmarks.media.pixels import FIRST_FRAME, FIRST_PAGE, NARROW, NEARLY_BLANK, ONE_COLOUR
 from benchmarks.media.refusal import BASE64, EMPTY, LFS_POINTER, PDF, TEXT, WEB_PAGE, ZEROS
 
 WHITE, BLACK, GREY = (255, 255, 255), (0, 0, 0), (128, 128, 128)
@@ -43,6 +43,31 @@ def levels(image: Image.Image) -> np.ndarray[Any, Any]:
 
 def deep(array: Any, kind: str = "TIFF", **options: Any) -> bytes:
     return saved(Image.fromarray(array), kind, **options)
+
+
+def tiff(
+    array: Any, *, bits: int, sample_format: int | None = None, compression: int = 1, body: bytes | None = None
+) -> bytes:
+    """A TIFF of one strip, by hand: of kinds that Pillow does not write. ``array``'s type says the order of the bytes."""
+    order = ">" if array.dtype.byteorder == ">" else "<"
+    height, width, *channels = array.shape
+    count = channels[0] if channels else 1
+    body = array.tobytes() if body is None else body
+    tags = [(256, 4, width), (257, 4, height), (259, 3, compression), (262, 3, 2 if count == 3 else 1)]
+    tags += [(273, 4, 8 + 6 * count), (277, 3, count), (278, 4, height), (279, 4, len(body))]
+    if sample_format is not None:
+        tags.append((339, 3, sample_format))
+    entries = [
+        struct.pack(order + ("HHIHxx" if kind == 3 else "HHII"), tag, kind, 1, value) for tag, kind, value in tags
+    ]
+    bit_counts = struct.pack(f"{order}{count}H", *[bits] * count).ljust(6 * count, b"\0")
+    entries.insert(
+        2,
+        struct.pack(order + "HHI", 258, 3, count)
+        + (struct.pack(order + "I", 8) if count > 2 else bit_counts[:4].ljust(4, b"\0")),
+    )
+    head = (b"MM\0*" if order == ">" else b"II*\0") + struct.pack(order + "I", 8 + 6 * count + len(body))
+    return head + bit_counts + body + struct.pack(order + "H", len(entries)) + b"".join(entries) + bytes(4)
 
 
 def png(width: int, height: int, depth: int, kind: int, rows: list[bytes], *chunks: tuple[bytes, bytes]) -> bytes:
@@ -181,6 +206,92 @@ def test_not_a_number_is_black_and_hides_nothing() -> None:
     shown = levels(load_image(deep(array)))
     assert (shown[:5] == 0).all()
     assert np.abs(shown[8:] - LEVELS[8:]).max() <= 1
+
+
+def with_outlier(array: Any, level: float, pixels: int = 1) -> Any:
+    """``array`` with ``level`` in its first pixels."""
+    array = array.copy()
+    array.ravel()[:pixels] = level
+    return array
+
+
+FLOATS, WORDS = (LEVELS / 255).astype(np.float32), (LEVELS * 16).astype(np.uint16)
+
+OUTLIERS = {
+    "one hot pixel of 1e6": with_outlier(FLOATS, 1e6),
+    "one hot pixel of 100": with_outlier(FLOATS, 100),
+    "a cold and a hot pixel": with_outlier(with_outlier(LEVELS.astype(np.float32), 1e9, 2), -1e9),
+    "hot pixels of temperatures": with_outlier((LEVELS / 10 + 280).astype(np.float32), 60_000, 5),
+    "-9999": with_outlier(LEVELS.astype(np.float32), -9999, 960),
+    "-3.4e38": with_outlier(FLOATS, np.finfo(np.float32).min, 960),
+    "1e38": with_outlier(LEVELS.astype(np.float32) * 4, 1e38, 960),
+    "infinity": with_outlier(FLOATS, np.inf, 960),
+    "two fills": with_outlier(with_outlier(FLOATS, 1e30, 960), -999, 500),
+    "-32768": with_outlier(LEVELS.astype(np.int32), -32768, 960),
+    "a hot pixel of 16 bits": with_outlier(WORDS, 65535),
+    "16 bits, 65535": with_outlier(WORDS, 65535, 960),
+}
+
+
+@pytest.mark.parametrize("name", OUTLIERS)
+def test_outlying_and_missing_pixels_do_not_hide_the_chart(name: str) -> None:
+    decoded = examine_image(deep(OUTLIERS[name]))
+    assert np.abs(levels(decoded.image)[8:] - LEVELS[8:]).max() <= 2
+    assert decoded.notes
+    assert not decoded.warnings
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_what_a_file_declares_as_missing_is_no_level(dtype: Any) -> None:
+    image = Image.fromarray(with_outlier(LEVELS + 300, -7, 3000).astype(dtype))
+    decoded = examine_image(saved(image, "TIFF", tiffinfo={42113: "-7"}))
+    bright = levels(decoded.image)[30:]
+    assert np.ptp(bright) == 255 if dtype is np.float32 else np.ptp(bright) > 60
+    assert any("-7" in note for note in decoded.notes)
+
+
+@pytest.mark.parametrize("ink", [0, 1])
+def test_ink_on_missing_data_is_seen(ink: float) -> None:
+    """A plot of which only the ink has a value, as plots and masks are saved."""
+    array = np.where(LEVELS < 128, ink, np.nan).astype(np.float32)
+    array[60:70, 20:60] = 0.5
+    assert np.ptp(levels(load_image(deep(array)))[:14]) > 100
+
+
+@pytest.mark.parametrize("level", [0, 1000])
+def test_a_few_dark_pixels_on_an_even_ground_are_a_picture(level: int) -> None:
+    array = np.full((400, 400), 20_000, np.int32)
+    array[100:108, 100:102] = level
+    assert np.ptp(levels(load_image(deep(array)))) > 100
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_thirty_two_bits_without_a_sign(order: str) -> None:
+    """Pillow reads them as with a sign, or not at all."""
+    words = (LEVELS * 16_843_009).astype(order + "u4")
+    data = tiff(words, bits=32, sample_format=None)
+    if order == ">":
+        with pytest.raises(MediaError, match="32-bit"):
+            load_image(data)
+    else:
+        decoded = examine_image(data)
+        assert np.abs(levels(decoded.image) - LEVELS).max() <= 1
+        assert any("32 bits" in note for note in decoded.notes)
+
+
+@pytest.mark.parametrize("level", [1, 700])
+def test_nearly_blank_is_a_warning(level: float) -> None:
+    array = np.full((300, 300), 5, np.float32 if level > 1 else np.int32)
+    array[0, :20] = level + 10_000
+    assert NEARLY_BLANK in examine_image(deep(array)).warnings
+
+
+def test_three_pixels_that_stand_out_are_no_picture_and_a_small_number_is_one() -> None:
+    image = Image.new("RGB", (2000, 1500), "white")
+    image.putpixel((700, 700), BLACK)
+    assert NEARLY_BLANK in examine_image(saved(image)).warnings
+    ImageDraw.Draw(image).text((900, 700), "= 43", fill=BLACK)
+    assert examine_image(saved(image)).warnings == ()
 
 
 def test_a_scale_of_its_own_is_named() -> None:
