@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -109,10 +110,8 @@ def _declared_absent(image: PILImage) -> tuple[float, ...]:
     """Return the levels that a file declares to be missing (GDAL's tag) or transparent."""
     text, level = getattr(image, "tag_v2", {}).get(_NO_DATA), image.info.get("transparency")
     absent = [float(level)] if isinstance(level, int) else []
-    try:
+    with suppress(AttributeError, IndexError, ValueError):  # no such tag, or none that says anything
         absent.append(float(text.split()[0]))
-    except (AttributeError, IndexError, ValueError):
-        pass  # no such tag, or none that says anything
     return tuple(absent)
 
 

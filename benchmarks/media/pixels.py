@@ -10,8 +10,10 @@ from typing import IO, TYPE_CHECKING
 from benchmarks.errors import MediaError
 from benchmarks.media.decoder_faults import is_decoder_fault
 from benchmarks.media.grey_levels import deep_scale, is_deep, to_grey
+from benchmarks.media.jpeg_end import with_end
 from benchmarks.media.limits import LARGEST_IMAGE
 from benchmarks.media.refusal import refusal
+from benchmarks.media.tiff_header import has_other_pages, tiff_refusal
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
@@ -24,7 +26,6 @@ NAME = "the image"
 TOO_LARGE = f"has more than {LARGEST_IMAGE // 1_000_000} megapixels or 256 MiB; scale it down"
 DAMAGED = "is truncated or damaged; replace the file"
 DAMAGED_OR_LARGE = "is truncated or damaged, or takes too much memory to decode; replace the file, or scale it down"
-DAMAGED_OR_RARE = "is truncated or damaged, or a TIFF of a kind that is not read; save it as PNG"
 
 ONE_COLOUR = "the image is of one colour, or nearly: nothing can be seen on it"
 NEARLY_BLANK = "the image is nearly blank: less than a thousandth of it differs from the rest, if anything"
@@ -89,7 +90,7 @@ def decode(file: IO[bytes], max_pixels: int | None, *, managed: bool = False) ->
 
     With ``managed``, colour profiles, gamma and negatives are converted as well.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL import Image, ImageOps
 
     file.seek(0)
     head = file.read(4096)
@@ -123,8 +124,10 @@ def decode(file: IO[bytes], max_pixels: int | None, *, managed: bool = False) ->
     except Exception as error:
         if is_decoder_fault(error):
             raise
-        if image_format[0] == "TIFF" and isinstance(error, UnidentifiedImageError):
-            raise MediaError(NAME, DAMAGED_OR_RARE) from error
+        if image_format[0] == "JPEG" and (whole := with_end(file)) is not None:
+            return decode(whole, max_pixels, managed=managed)
+        if image_format[0] == "TIFF" and (reason := tiff_refusal(file, is_opened=image is not None)):
+            raise MediaError(NAME, reason) from error
         large = image is not None and image.width * image.height > PLAIN_PIXELS
         raise MediaError(NAME, DAMAGED_OR_LARGE if large else DAMAGED) from error
     size = fit_size(rgb.width, rgb.height, max_pixels)
@@ -153,7 +156,9 @@ def _sequence_warnings(image: PILImage) -> tuple[str, ...]:
     """Return a warning if only one of several pictures is shown. A JPEG's others are previews or a phone's depth map."""
     if image.format in ("JPEG", "MPO") or not getattr(image, "is_animated", False):
         return ()
-    return (FIRST_PAGE,) if image.format == "TIFF" else (FIRST_FRAME,)
+    if image.format != "TIFF":
+        return (FIRST_FRAME,)
+    return (FIRST_PAGE,) if has_other_pages(image) else ()
 
 
 def _pixel_warnings(rgb: PILImage, deep: bool) -> tuple[str, ...]:

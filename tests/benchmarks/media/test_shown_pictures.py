@@ -16,7 +16,7 @@ from PIL import Image, ImageCms, ImageDraw
 from benchmarks.errors import MediaError
 from benchmarks.media import examine_image, image_suffix, load_image, shown_image
 from benchmarks.media.ground import GROUNDS
-from benchmarks.media.pixels import FIRST_FRAME, FIRST_PAGE, NARROW, NEARLY_BLANK, ONE_COLOUR
+from benchmarks.media.pixels import DAMAGED, FIRST_FRAME, FIRST_PAGE, NARROW, NEARLY_BLANK, ONE_COLOUR
 from benchmarks.media.refusal import BASE64, EMPTY, LFS_POINTER, PDF, TEXT, WEB_PAGE, ZEROS
 
 WHITE, BLACK, GREY = (255, 255, 255), (0, 0, 0), (128, 128, 128)
@@ -271,7 +271,7 @@ def test_thirty_two_bits_without_a_sign(order: str) -> None:
     words = (LEVELS * 16_843_009).astype(order + "u4")
     data = tiff(words, bits=32, sample_format=None)
     if order == ">":
-        with pytest.raises(MediaError, match="32-bit"):
+        with pytest.raises(MediaError, match="big-endian 32-bit"):
             load_image(data)
     else:
         decoded = examine_image(data)
@@ -396,6 +396,59 @@ def brands(*names: bytes) -> bytes:
 def test_a_format_that_is_not_read_is_named(data: bytes, name: str) -> None:
     with pytest.raises(MediaError, match=name):
         load_image(data)
+
+
+BYTES, COLOUR = LEVELS.astype(np.uint8), np.asarray(chart())
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (tiff(LEVELS, bits=64, sample_format=3), "64-bit floats"),
+        (tiff(LEVELS.astype(np.float16), bits=16, sample_format=3), "16-bit floats"),
+        (tiff((COLOUR / 255).astype(np.float32), bits=32, sample_format=3), "32-bit floats in 3 channels"),
+        (tiff(LEVELS.astype(np.complex64), bits=64, sample_format=6), "64-bit complex floats"),
+        (tiff(BYTES, bits=8, compression=50001, body=b"RIFF" + bytes(90)), "WebP compression"),
+        (tiff(BYTES, bits=8, compression=34712, body=bytes(90)), "JPEG 2000 compression"),
+        (tiff(BYTES, bits=8, compression=41234, body=bytes(90)), "unknown"),
+        (b"II+\0\x08\0\0\0" + bytes(90), "BigTIFF"),
+    ],
+)
+def test_a_tiff_of_a_kind_that_is_not_read_is_named(data: bytes, name: str) -> None:
+    with pytest.raises(MediaError, match=name) as caught:
+        load_image(data)
+    assert "PNG" in caught.value.reason
+
+
+@pytest.mark.parametrize("share", [0.02, 0.4, 0.97])
+def test_a_truncated_tiff_is_still_damaged(share: float) -> None:
+    whole = saved(chart(), "TIFF", compression="tiff_deflate")
+    with pytest.raises(MediaError) as caught:
+        load_image(whole[: int(share * len(whole))])
+    assert caught.value.reason == DAMAGED
+
+
+@pytest.mark.parametrize("subfile", [1, 4])
+def test_a_thumbnail_or_a_mask_is_no_second_page(subfile: int) -> None:
+    small = chart().resize((40, 30))
+    small.encoderinfo = {"tiffinfo": {254: subfile}}
+    other = chart()
+    other.encoderinfo = {}
+    first = saved(chart(), "TIFF", save_all=True, append_images=[small])
+    assert examine_image(first).warnings == ()
+    both = saved(chart(), "TIFF", save_all=True, append_images=[small, other])
+    assert examine_image(both).warnings == (FIRST_PAGE,)
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"quality": 100, "subsampling": 0}])
+@pytest.mark.parametrize("lacking", [1, 2])
+def test_a_jpeg_without_its_end_is_shown_whole(options: dict[str, Any], lacking: int) -> None:
+    whole = saved(chart(), "JPEG", **options)
+    assert load_image(whole[:-lacking]) == load_image(whole)
+    for lost in (12, 40, len(whole) // 2):
+        with pytest.raises(MediaError) as caught:
+            load_image(whole[:-lost])
+        assert caught.value.reason == DAMAGED
 
 
 # --- colours -----------------------------------------------------------------------------------------
