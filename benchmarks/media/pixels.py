@@ -29,6 +29,9 @@ DAMAGED_OR_LARGE = "is truncated or damaged, or takes too much memory to decode;
 
 ONE_COLOUR = "the image is of one colour, or nearly: nothing can be seen on it"
 NEARLY_BLANK = "the image is nearly blank: less than a thousandth of it differs from the rest, if anything"
+PARTLY_UNSEEN = (
+    "part of the drawing cannot be seen on any ground: the image is transparent, save it on a ground of its own"
+)
 NARROW = "the image is too narrow for a model to see anything on it"
 FIRST_FRAME = "the image is an animation, of which only the first picture is shown"
 FIRST_PAGE = "the image has several pages, of which only the first is shown"
@@ -109,7 +112,7 @@ def decode(file: IO[bytes], max_pixels: int | None, *, managed: bool = False) ->
             image.load()
             _scale_transparent_level(image, head)
             ImageOps.exif_transpose(image, in_place=True)
-            rgb, notes = _rgb(image)
+            rgb, notes, unseen = _rgb(image)
             deep = is_deep(image)
             shown = rgb
             if managed:
@@ -137,7 +140,7 @@ def decode(file: IO[bytes], max_pixels: int | None, *, managed: bool = False) ->
         shown if size == shown.size else shown.resize(size, Image.Resampling.LANCZOS),
         shown.size,
         notes,
-        (*sequence, *_pixel_warnings(shown, deep)),
+        (*sequence, *unseen, *_pixel_warnings(shown, deep)),
         is_converted,
     )
 
@@ -179,24 +182,24 @@ def _n_apart(histogram: list[int]) -> int:
     return sum(histogram) - sum(histogram[max(0, commonest - _UNSEEN) : commonest + _UNSEEN + 1])
 
 
-def _rgb(image: PILImage) -> tuple[PILImage, tuple[str, ...]]:
-    """Return an image of any mode as RGB, and notes on its levels and on the ground under its transparent parts."""
+def _rgb(image: PILImage) -> tuple[PILImage, tuple[str, ...], tuple[str, ...]]:
+    """Return an image of any mode as RGB, notes on its levels and on the ground under its transparent parts, and warnings."""
     from PIL import Image
 
     if image.mode == "RGB" and not image.has_transparency_data:
-        return image, ()
+        return image, (), ()
     from benchmarks.media.ground import GROUNDS, choose_ground
 
     sample = _sample(image)
     scale = deep_scale(image, sample) if is_deep(image) else None
     notes = scale.notes if scale is not None else ()
-    layer, ground = _layer(sample, scale), "white"
+    layer, ground, is_seen = _layer(sample, scale), "white", True
     if image.has_transparency_data:
         if layer.mode == "RGBA" and layer.getchannel("A").getextrema()[0] < _OPAQUE:  # type: ignore[operator]
-            ground = choose_ground(layer)
+            ground, is_seen = choose_ground(layer)
             notes += (f"the image is transparent, and is shown on {ground}",)
     elif scale is not None and scale.is_partial:
-        ground = choose_ground(layer, scale.ground)
+        ground, is_seen = choose_ground(layer, scale.ground)
         levels = ", ".join(f"{level:.6g}" for level in scale.absent)
         notes += (f"pixels without data{levels and f' ({levels})'} are shown on {ground}",)
     rgb = Image.new("RGB", image.size)
@@ -204,7 +207,7 @@ def _rgb(image: PILImage) -> tuple[PILImage, tuple[str, ...]]:
     for top in range(0, image.height, rows):  # by strips, so that there are never three full copies
         strip = image.crop((0, top, image.width, min(top + rows, image.height)))
         rgb.paste(_flat(_layer(strip, scale), GROUNDS[ground]), (0, top))
-    return rgb, notes
+    return rgb, notes, () if is_seen else (PARTLY_UNSEEN,)
 
 
 def _sample(image: PILImage) -> PILImage:

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageCms, ImageDraw
+from PIL import Image, ImageCms, ImageDraw, ImageFont
 
 from benchmarks.errors import MediaError
 from benchmarks.media import examine_image, image_suffix, load_image, shown_image
 from benchmarks.media.ground import GROUNDS
-from benchmarks.media.pixels import DAMAGED, FIRST_FRAME, FIRST_PAGE, NARROW, NEARLY_BLANK, ONE_COLOUR
+from benchmarks.media.pixels import DAMAGED, FIRST_FRAME, FIRST_PAGE, NARROW, NEARLY_BLANK, ONE_COLOUR, PARTLY_UNSEEN
 from benchmarks.media.refusal import BASE64, EMPTY, LFS_POINTER, PDF, TEXT, WEB_PAGE, ZEROS
 
 WHITE, BLACK, GREY = (255, 255, 255), (0, 0, 0), (128, 128, 128)
@@ -116,6 +116,70 @@ def test_a_transparent_drawing_is_laid_on_a_ground_that_shows_it(
     assert np.ptp(levels(decoded.image)) > 60
     assert not decoded.warnings
     assert any(name in note for name in ("white", "black", "grey") if GROUNDS[name] == ground for note in decoded.notes)
+
+
+def labelled(*inks: tuple[int, int, int], hard_edges_on: tuple[int, int, int] | None = None) -> Image.Image:
+    """Four bars with a value above them, and a line of text in each of ``inks``, on a transparent ground.
+
+    With ``hard_edges_on``, the ground of that colour was made transparent, so that no pixel is half transparent.
+    """
+    image = Image.new("RGBA", (480, 320), (*(hard_edges_on or (0, 0, 0)), 255 * bool(hard_edges_on)))
+    draw, font = ImageDraw.Draw(image), ImageFont.load_default(28)
+    for at, fill in enumerate([(200, 40, 40), (40, 160, 60), (40, 80, 200), (230, 160, 20)]):
+        draw.rectangle((40 + 105 * at, 230 - 30 * at, 110 + 105 * at, 310), fill=fill)
+    for line, ink in enumerate(inks):
+        coverage = Image.new("L", image.size)
+        ImageDraw.Draw(coverage).text((20, 10 + 35 * line), f"Plot {line} = 402", fill=255, font=font)
+        text = Image.new("RGBA", image.size, (*ink, 0))
+        text.putalpha(coverage)
+        image = Image.alpha_composite(image, text)
+    if hard_edges_on:
+        array = np.array(image)
+        array[(array[..., :3] == hard_edges_on).all(-1), 3] = 0
+        image = Image.fromarray(array)
+    return image
+
+
+@pytest.mark.parametrize(
+    ("inks", "hard_edges_on", "grounds"),
+    [
+        ([(255, 255, 200)], None, (BLACK,)),
+        ([(255, 255, 200)], BLACK, (BLACK,)),
+        ([WHITE], BLACK, (BLACK,)),
+        ([BLACK], WHITE, (WHITE,)),
+        ([(60, 60, 60)], None, (WHITE,)),
+        ([BLACK, WHITE], None, (GREY,)),
+        ([BLACK, WHITE], WHITE, (GREY,)),
+        ([BLACK, WHITE, GREY], None, (GROUNDS["light grey"], GROUNDS["dark grey"])),
+    ],
+)
+def test_no_part_of_a_drawing_is_lost_on_the_ground(
+    inks: list[tuple[int, int, int]], hard_edges_on: tuple[int, int, int] | None, grounds: tuple[Any, ...]
+) -> None:
+    if hard_edges_on == WHITE and WHITE in inks:
+        image = Image.alpha_composite(labelled(BLACK, hard_edges_on=WHITE), labelled((0, 0, 0), WHITE))
+    else:
+        image = labelled(*inks, hard_edges_on=hard_edges_on)
+    decoded = examine_image(saved(image))
+    assert decoded.image.getpixel((479, 0)) in grounds
+    assert decoded.warnings == ()
+
+
+def test_a_drawing_that_no_ground_shows_is_a_warning() -> None:
+    inks = [(level, level, level) for level in (0, 64, 128, 192, 255)]
+    assert PARTLY_UNSEEN in examine_image(saved(labelled(*inks))).warnings
+
+
+def test_a_window_with_its_shadow_and_pale_grid_lines_stay_on_white() -> None:
+    window = Image.new("RGBA", (520, 360), (0, 0, 0, 60))
+    window.paste(chart(size=(480, 320)), (20, 20))
+    grid = labelled((60, 60, 60))
+    for y in range(60, 230, 40):
+        ImageDraw.Draw(grid).line((0, y, 480, y), fill=(235, 235, 235, 255))
+    for image in (window, grid):
+        decoded = examine_image(saved(image))
+        assert "white" in decoded.notes[0]
+        assert decoded.warnings == ()
 
 
 def test_a_white_palette_colour_on_a_transparent_one_is_seen() -> None:
