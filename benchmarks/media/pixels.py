@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from benchmarks.errors import MediaError
 from benchmarks.media.decoder_faults import is_decoder_fault
+from benchmarks.media.deep_colour import lighten
 from benchmarks.media.grey_levels import deep_scale, is_deep, to_grey
 from benchmarks.media.jpeg_end import with_end
 from benchmarks.media.limits import LARGEST_IMAGE
@@ -18,7 +19,8 @@ from benchmarks.media.tiff_header import has_other_pages, tiff_refusal
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
 
-    from benchmarks.media.grey_levels import Scale
+    from benchmarks.media.deep_colour import lighten
+from benchmarks.media.grey_levels import Scale
 
 Size = tuple[int, int]
 
@@ -110,6 +112,7 @@ def decode(file: IO[bytes], max_pixels: int | None, *, managed: bool = False) ->
                 raise MediaError(NAME, TOO_LARGE)
             sequence = _sequence_warnings(image)
             image.load()
+            scaled, dark = lighten(image, file, head)
             _scale_transparent_level(image, head)
             ImageOps.exif_transpose(image, in_place=True)
             rgb, notes, unseen = _rgb(image)
@@ -139,8 +142,8 @@ def decode(file: IO[bytes], max_pixels: int | None, *, managed: bool = False) ->
     return Decoded(
         shown if size == shown.size else shown.resize(size, Image.Resampling.LANCZOS),
         shown.size,
-        notes,
-        (*sequence, *unseen, *_pixel_warnings(shown, deep)),
+        (*scaled, *notes),
+        (*sequence, *unseen, *(dark or _pixel_warnings(shown, deep))),
         is_converted,
     )
 

@@ -61,6 +61,12 @@ def tiff_refusal(file: IO[bytes], *, is_opened: bool) -> str | None:
     return f"is a TIFF image of {order}{width}-bit {numbers}{channels}, a kind that is not read; save it as PNG"
 
 
+def bits_per_sample(image: PILImage) -> int:
+    """Return the number of bits that a TIFF image declares for a level; 0 for images of other formats."""
+    values = getattr(image, "tag_v2", {}).get(_BITS, ())
+    return values[0] if isinstance(values, tuple) and values and isinstance(values[0], int) else 0
+
+
 def has_other_pages(image: PILImage) -> bool:
     """Return whether a TIFF image with several frames, which stands at its first, has a second one that is a page.
 

@@ -384,9 +384,42 @@ def test_one_colour_is_a_warning_before_and_after_conversion(data: bytes) -> Non
     assert ONE_COLOUR in examine_image(data).warnings
 
 
-def test_twelve_bits_a_channel_in_sixteen_are_a_warning() -> None:
-    rows = [np.repeat((row * 16).astype(">u2")[:, None], 3, 1).tobytes() for row in LEVELS]
-    assert ONE_COLOUR in examine_image(png(120, 90, 16, 2, rows)).warnings
+def colours(scale: int, channels: int, kind: str) -> bytes:
+    """A chart of 16 bits a channel that uses as few of them as ``scale`` says."""
+    array = (np.asarray(labelled(BLACK, hard_edges_on=WHITE).convert("RGB")).astype(int) * scale).astype(np.uint16)
+    if channels == 4:
+        array = np.dstack([array, np.full(array.shape[:2], 65535, np.uint16)])
+    if channels == 2:
+        array = np.dstack([array[..., 1], np.full(array.shape[:2], 65535, np.uint16)])
+    if kind == "PNG":
+        rows = [row.astype(">u2").tobytes() for row in array]
+        return png(480, 320, 16, {2: 4, 3: 2, 4: 6}[channels], rows)
+    compression = 1 if kind == "raw" else 8
+    body = array.astype("<u2").tobytes()
+    return tiff(
+        array.astype("<u2"), bits=16, compression=compression, body=zlib.compress(body) if compression > 1 else body
+    )
+
+
+@pytest.mark.parametrize(("channels", "kind"), [(3, "PNG"), (4, "PNG"), (3, "raw"), (3, "deflate")])
+@pytest.mark.parametrize(("scale", "bits"), [(1, 8), (4, 10), (16, 12)])
+def test_few_bits_a_channel_in_sixteen_are_scaled(channels: int, kind: str, scale: int, bits: int) -> None:
+    decoded = examine_image(colours(scale, channels, kind))
+    shown = np.asarray(labelled(BLACK, hard_edges_on=WHITE).convert("RGB")).astype(float)
+    assert np.abs(np.asarray(decoded.image) - shown).max() <= 1
+    assert any(f"{bits} of 16 bits" in note for note in decoded.notes)
+    assert decoded.warnings == ()
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_full_range_a_channel_is_left(channels: int) -> None:
+    assert examine_image(colours(257, channels, "PNG")).notes == ()
+    assert examine_image(colours(64, channels, "PNG")).notes == ()
+
+
+def test_few_bits_that_cannot_be_scaled_are_a_warning_that_says_so() -> None:
+    (warning,) = examine_image(colours(16, 2, "PNG")).warnings
+    assert "12 of 16 bits" in warning
 
 
 @pytest.mark.parametrize("size", [(1, 3000), (20_000, 3), (1093, 5), (1, 1), (4000, 16)])
