@@ -48,14 +48,14 @@ def _scale(image: PILImage, file: IO[bytes]) -> int | None:
     file.seek(0)
     low = Image.open(file, formats=[image.format or ""])
     tiles = []
-    for tile in low.tile:  # type: ignore[attr-defined]
+    for tile in low.tile:
         raw, *rest = tile.args if isinstance(tile.args, tuple) else (tile.args,)
         kind, _, order = raw.rpartition(";")
         if kind not in ("RGB", "RGBA", "RGBX") or order not in _OTHER_BYTE:
             return None
         args = f"{kind};{_OTHER_BYTE[order]}"
         tiles.append(tile._replace(args=(args, *rest) if isinstance(tile.args, tuple) else args))
-    low.tile = tiles  # type: ignore[attr-defined]
+    low.tile = tiles
     levels = np.array(image)
     colours = levels[..., :3].astype(np.uint16) << 8 | np.asarray(low)[..., :3]
     highest = int(colours.max())

@@ -58,7 +58,7 @@ def deep_scale(image: PILImage, sample: PILImage) -> Scale:
     unsigned = image.mode == "I" and bits == _LONG and sample_format in (None, _UNSIGNED)
     used = used_levels(lambda: _strips(image, unsigned), _levels(sample, unsigned), _declared_absent(image))
     ends, note = _ends(image, used)
-    notes = (f"the image's levels: {note}",) if note else ()
+    notes: tuple[str, ...] = (f"the image's levels: {note}",) if note else ()
     if used.n_outside:
         low, high = ends or (used.low, used.high)
         clipped = "1 pixel is" if used.n_outside == 1 else f"{used.n_outside} pixels are"
@@ -110,8 +110,8 @@ def _declared_absent(image: PILImage) -> tuple[float, ...]:
     """Return the levels that a file declares to be missing (GDAL's tag) or transparent."""
     text, level = getattr(image, "tag_v2", {}).get(_NO_DATA), image.info.get("transparency")
     absent = [float(level)] if isinstance(level, int) else []
-    with suppress(AttributeError, IndexError, ValueError):  # no such tag, or none that says anything
-        absent.append(float(text.split()[0]))
+    with suppress(IndexError, ValueError):  # no such tag, or no number in it
+        absent.append(float(str(text or "").split()[0]))
     return tuple(absent)
 
 

@@ -287,7 +287,7 @@ OUTLIERS = {
     "a cold and a hot pixel": with_outlier(with_outlier(LEVELS.astype(np.float32), 1e9, 2), -1e9),
     "hot pixels of temperatures": with_outlier((LEVELS / 10 + 280).astype(np.float32), 60_000, 5),
     "-9999": with_outlier(LEVELS.astype(np.float32), -9999, 960),
-    "-3.4e38": with_outlier(FLOATS, np.finfo(np.float32).min, 960),
+    "-3.4e38": with_outlier(FLOATS, float(np.finfo(np.float32).min), 960),
     "1e38": with_outlier(LEVELS.astype(np.float32) * 4, 1e38, 960),
     "infinity": with_outlier(FLOATS, np.inf, 960),
     "two fills": with_outlier(with_outlier(FLOATS, 1e30, 960), -999, 500),
