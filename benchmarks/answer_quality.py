@@ -5,12 +5,11 @@ They keep their labels and stay in every denominator; the sentences stand beside
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.text.reasoning import read_reply
+from benchmarks.text.reasoning import Reply, read_reply
 from benchmarks.vocabulary import Instance, Media
 
 _LEAST_REPEATS = 5
@@ -19,14 +18,22 @@ _LONGEST_UNIT = 200
 _LEAST_UNBROKEN = {False: 8, True: 16}
 """Characters of a repetition without a space, by whether it is a number: 1111 may be a value, and 5555555555 a telephone's."""
 
-_SEVERAL = 4
-"""The number of tokens from which an answer without text was not just ended: a model may say a line break and stop."""
 _LEAST_ANSWERS, _LEAST_DIFFERENT = 8, 4
 _SAME_SHARE = 0.9
 _MOST_TEXTS = 4096
 """Different texts that are told apart; a run with more has no one text."""
 _CHOICES = frozenset({"yes", "no", "true", "false"})
-_MOST_DOUBLINGS = 3
+_LARGER = 4
+"""The factor of the limit to try where answers are cut while reasoning: lengths of reasoning have a long tail."""
+
+
+def is_cut_reasoning(text: str, reply: Reply, finish_reason: str, generated: int) -> bool:
+    """Return whether the limit of tokens ended an answer within its reasoning; ``generated`` is the number of stored tokens.
+
+    A text that is empty and has no tokens is that of a server that does not send its model's reasoning.
+    """
+    is_hidden = not text.strip() and not generated
+    return finish_reason == "length" and not reply.answer and (reply.reasons or is_hidden)
 
 
 def is_repetition(text: str) -> bool:
@@ -56,10 +63,9 @@ class AnswerQuality:
     Attributes:
         answers: The number of answers.
         repeated: Those that are one word, token or phrase repeated (:func:`is_repetition`).
-        control: Those of nothing but control tokens and blanks.
+        control: Those of nothing but control tokens and blanks, or of nothing at all.
         cut: Those that ended at the limit of tokens within their reasoning.
-        limit: The tokens of the longest of these; None if they are not known.
-        finished: The tokens of the answers that ended by themselves.
+        limit: The tokens of the longest answer that ended at the limit; None if they are not known.
         pictured: The answers in free form to a prompt with a picture.
         choices: Texts that a prompt may ask for, such as the benchmark's labels.
     """
@@ -70,7 +76,6 @@ class AnswerQuality:
     control: int = 0
     cut: int = 0
     limit: int | None = None
-    finished: array[int] = field(default_factory=lambda: array("L"))
     pictured: int = 0
     _texts: Counter[str] = field(default_factory=Counter)
     _pictures: set[str] = field(default_factory=set)
@@ -94,13 +99,11 @@ class AnswerQuality:
         if finish_reason == "error":
             return reply.answer
         self.answers += 1
-        if finish_reason == "length" and reply.reasons and not reply.answer:
-            self.cut += 1
+        if finish_reason == "length":
             self.limit = max(self.limit or 0, tokens or 0) or None
-        elif finish_reason != "length" and tokens:
-            self.finished.append(tokens)
-        is_said = bool(text.strip()) or generated >= _SEVERAL
-        self.control += not reply.answer and not reply.reasons and is_said
+        is_cut = is_cut_reasoning(text, reply, finish_reason, generated)
+        self.cut += is_cut
+        self.control += not (reply.answer or reply.reasons or is_cut)
         self.repeated += is_repetition(reply.answer)
         pictures = [part.sha256 for part in instance.parts if isinstance(part, Media) and part.modality == "image"]
         if pictures and reply.answer and not options(instance):
@@ -133,28 +136,11 @@ class AnswerQuality:
         )
 
     @property
-    def sufficient_limit(self) -> int | None:
-        """A limit of tokens that would do; None if no answer was cut while reasoning, or the limit is not known.
-
-        Each doubling is taken to spare as many of the answers as the last one did, by the lengths of those that finished; where
-        they say nothing, it is twice the present one.
-        """
-        if not self.cut or self.limit is None:
-            return None
-        within = sum(self.limit < 2 * tokens for tokens in self.finished)
-        left, doublings = self.cut * self.cut / (self.cut + within), 1
-        while within and left >= 0.5 and doublings < _MOST_DOUBLINGS:
-            left, doublings = left * self.cut / (self.cut + within), doublings + 1
-        return self.limit << doublings
-
-    @property
     def cut_clause(self) -> str:
-        """The number of answers that were cut while reasoning, and a limit that would do; empty if there are none."""
+        """The number of answers that were cut while reasoning, and a limit to try; empty if there are none."""
         if not self.cut:
             return ""
-        limit = self.sufficient_limit
-        would_do = f"--max-tokens {limit} would do" if self.finished else f"try --max-tokens {limit}, twice the limit"
-        advice = "" if limit is None else f"; {would_do}"
+        advice = "" if self.limit is None else f"; try --max-tokens {_LARGER * self.limit}"
         return f"{self.cut:,} of {self.answers:,} answers gave no answer (cut while reasoning{advice})"
 
     @property
@@ -163,7 +149,7 @@ class AnswerQuality:
         of = f"of {self.answers:,} answers"
         clauses = [self.cut_clause] if self.cut else []
         if self.control:
-            clauses.append(f"{self.control:,} {of} hold nothing but control tokens or blanks")
+            clauses.append(f"{self.control:,} {of} are empty, or hold nothing but control tokens or blanks")
         if self.repeated:
             clauses.append(f"{self.repeated:,} {of} are one token or phrase repeated")
         if (same := self.same) > self.repeated:

@@ -356,7 +356,7 @@ def missing_notes(
     ``judges`` has the judges of runs that have another one than ``judge``.
     """
     judges = judges or {}
-    missing = {run: _left_out(benchmark, answers, judges.get(run, judge)) for run, answers in runs.items()}
+    missing = {run: uncounted(benchmark, answers, judges.get(run, judge)) for run, answers in runs.items()}
     own = sorted({reason for counts in missing.values() for reason in counts}.difference(MISSING))
     reasons: Mapping[str, str] = {**{reason: reason for reason in own}, **MISSING}
     numbers = {name: counts_by_run({run: counts[name] for run, counts in missing.items()}) for name in reasons}
@@ -401,7 +401,7 @@ def other_judges(judge: str, used: Iterable[str]) -> tuple[str, ...] | None:
     return None if {*judges} <= {judge} else judges
 
 
-def _left_out(benchmark: Benchmark, answers: Answers, judge: str) -> Counter[str]:
+def uncounted(benchmark: Benchmark, answers: Answers, judge: str) -> Counter[str]:
     """Return the number of a run's answers that are left out or have no label, by reason or outcome."""
 
     def reason(kind: AnswerKind) -> str | None:

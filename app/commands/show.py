@@ -10,7 +10,7 @@ from typing import Any
 
 from app.commands.spinner import spinner
 from app.report.checks import stored_check
-from app.report.headline import counted_answers, headline, other_tables_note
+from app.report.headline import asked_clause, counted_answers, headline, other_tables_note
 from app.report.media import media_path, preview_media
 from app.report.provenance import read_provenance, spec_of, spec_toml
 from app.report.remedies import Remedy, remedies, remedies_title
@@ -95,10 +95,10 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
             raise StoreError(run.problem)
         reason = f" ({clean(run.note)})" if run.state == "stopped" else ""
         poor = "".join(f"; {clause}" for clause in (answers.quality.clauses if answers.quality else ()))
-        print(f"{clean(run.name)}: {run.state}{reason}, {run.done} of {run.total} answered{poor}")
+        asked = clean(asked_clause(answers, inputs.judge, inputs.benchmark))
         with RunStore.read(folder) as store:
-            if excluded := ExcludedInstances.load(store).sentence:
-                print(f"  {excluded}")
+            excluded = "".join(f"; {sentence}" for sentence in [ExcludedInstances.load(store).sentence] if sentence)
+            print(f"{clean(run.name)}: {run.state}{reason}, {asked}{excluded}{poor}")
             for death in worker_deaths(store):
                 print(clean(f"{folder.name}: {death.sentence()}"))
     for line in headlines if table is None else ():

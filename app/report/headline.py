@@ -8,7 +8,7 @@ from app.report.competence import Counted, CountedAnswers, join_names
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
 from benchmarks.factors.tables import reference_cells, reference_note
-from benchmarks.sheet import MISSING, list_missing, missing_outcomes
+from benchmarks.sheet import MISSING, list_missing, missing_outcomes, uncounted
 from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import CLOSED_BOOK, Estimate, Table
 
@@ -59,6 +59,22 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
     ):
         sentences.append(f"Under the other conditions{clause.removeprefix(';')}.")
     return sentences
+
+
+def asked_clause(answers: Answers, judge: str, benchmark: Benchmark) -> str:
+    """Return the number of instances that were asked, the answers among them that do not count, by outcome, and those cut off."""
+    asked = answers.where(lambda kind: kind.finish_reason is not None)
+    missing = uncounted(benchmark, asked, judge)
+    clause = f"{len(asked)} of {len(answers)} answered"
+    if missing:
+        names = (*MISSING, *sorted({*missing}.difference(MISSING)))
+        reasons = ", ".join(f"{missing[name]:,} {MISSING.get(name, name)}" for name in names if missing[name])
+        counted = len(asked) - missing.total()
+        clause = f"{len(asked)} of {len(answers)} asked, {counted} with an answer that counts: {reasons}"
+    if cut_off := asked.count(lambda kind: kind.finish_reason == "length" and not kind.is_empty or None)[True]:
+        limit = answers.quality and answers.quality.limit
+        clause += f"; {cut_off:,} cut off at the limit" + (f" of {limit:,} tokens" if limit else "")
+    return clause
 
 
 def _is_invention(kind: AnswerKind, judge: str, benchmark: Benchmark) -> bool:

@@ -133,10 +133,14 @@ class Samples(Verdicts):
         return displayable(rows[0][0] or "") if rows else "", int(newest)
 
     def cut_reasoning(self) -> int:
-        """Return the number of answers that ended at the limit of tokens within their reasoning, by any judge's verdict."""
+        """Return the number of answers that ended at the limit of tokens within their reasoning, by any judge's verdict.
+
+        As for :func:`is_cut_reasoning`, one without text and tokens is that of a server that hides the reasoning.
+        """
         ((cut,),) = self._rows(
             "SELECT count(DISTINCT g.id) FROM verdict v JOIN generation g ON g.id = v.generation AND g.accepted"
-            " WHERE v.accepted AND v.status = 'unparsed' AND v.reason = ? AND g.finish_reason = 'length'",
+            " WHERE v.accepted AND v.status = 'unparsed' AND g.finish_reason = 'length'"
+            " AND (v.reason = ? OR (trim(g.text, char(9, 10, 13, 32)) = '' AND length(g.tokens) = 0))",
             (ONLY_REASONING,),
         )
         return int(cut)

@@ -11,7 +11,7 @@ import pytest
 from app.cli import run_cli
 from app.report.tables import read_inputs
 from app.store import tail
-from app.store.workspace import Workspace
+from app.store.workspace import Workspace, read_summary
 from benchmarks.answer_quality import AnswerQuality, is_repetition
 from benchmarks.vocabulary import FinishReason, Generation, Instance, Media, Text
 from tests.support.runs import instances, make_run, says
@@ -80,27 +80,21 @@ def test_values_and_sentences_are_no_repetition(text: str) -> None:
     assert not is_repetition(text)
 
 
-def test_the_limit_that_would_do_follows_from_the_answers_that_finished() -> None:
-    none = quality_of(charts(4), lambda n: REASONING, lambda n: "length", lambda n: 512)
-    assert (none.cut, none.sufficient_limit) == (4, 1024)
-    few = quality_of(
-        charts(20),
-        lambda n: REASONING if n < 2 else "43",
-        lambda n: "length" if n < 2 else "stop",
-        lambda n: 512 if n < 2 else 400,
-    )
-    assert (few.cut, few.sufficient_limit) == (2, 1024)
-    many = quality_of(
-        charts(20),
-        lambda n: REASONING if n < 15 else "43",
-        lambda n: "length" if n < 15 else "stop",
-        lambda n: 512 if n < 15 else 400,
-    )
-    assert many.sufficient_limit == 4096
-    unknown = quality_of(charts(4), lambda n: REASONING, lambda n: "length", lambda n: None)
-    assert (unknown.cut, unknown.sufficient_limit) == (4, None)
-    done = quality_of(charts(4), lambda n: REASONING + "</think>43", lambda n: "length")
-    assert (done.cut, done.clauses) == (0, ())
+def test_four_times_the_limit_is_advised_where_reasoning_is_cut() -> None:
+    def clauses(cut: int, text: str, tokens: int | None = 512, generated: int = 2) -> tuple[str, ...]:
+        quality = AnswerQuality()
+        for n, item in enumerate(charts(20)):
+            finish = "length" if n < cut else "stop"
+            quality.add(item, text if n < cut else f"4{n}", finish, tokens, generated=generated, options=lambda _: ())
+        return quality.clauses
+
+    advised = ("2 of 20 answers gave no answer (cut while reasoning; try --max-tokens 2048)",)
+    assert clauses(2, REASONING) == advised
+    assert clauses(2, "", generated=0) == advised, "a server that hides the reasoning"
+    assert "cut while reasoning" not in clauses(2, "", generated=512)[0], "control tokens that decoding drops"
+    assert clauses(20, REASONING)[0].endswith("try --max-tokens 2048)")
+    assert clauses(20, REASONING, None) == ("20 of 20 answers gave no answer (cut while reasoning)",)
+    assert clauses(2, REASONING + "</think>43") == ()
 
 
 def test_one_text_for_all_pictures_is_counted() -> None:
@@ -127,9 +121,9 @@ def test_equal_answers_to_equal_questions_are_normal() -> None:
         (
             REASONING,
             "length",
-            "24 of 24 answers gave no answer (cut while reasoning; try --max-tokens 4, twice the limit)",
+            "24 of 24 answers gave no answer (cut while reasoning; try --max-tokens 8)",
         ),
-        ("<pad><pad><pad><pad>", "length", "24 of 24 answers hold nothing but control tokens or blanks"),
+        ("<pad><pad><pad><pad>", "length", "24 of 24 answers are empty, or hold nothing but control tokens or blanks"),
         ("!!!!!!!!!!!!!!!!", "length", "24 of 24 answers are one token or phrase repeated"),
     ],
 )
@@ -163,6 +157,14 @@ def test_live_reads_the_same_a_piece_at_a_time(tmp_path: Path, monkeypatch: pyte
     ]
 
 
+def test_runs_counts_hidden_reasoning_that_was_cut(tmp_path: Path) -> None:
+    def hides(instance: Instance) -> Generation:
+        return Generation(f"{instance.id}#0", "", "length", (), 30, 64)
+
+    folder = make_run(Workspace(tmp_path), "hidden", instances(2), hides)
+    assert read_summary(folder).cut_reasoning == 12
+
+
 @pytest.mark.slow
 def test_comparison_recommendation_and_report_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     workspace = Workspace(tmp_path)
@@ -177,7 +179,7 @@ def test_comparison_recommendation_and_report_say_it(tmp_path: Path, capsys: pyt
         [True, False],
         [False, True],
     )
-    named = "24 of 24 answers gave no answer (cut while reasoning; try --max-tokens 128, twice the limit)"
+    named = "24 of 24 answers gave no answer (cut while reasoning; try --max-tokens 256)"
     for command in ("compare", "recommend"):
         assert run_cli(["--workspace", str(tmp_path), command, "good", "poor"]) == 0
         assert named in capsys.readouterr().out

@@ -11,6 +11,7 @@ from app.store.samples import SampleRow
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, HEADING, OUTCOMES, Appearance, outcome_appearance
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.answer_quality import is_cut_reasoning
 from benchmarks.text.reasoning import read_reply
 from benchmarks.vocabulary import SHOWN_TEXT, Generation, Media, Verdict
 
@@ -105,8 +106,8 @@ def _generation(generation: Generation, expanded: bool, limit: int) -> Iterator[
     if generation.finish_reason == "error":
         yield literal(f"! error: {generation.error or 'unknown'}", OUTCOMES["error"].colour, newlines=True)
         return
-    visible, reasons = read_reply(generation.text)
-    cut = reasons and generation.finish_reason == "length"
+    visible, reasons = reply = read_reply(generation.text)
+    cut = is_cut_reasoning(generation.text, reply, generation.finish_reason, len(generation.tokens))
     none = "(no answer: cut while reasoning)" if cut else "(no answer: only reasoning)" if reasons else "(empty)"
     yield literal(visible, limit=limit, newlines=True) if visible else Content.styled(none, DIM)
     hidden_characters = len(generation.text.strip()) - len(visible)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.annotation.people_report import read_people
+from app.cli import run_cli
 from app.compare.cost import accuracy as compared_accuracy
 from app.compare.run_view import load_views
 from app.engine.plan import create_run
@@ -27,6 +29,7 @@ from benchmarks.vocabulary import Estimate, Generation, Instance, Record, Verdic
 from judges.registry import get_judge
 from tests.benchmarks.mmkc_bench.test_tables import answer, joined
 from tests.support.command import Rashomon
+from tests.support.runs import Answering, instances, make_run, says
 
 OFFICIAL = Path(__file__).resolve().parents[4] / "shared" / "data" / "clash" / "official"
 OPEN_ENDED = OFFICIAL / "open_ended__llm_as_judge__internvl_chatv1.5_predictions.json"
@@ -257,3 +260,28 @@ def test_published_answers_have_the_numbers_of_their_table(tmp_path: Path) -> No
     assert row[:3] == ["18.74", "22.64", "55.50"]
     assert "right on 240 of 1281 answers (18.7%" in sentences
     assert "follows the text in 711 of 1281 answers (56%)" in sentences
+
+
+def test_the_first_line_of_show_names_what_does_not_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def first_line(name: str, answering: Answering, **options: Any) -> str:
+        make_run(Workspace(tmp_path), name, instances(6), answering, **options)
+        assert run_cli(["--workspace", str(tmp_path), "show", name]) == 0
+        return capsys.readouterr().out.splitlines()[0]
+
+    def fails(instance: Instance) -> Generation:
+        return Generation(f"{instance.id}#0", "", "error", error="the server is gone")
+
+    def long_winded(instance: Instance) -> Generation:
+        return replace(says("The value may be 12, but")(instance), finish_reason="length", completion_tokens=64)
+
+    def some(instance: Instance) -> Generation:
+        return fails(instance) if instance.condition == "aligned" else says("")(instance)
+
+    assert first_line("good", says("12")).endswith(", 36 of 36 answered")
+    assert first_line("gone", fails).endswith(", 36 of 36 asked, 0 with an answer that counts: 36 in error")
+    assert "0 with an answer that counts: 30 without an answer, 6 in error" in first_line("mixed", some)
+    undecided = first_line("doubt", says("12"), undecided=lambda i: i.condition == "aligned")
+    assert "30 with an answer that counts: 6 undecided by the judge" in undecided
+    failed = first_line("failed", says("12"), failing=lambda i: i.condition == "aligned")
+    assert "30 with an answer that counts: 6 not labelled by the judge" in failed
+    assert "; 36 cut off at the limit of 64 tokens" in first_line("long", long_winded)
