@@ -10,8 +10,8 @@ from app.report.sample_detail import SampleDetail
 from app.store.samples import SampleRow
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, HEADING, OUTCOMES, Appearance, outcome_appearance
-from benchmarks.text.answer_text import visible_answer
 from benchmarks.answer_quality import is_cut_reasoning
+from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.reasoning import read_reply
 from benchmarks.vocabulary import SHOWN_TEXT, Generation, Media, Verdict
 

@@ -24,18 +24,34 @@ WRAPS = [
     ("<|START_THINKING|>", "<|END_THINKING|><|START_RESPONSE|>"),
     ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
-    ("Here is my thought process: ", "Here is my response: "),
+    ("<think_fast>", "</think_fast>"),
+    ("<think_faster>", "</think_faster>"),
+    ('<think type="slow">', "</think>"),
+    ("<analysis>", "</analysis>"),
+    ("<|think|>", "<|end|><|begin|>assistant<|content|>"),
+    *(
+        SPELLED := [
+            ("Here is my thought process: ", "Here is my response: "),
+            ("Thinking...\n", "...done thinking."),
+            ('<details type="reasoning" done="true">\n<summary>Thought for 5 seconds</summary>', "</details>"),
+            ("&lt;think&gt;", "&lt;/think&gt;"),
+            ("```thinking\n", "\n```\n"),
+            ("<|im_start|>assistant/think\n", "<|im_end|>\n<|im_start|>assistant\n"),
+            ("assistant/think\n", "\nassistant\n"),
+            ("analysis", "assistantfinal"),
+        ]
+    ),
 ]
 
 
 @pytest.mark.parametrize(("opening", "closing"), WRAPS)
 def test_reasoning_is_no_part_of_the_answer(opening: str, closing: str) -> None:
-    assert read_reply(f"{opening}\n{BODY}\n{closing}\n\n43") == Reply("43", reasons=True)
+    assert read_reply(f"{opening}{BODY}\n{closing}\n\n43") == Reply("43", reasons=True)
     assert read_reply(f"{opening}{closing}43").answer == "43"  # a template with the reasoning switched off
     assert read_reply(opening + BODY) == Reply("", reasons=True)
 
 
-@pytest.mark.parametrize(("opening", "closing"), WRAPS[:-1])
+@pytest.mark.parametrize(("opening", "closing"), [wrap for wrap in WRAPS if wrap not in SPELLED])
 def test_a_closing_marker_alone_ends_reasoning_that_the_prompt_opened(opening: str, closing: str) -> None:
     assert read_reply(f"{BODY}{closing}43") == Reply("43", reasons=True)
 
@@ -60,6 +76,15 @@ def test_a_closing_marker_alone_ends_reasoning_that_the_prompt_opened(opening: s
         "analysisThe chart shows 68.assistantfinal43",
         "<think>The prompt ends with <|im_end|>, so</think>43",
         "<think>\n<think>hm</think>\n</think>43",
+        "43\n\nUser: What is the value of rye?\nAssistant: 68",
+        "43\n\nHuman: What is the value of rye?\n\nAssistant: 68",
+        "43\n\n**User:** What is the value of rye?\n\n**Assistant:** 68",
+        "43 USER: What is the value of rye? ASSISTANT: 68",
+        "43\n\n### Instruction:\nWhat is the value of rye?\n\n### Response:\n68",
+        "43 [INST] What is the value of rye? [/INST] 68",
+        "43\nQ: What is the value of rye?\nA: 68",
+        "43\n\nQuestion: What is the value of rye?\nAnswer: 68",
+        '<think>hm</think><tool_call>\n{"name": "zoom", "arguments": {"v": 68}}\n</tool_call>\n43',
     ],
 )
 def test_the_turn_ends_the_answer_and_a_box_is_its_wrapping(reply: str) -> None:
@@ -80,10 +105,48 @@ def test_the_turn_ends_the_answer_and_a_box_is_its_wrapping(reply: str) -> None:
         "It is <answer>43</answer>, or <answer>68</answer>.",
         "5 < 7 and 9 > 3",
         "`</s>` ends it",
+        "<reflection> is the title of the chart.\nThe answer is 43.",
+        "<tool_call> is the title of the chart.\nThe answer is 43.",
+        "No tag (<think>) is needed: 43.",
+        "The **<think>** tag was not used: 43.",
+        "A turn ends with <|im_end|>, but the value is 43.",
+        "43\n\nUser guide: see page 2.\nAnswer: 43",
+        "The picture is a chat.\n\nQuestion: How many trams run?\nAnswer: 43",
+        "A chat:\n\nUser: How many trams run?\nAssistant: 43",
+        "Question: How many trams run?\nAnswer: 43",
+        "thoughtful\n43",
+        "Thinking about the chart ... 43",
+        "Analysis: the chart shows 43.",
+        "<details><summary>Values</summary>43</details> is the value",
+        "```python\nprint(43)\n```",
+        '{"answer": "43", "name": "tram"}',
     ],
 )
 def test_words_that_look_like_markers_stay(reply: str) -> None:
     assert read_reply(reply) == Reply(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '<tool_call>\n{"name": "zoom", "arguments": {"value": 43}}\n</tool_call>',
+        "<tool_call>zoom\n<arg_key>value</arg_key>\n<arg_value>43</arg_value>",
+        '[TOOL_CALLS]zoom[ARGS]{"value": 43}',
+        "<function=zoom><parameter=value>43</parameter></function>",
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.zoom:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
+        "<\uff5ctool\u2581calls\u2581begin\uff5c><\uff5ctool\u2581call\u2581begin\uff5c>zoom 43<\uff5ctool\u2581call\u2581end\uff5c>",
+        "<|python_tag|>zoom(value=43)",
+        '{"name": "zoom", "parameters": {"value": 43}}',
+        "```tool_code\nprint(zoom(43))\n```",
+        "<|tool_call>call:zoom{value:43}<tool_call|>",
+        '<|START_ACTION|>[{"tool_name": "zoom", "parameters": {"value": 43}}]<|END_ACTION|>',
+        '<minimax:tool_call>\n<invoke name="zoom">\n<parameter name="value">43</parameter>\n</invoke>\n</minimax:tool_call>',
+        "thought\nThe value is 43",
+        "<think>hm</think><answer>",
+    ],
+)
+def test_a_call_of_a_tool_is_no_answer(reply: str) -> None:
+    assert read_reply(reply) == Reply("", reasons=True)
 
 
 def test_replies_with_think_tags_are_read_as_before() -> None:
@@ -114,7 +177,26 @@ def test_what_a_prompt_opens(prompt_end: str, opened: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["<think>", "</think>", "[THINK]", "<s>", "</s>", "<thought>", "<|channel|>", "\nuser\n", "<|im_end|>", "<answer>"],
+    [
+        "<think>",
+        "</think>",
+        "[THINK]",
+        "<s>",
+        "</s>",
+        "<thought>",
+        "<|channel|>",
+        "\nuser\n",
+        "<|im_end|>",
+        "<answer>",
+        "\n\nUser: ",
+        "\n\nQ: x\nA:",
+        "\n<tool_call>",
+        "Thinking...\n",
+        "```",
+        "&lt;think&gt;",
+        "analysisA",
+        "\n \n",
+    ],
 )
 def test_hostile_replies_are_read_in_no_time(piece: str) -> None:
     started = perf_counter()
