@@ -13,6 +13,8 @@ from benchmarks.text.reasoning import Reply, read_reply
 from benchmarks.vocabulary import Instance, Media
 
 _LEAST_REPEATS = 5
+_LEAST_LOOP = 100
+"""Characters of a repetition that follows other text: a table may have a row of empty cells."""
 _LONGEST_UNIT = 200
 """Characters of what is repeated."""
 _LEAST_UNBROKEN = {False: 8, True: 16}
@@ -23,6 +25,7 @@ _SAME_SHARE = 0.9
 _MOST_TEXTS = 4096
 """Different texts that are told apart; a run with more has no one text."""
 _CHOICES = frozenset({"yes", "no", "true", "false"})
+_PUNCTUATION = ".,;:!?\"'`*()[]…。，！"
 _LARGER = 4
 """The factor of the limit to try where answers are cut while reasoning: lengths of reasoning have a long tail."""
 
@@ -37,8 +40,16 @@ def is_cut_reasoning(text: str, reply: Reply, finish_reason: str, generated: int
 
 
 def is_repetition(text: str) -> bool:
-    """Return whether a text is one word, token or phrase over and over; its last occurrence may be cut."""
+    """Return whether a text is one word, token or phrase over and over, or ends with a loop that is most of it.
+
+    The last occurrence may be cut.
+    """
     text = " ".join(text.split())
+    loop = text[len(text) // 3 :]
+    return _is_loop(text) or (len(loop) >= _LEAST_LOOP and _is_loop(loop))
+
+
+def _is_loop(text: str) -> bool:
     period = _period(text)
     if not period or len(text) + 1 < _LEAST_REPEATS * period:
         return False
@@ -113,7 +124,7 @@ class AnswerQuality:
     def _add_text(self, instance: Instance, answer: str, pictures: str) -> None:
         self.pictured += 1
         if len(self._texts) <= _MOST_TEXTS:
-            text = " ".join(answer.casefold().split())
+            text = " ".join(word.strip(_PUNCTUATION) for word in answer.casefold().split()) or answer
             self._texts["" if self._is_choice(text) else text[:1000]] += 1
         if len(self._pictures) < _LEAST_DIFFERENT:
             self._pictures.add(pictures)

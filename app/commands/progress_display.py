@@ -58,7 +58,7 @@ class PlainDisplay(Display):
 
     def line(self, run: RunSummary, throughput: Throughput) -> str:
         """Return a run's progress in one line."""
-        facts = [f"{run.done}/{run.total} answered"]
+        facts = [f"{run.done}/{run.total} asked"]
         shares = [(p.condition, accuracy(p, run)) for p in run.progress if p.done]
         values = ["" if share.value is None and share.n else f"{cell_text(share)} " for _, share in shares]
         facts += [f"{name} {value}n={share.n}" for (name, share), value in zip(shares, values, strict=True)]

@@ -71,7 +71,7 @@ def asked_clause(answers: Answers, judge: str, benchmark: Benchmark) -> str:
         reasons = ", ".join(f"{missing[name]:,} {MISSING.get(name, name)}" for name in names if missing[name])
         counted = len(asked) - missing.total()
         clause = f"{len(asked)} of {len(answers)} asked, {counted} with an answer that counts: {reasons}"
-    if cut_off := asked.count(lambda kind: (kind.finish_reason == "length" and not kind.is_empty) or None)[True]:
+    if cut_off := asked.count(lambda kind: kind.finish_reason == "length" and not kind.is_empty)[True]:
         limit = answers.quality and answers.quality.limit
         clause += f"; {cut_off:,} cut off at the limit" + (f" of {limit:,} tokens" if limit else "")
     return clause

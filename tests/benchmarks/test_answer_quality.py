@@ -52,6 +52,8 @@ def quality_of(
         "0" * 40,
         "The bar is 43. " * 12 + "The bar",
         "的" * 30,
+        "The chart shows 43. " + "It is a chart. " * 30,
+        "The answer is " + "the " * 60,
     ],
 )
 def test_one_token_or_phrase_over_and_over_is_a_repetition(text: str) -> None:
@@ -73,6 +75,8 @@ def test_one_token_or_phrase_over_and_over_is_a_repetition(text: str) -> None:
         "| a | b |\n|---|---|\n| 1 | 2 |",
         "The bar is 43. The bar is 44. The bar is 45. The bar is 46. The bar is 47.",
         "ha ha ha",
+        "The bars are 43, 44 and 45. I looked at the chart again, and again, and again, and again, and again.",
+        "| crop | 2019 | 2020 | 2021 | 2022 | 2023 |\n|---|---|---|---|---|---|\n| rye | - | - | - | - | - | - | - | - |",
         "Mississippi",
     ],
 )
@@ -100,6 +104,9 @@ def test_four_times_the_limit_is_advised_where_reasoning_is_cut() -> None:
 def test_one_text_for_all_pictures_is_counted() -> None:
     assert quality_of(charts(16), lambda n: "The value is 43.").same == 16
     assert quality_of(charts(20), lambda n: "43" if n else "44").same == 19
+    ends = ("The value is 43.", "The value is 43", "the value is **43**!")
+    assert quality_of(charts(18), lambda n: ends[n % 3]).same == 18
+    assert quality_of(charts(16), lambda n: "-43" if n % 2 else "43").same == 0
     assert quality_of(charts(16), lambda n: "The bar is at 43" if n % 2 else "43").same == 0
 
 
@@ -155,6 +162,13 @@ def test_live_reads_the_same_a_piece_at_a_time(tmp_path: Path, monkeypatch: pyte
     assert [reader.read().poor for _ in amounts] == [
         (f"{amount} answers are one token or phrase repeated",) for amount in amounts
     ]
+
+
+def test_blank_and_empty_answers_are_named() -> None:
+    for text in ("", "\n\n\n"):
+        quality = quality_of(charts(12), lambda n, text=text: "43" if n % 2 else text)  # type: ignore[misc]
+        assert quality.control == 6
+        assert quality.clauses[0].startswith("6 of 12 answers are empty")
 
 
 def test_runs_counts_hidden_reasoning_that_was_cut(tmp_path: Path) -> None:
