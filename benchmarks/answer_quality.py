@@ -67,6 +67,11 @@ def _period(text: str) -> int:
     return 0
 
 
+def _plain(text: str) -> str:
+    """Return a text without case, and without the punctuation around its words; as it is if there is nothing else."""
+    return " ".join(word.strip(_PUNCTUATION) for word in text.casefold().split()).strip() or text
+
+
 @dataclass
 class AnswerQuality:
     """The quality of a run's answers, errors excluded.
@@ -91,6 +96,10 @@ class AnswerQuality:
     _texts: Counter[str] = field(default_factory=Counter)
     _pictures: set[str] = field(default_factory=set)
     _references: Counter[int] = field(default_factory=Counter)
+    _plain_choices: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._plain_choices = frozenset(map(_plain, self.choices))
 
     def add(
         self,
@@ -124,7 +133,7 @@ class AnswerQuality:
     def _add_text(self, instance: Instance, answer: str, pictures: str) -> None:
         self.pictured += 1
         if len(self._texts) <= _MOST_TEXTS:
-            text = " ".join(word.strip(_PUNCTUATION) for word in answer.casefold().split()) or answer
+            text = _plain(answer)
             self._texts["" if self._is_choice(text) else text[:1000]] += 1
         if len(self._pictures) < _LEAST_DIFFERENT:
             self._pictures.add(pictures)
@@ -170,5 +179,4 @@ class AnswerQuality:
 
     def _is_choice(self, text: str) -> bool:
         """Return whether a text is one of a few that a prompt may ask for."""
-        word = text.strip(" .:()[]*\"'`")
-        return len(word) <= 1 or word in _CHOICES or word in self.choices
+        return len(text) <= 1 or text in _CHOICES or text in self._plain_choices

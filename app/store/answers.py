@@ -121,8 +121,7 @@ def read_answers(
 
 def empty_quality(benchmark: Benchmark) -> AnswerQuality:
     """Return the quality of no answers yet to a benchmark's prompts."""
-    texts = (*benchmark.labels, benchmark.abstention_phrase)
-    return AnswerQuality(frozenset(text.casefold().strip(" .") for text in texts))
+    return AnswerQuality(frozenset((*benchmark.labels, benchmark.abstention_phrase)))
 
 
 def add_to_quality(quality: AnswerQuality, record: Record, benchmark: Benchmark) -> None:

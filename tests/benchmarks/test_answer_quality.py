@@ -11,8 +11,10 @@ import pytest
 from app.cli import run_cli
 from app.report.tables import read_inputs
 from app.store import tail
+from app.store.answers import empty_quality
 from app.store.workspace import Workspace, read_summary
 from benchmarks.answer_quality import AnswerQuality, is_repetition
+from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import FinishReason, Generation, Instance, Media, Text
 from tests.support.runs import instances, make_run, says
 
@@ -113,6 +115,13 @@ def test_one_text_for_all_pictures_is_counted() -> None:
 @pytest.mark.parametrize("word", ["Yes.", "no", "B", "(C)", "NEITHER"])
 def test_a_bias_towards_a_choice_is_a_result(word: str) -> None:
     assert quality_of(charts(40), lambda n: word).same == 0
+
+
+def test_the_abstention_that_a_prompt_asks_for_is_a_choice() -> None:
+    quality = empty_quality(benchmark := get_benchmark("cmc-bench"))
+    for item in charts(40):
+        quality.add(item, f"{benchmark.abstention_phrase}!", "stop", 3, generated=2, options=lambda _: ())
+    assert quality.same == 0
 
 
 def test_equal_answers_to_equal_questions_are_normal() -> None:
