@@ -13,7 +13,7 @@ from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Request
 from mlx_backends.remote.backend import RemoteBackend
 from mlx_backends.remote.errors import EndpointChangedError
-from mlx_backends.remote.examination import TRUNCATES, EndpointCheck, has_pictures
+from mlx_backends.remote.examination import EVIDENCE, TRUNCATES, EndpointCheck, Evidence, has_pictures
 from mlx_backends.remote.model_names import parse
 from mlx_backends.remote.presets import PRESETS
 
@@ -23,7 +23,8 @@ def examine_endpoint(
 ) -> None:
     """Examine the server of ``backend`` by the first of a run's ``requests`` with pictures, once a run.
 
-    An examination without a problem by an earlier worker is taken over. Raises ModelError if the server is shown not to give
+    An examination without a problem by an earlier worker is taken over; after one with a problem, the server must show the
+    strongest evidence again that it ever showed in this run. Raises ModelError if the server is shown not to give
     the model its pictures, unless ``force``.
     """
     request = next(filter(has_pictures, requests), None)
@@ -40,7 +41,7 @@ def examine_endpoint(
         backend.resume_examination(EndpointCheck(**{name: checks[-1][name] for name in known & checks[-1].keys()}))
         return
     try:
-        check = backend.examine(request, stop)
+        check = backend.examine(request, stop, _strongest_evidence(checks))
     finally:
         record_check(store, backend)
     if check is not None and check.problem and not force:
@@ -48,6 +49,10 @@ def examine_endpoint(
         raise ModelError(
             f"{backend.info.model} is refused: {check.problem}. {repair}, or add --force to get its answers."
         )
+
+
+def _strongest_evidence(checks: Iterable[Mapping[str, Any]]) -> Evidence:
+    return min((check.get("evidence", "") for check in checks), key=EVIDENCE.index, default="")
 
 
 def _repair(model: str, problem: str) -> str:

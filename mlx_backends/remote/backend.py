@@ -26,6 +26,7 @@ from mlx_backends.remote.examination import (
     EXAMINATION,
     Conversation,
     EndpointCheck,
+    Evidence,
     Examiner,
     has_pictures,
     spot_interval,
@@ -188,12 +189,14 @@ class RemoteBackend(Backend):
         self._examiner = Examiner(self._media, check)
         self._watch.model = check.model
 
-    def examine(self, request: Request, stop: Callable[[], bool] = lambda: False) -> EndpointCheck | None:
+    def examine(
+        self, request: Request, stop: Callable[[], bool] = lambda: False, required: Evidence = ""
+    ) -> EndpointCheck | None:
         """Examine the server by a ``request`` with pictures, with nothing in flight; None if ``stop`` returns True meanwhile.
 
-        The answer to ``request`` is kept until the run submits it. Raises as :meth:`step`.
+        The server must show the ``required`` evidence. The answer to ``request`` is kept until the run submits it. Raises as :meth:`step`.
         """
-        self._examiner = examiner = Examiner(self._media)
+        self._examiner = examiner = Examiner(self._media, required=required)
         self._real, self._real_digest = None, request.digest
         problem = self._converse(examiner.first(request), stop)
         if problem is None:
@@ -403,6 +406,8 @@ class RemoteBackend(Backend):
     def _keep(self, job: _Job, reply: Reply, refused: frozenset[str]) -> Generation:
         """Return the answer, after caching it."""
         self._add(job, reply)
+        if job.examines and self._examiner is not None and reply.image_tokens:
+            self._examiner.counted.add(job.request.id)
         if not job.examines and self._examiner is not None:
             self._watch.note_size(reply, job.needed.prompt)
         generation = Generation(

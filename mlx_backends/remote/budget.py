@@ -82,20 +82,18 @@ def estimate_usage(
     """
     budget, encoded = Budget(options), EncodedMedia(media or no_media)
     calls = prompt = completion = media_shown = 0
-    only_images, pictured, largest = True, 0, NO_TOKENS
+    only_images, pictured = True, 0
     for request, more in requests:
         needed = request_size(request, encoded)
         calls, prompt, completion = calls + 1, prompt + needed.prompt + more, completion + needed.completion
         shown = [part for message in request.messages for part in message.parts if isinstance(part, Media)]
         media_shown += len(shown)
         pictured += has_pictures(request)
-        largest = max(largest, needed, key=lambda size: size.prompt + size.completion)
         only_images &= all(part.modality == "image" for part in shown)
     examination = examination_calls(pictured) if examined and pictured else 0
     calls += examination
-    if examination:  # one is a request without its pictures, the others show a number
-        prompt += largest.prompt + (examination - 1) * _PROBE.prompt
-        completion += largest.completion + (examination - 1) * _PROBE.completion
+    prompt += examination * _PROBE.prompt
+    completion += examination * _PROBE.completion
     cost = budget.cost(prompt, completion)
     return UsageEstimate(calls, prompt, completion, media_shown, cost, only_images, examination)
 

@@ -20,7 +20,14 @@ from mlx_backends.remote.errors import CallError, PermanentError, RetryWithoutPa
 from mlx_backends.remote.finish_reasons import REFUSED, Finish, limited
 from mlx_backends.remote.media import MAX_REQUEST_BYTES, EncodedMedia, EncodedMedium
 from mlx_backends.remote.model_names import RemoteModelName, modalities
-from mlx_backends.remote.responses import dig, error_message, parse_error, read_completion, refused_parameter
+from mlx_backends.remote.responses import (
+    dig,
+    error_message,
+    image_tokens,
+    parse_error,
+    read_completion,
+    refused_parameter,
+)
 
 _log = logging.getLogger("rashomon.remote")
 
@@ -41,6 +48,7 @@ class Reply:
     completion_tokens: int | None = None
     model: str | None = None
     fingerprint: str | None = None
+    image_tokens: int | None = None
 
 
 class Provider(ABC):
@@ -143,7 +151,7 @@ class Provider(ABC):
         if len(text) > MAX_ANSWER_CHARACTERS:
             text, finish = text[:MAX_ANSWER_CHARACTERS], "length"
         model, fingerprint = (short_name(dig(response, key)) for key in ("model", "system_fingerprint"))
-        return Reply(text, finish, prompt, completion, model, fingerprint)
+        return Reply(text, finish, prompt, completion, model, fingerprint, image_tokens(response))
 
     @abstractmethod
     def close(self) -> None:

@@ -105,6 +105,18 @@ def token_count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else None
 
 
+def image_tokens(response: Any) -> int | None:
+    """Return the prompt tokens that a server's usage names as those of images; None where it names none."""
+    usage = dig(response, "usage")
+    places = (usage, *(dig(usage, f"{name}_tokens_details") for name in ("prompt", "input")))
+    counts = [token_count(dig(place, name)) for place in places for name in ("image_tokens", "vision_tokens")]
+    gemini = dig(response, "usageMetadata", "promptTokensDetails")
+    for entry in gemini if isinstance(gemini, list) else []:
+        if dig(entry, "modality") == "IMAGE":
+            counts.append(token_count(dig(entry, "tokenCount")))
+    return max((count for count in counts if count is not None), default=None)
+
+
 def parse_error(text: str) -> Any:
     """Return the error in a response, whatever its shape; None where it is no JSON."""
     body = read_json(text)

@@ -21,11 +21,14 @@ from PIL import Image, ImageDraw, ImageFont
 
 from tests.support.trust import agree_to
 
-Eyes = Literal["reads", "misreads", "colours", "constant", "random", "blind", "says so", "refuses"]
-"""What becomes of a picture: the model reads its number, misreads most, answers by the picture, always alike or at random;
+Eyes = Literal[
+    "reads", "misreads", "colours", "constant", "random", "guesses", "numbers", "blind", "says so", "refuses"
+]
+"""What becomes of a picture: the model reads its number, misreads most, answers by the picture, always alike or at random
+(as one of three values, or as some number);
 it gets no picture and answers from the text, or says so; the server refuses it."""
 
-Usage = Literal["all", "text", "mark", "fixed", "zero", "strings", "none"]
+Usage = Literal["all", "details", "text", "mark", "fixed", "zero", "strings", "none"]
 """What the reported prompt tokens count: text and pictures, text alone, text and a mark for each picture, or nothing."""
 
 
@@ -39,6 +42,9 @@ class SeeingServer:
     later: Eyes | None = None
     after: int = 0
     truncates_at: int | None = None
+    picture_tokens: Callable[[int], int] = lambda call: 85
+    """The prompt tokens of a picture by the number of the call."""
+
     model: Callable[[int], str] = lambda call: "m"
     url: str = ""
     calls: list[dict[str, Any]] = field(default_factory=list)
@@ -56,13 +62,16 @@ class SeeingServer:
             return 400, {"error": {"message": "this model reads no pictures", "type": "invalid_request_error"}}
         sees = eyes not in ("blind", "says so")
         answer = _answer(eyes, text, pictures)
-        counted = {"all": 85 * sees, "strings": 85 * sees, "mark": 1}.get(self.usage, 0)
+        tokens = self.picture_tokens(len(self.calls)) * sees
+        counted = {"all": tokens, "strings": tokens, "mark": 1}.get(self.usage, 0)
         prompt = len(text) // 4 + counted * len(pictures)
         prompt = min(prompt, (self.truncates_at or prompt + 3) - 3)
         prompt, completion = {"fixed": (400, 5), "zero": (0, 0)}.get(self.usage, (prompt, 3))
         usage: Any = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
         if self.usage == "strings":
             usage = {name: str(value) for name, value in usage.items()}
+        if self.usage == "details":
+            usage["prompt_tokens_details"] = {"image_tokens": tokens * len(pictures)}
         message = {"role": "assistant", "content": answer}
         response = {
             "id": "x",
@@ -119,6 +128,10 @@ def _answer(eyes: Eyes, text: str, pictures: list[bytes]) -> str:
             return number if hashlib.sha256(first).digest()[0] < 80 else number[::-1]
         case "colours":
             return f"#{hashlib.sha256(first).hexdigest()[:6]}"
+        case "guesses":
+            return random.choice(["1234", "2023", "42"])
+        case "numbers":
+            return str(random.randint(1000, 9999))
         case "random":
             return str(random.random())
         case "says so":

@@ -95,7 +95,7 @@ def test_usage_counts_answers_of_the_greatest_length_without_writing_them(charts
         requests = [request for item in items for request, _ in longest_requests(run.to_protocol(), item)]
         lengths.append([len(str(request.messages)) for request in requests])
         assert usage.calls == len(requests) + usage.examination
-        assert usage.output_tokens_at_most == limit * (len(requests) + 1) + 128 * (usage.examination - 1)
+        assert usage.output_tokens_at_most == limit * len(requests) + 128 * usage.examination
     assert lengths[0] == lengths[1]
     answers_in_prompts = {"read-then-compare": 1, "verify": 1 + 2, "self-consistency": 0}[protocol]
     assert prompts[1] - prompts[0] == answers_in_prompts * len(items) * (1_000_000 - 1000)

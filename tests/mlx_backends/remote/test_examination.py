@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -242,6 +243,81 @@ def test_resumed_run_is_checked_without_another_examination(pictures: Pictures, 
     assert len(server.calls) == 2
     assert backend.endpoint_check is not None
     assert backend.endpoint_check.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("eyes", "usage"), [("blind", "none"), ("numbers", "none"), ("blind", "all"), ("constant", "all")]
+)
+def test_after_a_problem_a_server_must_show_again_what_it_showed(
+    eyes: Eyes, usage: Usage, pictures: Pictures, tmp_path: Path
+) -> None:
+    for repaired, server in ((False, SeeingServer(eyes, usage)), (True, SeeingServer("reads", usage))):
+        with seeing(server):
+            backend = backend_of(server, pictures, tmp_path)
+            check = backend.examine(question(pictures), required="number")
+            backend.close()
+        assert check is not None
+        assert (check.problem == "") is repaired
+        assert len(server.calls) <= MAX_CALLS
+
+
+def test_evidence_that_is_required_again_may_be_a_stronger_one(pictures: Pictures, tmp_path: Path) -> None:
+    server = SeeingServer("reads", "none")
+    with seeing(server):
+        backend = backend_of(server, pictures, tmp_path)
+        check = backend.examine(question(pictures), required="usage")
+        backend.close()
+    assert check is not None
+    assert (check.problem, check.evidence) == ("", "number")
+
+
+def test_blind_server_that_guesses_is_no_evidence(pictures: Pictures, tmp_path: Path) -> None:
+    """Twelve servers; one of two values that each picture gets four times comes by chance in below 1% of them."""
+    random.seed(3)
+    for number in range(12):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        check = examined(SeeingServer("guesses", "none"), pictures, folder)
+        assert check.evidence == ""
+        assert check.remark
+
+
+def test_usage_that_names_tokens_of_pictures_counts_them(pictures: Pictures, tmp_path: Path) -> None:
+    check = examined(SeeingServer("constant", "details", picture_tokens=lambda call: 85), pictures, tmp_path)
+    assert (check.problem, check.evidence) == ("", "usage")
+
+
+@pytest.mark.parametrize("eyes", ["colours", "constant"])
+def test_pictures_that_take_fewer_tokens_than_before_are_not_dropped(
+    eyes: Eyes, pictures: Pictures, tmp_path: Path
+) -> None:
+    server = SeeingServer(eyes, picture_tokens=lambda call: 256 if call < 14 else 200)
+    with seeing(server):
+        backend = answers(server, pictures, tmp_path, 20)
+    assert backend.endpoint_check is not None
+    assert backend.endpoint_check.problem == ""
+
+
+def test_usage_without_cached_tokens_does_not_drop_pictures(pictures: Pictures, tmp_path: Path) -> None:
+    seen: set[str] = set()
+
+    def uncached(response: dict[str, Any]) -> Any:
+        body = str(server.calls[-1]["messages"])
+        response["usage"]["prompt_tokens"] = 1 if body in seen else response["usage"]["prompt_tokens"]
+        seen.add(body)
+        return response
+
+    server = SeeingServer("constant", habit=uncached)
+    with seeing(server):
+        backend = answers(server, pictures, tmp_path, 20)
+    assert backend.endpoint_check is not None
+    assert backend.endpoint_check.spot_checks
+
+
+def test_server_that_answers_each_number_otherwise_and_none_right_is_found(pictures: Pictures, tmp_path: Path) -> None:
+    server = SeeingServer("reads", "none", later="numbers", after=3 + 8)
+    with seeing(server), pytest.raises(EndpointChangedError):
+        answers(server, pictures, tmp_path, 20)
 
 
 def test_text_needs_no_examination(pictures: Pictures, tmp_path: Path) -> None:
