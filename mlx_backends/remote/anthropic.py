@@ -87,7 +87,7 @@ class AnthropicProvider(Provider):
             for kind in ("text", "thinking")
         )
         finish = finish_of("anthropic", dig(response, "stop_reason"))
-        if finish == "stop" and not text and not reasoning.strip():
+        if finish == "stop" and not text.strip() and not reasoning.strip():
             raise TransientError("the reply holds no text")
         return Reply(with_reasoning(reasoning, text), finish)
 

@@ -110,16 +110,23 @@ class RemoteBackend(Backend):
         self._blocked: list[tuple[_Job, CallError]] = []
         self._threads = 0
         self._closed = False
-        self._watch = ServerWatch(isinstance(provider, Provider) and bool(info.versions.get("server")))
+        single = isinstance(provider, Provider) and bool(info.versions.get("server"))
+        self._watch = ServerWatch(single, requested=info.model.partition(":")[2])
         self._examiner: Examiner | None = None
         self._conversation: Conversation | None = None
         self._asked_at = 0.0
         self._real: Generation | None = None
         self._real_digest = ""
-        self._with_pictures: set[str] = set()
+        self._sent: dict[str, bool] = {}
+        """The requests in progress that need a call, and whether they show pictures."""
+
         self._confirmed = 0
         self._unconfirmed: list[str] = []
+        self._pictured = 0
+        """The number of unconfirmed answers to requests with pictures."""
+
         self._being_confirmed: list[str] = []
+        self._pictured_being_confirmed = 0
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -144,8 +151,8 @@ class RemoteBackend(Backend):
             if cached is not None:
                 self._done.append(cached)
                 return
-            if self._examiner is not None and has_pictures(request):
-                self._with_pictures.add(request.id)
+            if self._examiner is not None:
+                self._sent[request.id] = has_pictures(request)
             self._wait(job)
 
     def _wait(self, job: _Job) -> None:
@@ -192,9 +199,10 @@ class RemoteBackend(Backend):
     def examine(
         self, request: Request, stop: Callable[[], bool] = lambda: False, required: Evidence = ""
     ) -> EndpointCheck | None:
-        """Examine the server by a ``request`` with pictures, with nothing in flight; None if ``stop`` returns True meanwhile.
+        """Examine the server by a ``request`` with pictures, with nothing in flight; None if ``stop`` returns True.
 
-        The server must show the ``required`` evidence. The answer to ``request`` is kept until the run submits it. Raises as :meth:`step`.
+        The server must show the ``required`` evidence. The answer to ``request`` is kept until the run
+        submits it. Raises as :meth:`step`.
         """
         self._examiner = examiner = Examiner(self._media, required=required)
         self._real, self._real_digest = None, request.digest
@@ -202,6 +210,8 @@ class RemoteBackend(Backend):
         if problem is None:
             self._examiner = None
             return None
+        if self._watch.take_change():  # the answer to ``request`` came from another model
+            self._real_digest = ""
         examiner.check = replace(examiner.check, problem=problem)
         return examiner.check
 
@@ -209,9 +219,9 @@ class RemoteBackend(Backend):
         """Check that the pictures of the last answers were seen, with nothing in flight. Raises as :meth:`step`."""
         if self._conversation is not None and (problem := self._await_end(stop)):
             raise self._changed_error(problem)
-        if self._examiner is None or not self._unconfirmed or not self._examiner.is_worth_repeating:
+        if self._examiner is None or not self._pictured or not self._examiner.is_worth_repeating:
             return
-        self._being_confirmed, self._unconfirmed = self._unconfirmed, []
+        self._begin_confirmation()
         if problem := self._converse(self._examiner.spot(), stop):
             raise self._changed_error(problem)
 
@@ -254,27 +264,33 @@ class RemoteBackend(Backend):
         """Return the answers among ``done``, and check the server now and then. Raises EndpointChangedError."""
         answers = [generation for generation in done if not generation.request_id.startswith(EXAMINATION)]
         for generation in answers:
-            if generation.request_id in self._with_pictures:
-                self._with_pictures.discard(generation.request_id)
-                if generation.finish_reason != "error":
-                    self._unconfirmed.append(generation.request_id.rpartition("#")[0])
+            pictured = self._sent.pop(generation.request_id, None)
+            if pictured is not None and generation.finish_reason != "error":
+                self._unconfirmed.append(generation.request_id.rpartition("#")[0])
+                self._pictured += pictured
         for generation in done:
             if generation.request_id.startswith(EXAMINATION) and self._conversation is not None:
                 problem = self._reply_to(generation)
                 if problem == "":
-                    self._confirmed += len(self._being_confirmed)
+                    self._confirmed += self._pictured_being_confirmed
                     self._being_confirmed = []
                 elif problem:
                     raise self._changed_error(problem)
+        if problem := self._watch.take_change():
+            raise self._changed_error(problem)
         if self._watch.problem:
             raise self._changed_error(self._watch.problem)
         due = spot_interval(self._confirmed)
         examiner = self._examiner
-        if examiner and self._conversation is None and len(self._unconfirmed) >= due and examiner.is_worth_repeating:
-            self._being_confirmed, self._unconfirmed = self._unconfirmed, []
+        if examiner and self._conversation is None and self._pictured >= due and examiner.is_worth_repeating:
+            self._begin_confirmation()
             spot = examiner.spot()
             self._ask(spot, next(spot))
         return answers
+
+    def _begin_confirmation(self) -> None:
+        self._being_confirmed, self._unconfirmed = self._unconfirmed, []
+        self._pictured_being_confirmed, self._pictured = self._pictured, 0
 
     def _changed_error(self, problem: str) -> EndpointChangedError:
         unconfirmed = list(dict.fromkeys([*self._being_confirmed, *self._unconfirmed]))
@@ -393,6 +409,9 @@ class RemoteBackend(Backend):
             return None
         examiner.check = examiner.check.with_usage(real, -1)
         self._unconfirmed.append(job.request.instance_id)
+        self._pictured += 1
+        if self._cache is not None:
+            self._cache.put(self._responder, self._cache_key(job, self._provider.refused), real)
         return replace(real, request_id=job.request.id)
 
     def _cached(self, job: _Job, refused: frozenset[str]) -> Generation | None:
@@ -419,7 +438,7 @@ class RemoteBackend(Backend):
             completion_tokens=job.completion_tokens,
             calls=job.calls,
         )
-        if self._cache is not None:
+        if self._cache is not None and not job.examines:
             self._cache.put(self._responder, self._cache_key(job, refused), generation)
         return generation
 

@@ -25,7 +25,7 @@ MOST_NUMBERS = 8
 """Pictures of numbers that are shown before a model that read one counts as one that reads none."""
 
 _REPEATS = 3
-"""Repetitions of two pictures whose answers must differ by picture alone: a blind model that guesses passes below 1% of the time."""
+"""Repetitions of two pictures whose answers must differ by picture alone: a guess passes in below 1% of cases."""
 
 _FIRST_SPOT, _MOST_BETWEEN = 8, 100
 """Answers after which a first spot check follows, and the most between two; until then, their number doubles."""
@@ -54,7 +54,8 @@ _NO_PICTURE = re.compile(
     r"\b(?:provided|attached|included|uploaded|received|sent)"
     # "I cannot see the image clearly" and "the image details" are as well.
     r"|\b(?:can ?not|can't|unable to|not able to|don't)\s+(?:see|view|access|receive|open)\s+"
-    r"(?:any |the |an? |your )?(?:image|picture|photo)s?(?=\s*(?:[.,;:!?)]|$|here\b|because\b|as\b|and\b|or\b|you\b|that\b|attached\b))",
+    r"(?:any |the |an? |your )?(?:image|picture|photo)s?"
+    r"(?=\s*(?:[.,;:!?)]|$|(?:here|because|as|and|or|you|that|attached)\b))",
     re.IGNORECASE,
 )
 """Answers that say that no picture came with the prompt."""
@@ -106,7 +107,7 @@ class EndpointCheck:
             prompt_tokens=self.prompt_tokens + sign * (answer.prompt_tokens or 0),
             completion_tokens=self.completion_tokens + sign * (answer.completion_tokens or 0),
             seconds=self.seconds + seconds,
-            model=self.model or model,
+            model=model or self.model,
         )
 
 

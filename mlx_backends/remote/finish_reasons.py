@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from mlx_backends.remote.errors import PermanentError, TransientError
@@ -11,33 +12,66 @@ Finish = Literal["stop", "length"]
 
 REFUSED = "the provider refused: content filter"
 
+
+def _plain(name: str) -> str:
+    """Return a reason without case, punctuation and prefix: "FinishReason.STOP", "FINISH_REASON_STOP" and "stop" are one."""
+    return re.sub(r"[^a-z0-9]", "", name.lower()).removeprefix("finishreason")
+
+
+def _plain_names(*names: str) -> frozenset[str]:
+    return frozenset(map(_plain, names))
+
+
 STOPPED = {
-    # "eos", "eos_token" and "stop_sequence" are Text Generation Inference's, "end_turn" comes from gateways to Anthropic.
-    "openai": {"stop", "eos", "eos_token", "eos_found", "end_turn", "stop_sequence", "stop_token", "end_of_text"},
-    "anthropic": {"end_turn", "stop_sequence"},
+    "openai": _plain_names(
+        # "eos_token", "stop_sequence" and "eos_token_id" are of Text Generation Inference and its relatives, "end_turn" comes
+        # from gateways to Anthropic, "finish" is Titan's, "normal" Baidu's, "endoftext" AI21's, "complete" Cohere's.
+        *(
+            "stop",
+            "eos",
+            "eos_token",
+            "eos_token_id",
+            "eos_found",
+            "end_turn",
+            "stop_token",
+            "end_of_text",
+            "endoftext",
+        ),
+        *("stop_sequence", "stop_sequence_reached", "stop_string", "stop_string_found", "stop_str"),
+        *("complete", "completed", "finish", "finished", "done", "normal"),
+    ),
+    "anthropic": _plain_names("end_turn", "stop_sequence"),
     # Gemini's OTHER has an unknown cause, so that it is no sign that an answer is whole.
-    "gemini": {"STOP", "FINISH_REASON_UNSPECIFIED"},
+    "gemini": _plain_names("STOP", "FINISH_REASON_UNSPECIFIED"),
 }
 TRUNCATED = {
-    # "model_length" is Mistral's, "token_limit" watsonx's; the last two come from gateways to Anthropic.
-    "openai": {
+    "openai": _plain_names(
+        # "model_length" is Mistral's, "token_limit" watsonx's, "error_limit" Cohere's, those that end in "reached" LM Studio's.
         *("length", "max_tokens", "max_length", "model_length", "token_limit", "max_output_tokens", "context_length"),
-        *("max_completion_tokens", "context_length_exceeded", "model_context_window_exceeded"),
-    },
-    "anthropic": {"max_tokens", "model_context_window_exceeded"},
-    "gemini": {"MAX_TOKENS"},
+        *("max_completion_tokens", "context_length_exceeded", "model_context_window_exceeded", "maximum_tokens"),
+        *("error_limit", "max_predicted_tokens_reached", "context_length_reached"),
+    ),
+    "anthropic": _plain_names("max_tokens", "model_context_window_exceeded"),
+    "gemini": _plain_names("MAX_TOKENS"),
 }
 FILTERED = {
-    "openai": {"content_filter", "refusal", "safety", "content_filtered", "guardrail", "prohibited_content"},
-    "anthropic": {"refusal"},
-    "gemini": {
+    "openai": _plain_names(
+        *("content_filter", "refusal", "safety", "content_filtered", "guardrail", "guardrail_intervened"),
+        *("prohibited_content", "error_toxic"),
+    ),
+    "anthropic": _plain_names("refusal"),
+    "gemini": _plain_names(
         *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"),
         *("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
-    },
+    ),
 }
 
-PASSING = {"abort", "aborted", "error", "cancel", "cancelled", "canceled", "timeout", "insufficient_system_resource"}
-"""Reasons for which a second call may succeed: "abort" is vLLM's and SGLang's, "error" OpenRouter's, the last DeepSeek's."""
+PASSING = _plain_names(
+    *("abort", "aborted", "error", "cancel", "cancelled", "canceled", "timeout", "insufficient_system_resource"),
+    *("user_cancel", "user_stopped", "model_unloaded", "time_limit"),
+)
+"""Reasons for which a second call may succeed: "abort" is vLLM's and SGLang's, "error" OpenRouter's, the one on resources
+DeepSeek's."""
 
 LIMIT_SLACK = 16
 """Completion tokens by which a server may exceed the limit: some count the end of the turn, or write several tokens at once."""
@@ -57,15 +91,15 @@ def finish_of(api: API, reason: Any) -> Finish:
     if reason is None or reason == "":
         return "stop"
     name = reason if isinstance(reason, str) else repr(reason)
-    name = name.upper() if api == "gemini" else name.lower()
-    if name in STOPPED[api]:
+    plain = _plain(reason) if isinstance(reason, str) else ""
+    if plain in STOPPED[api]:
         return "stop"
-    if name in TRUNCATED[api]:
+    if plain in TRUNCATED[api]:
         return "length"
-    if name in FILTERED[api]:
+    if plain in FILTERED[api]:
         raise PermanentError(REFUSED)
     message = f"the server ended the answer with the reason {name[:60]!r}, so it is not complete"
-    if name.lower() in PASSING:
+    if plain in PASSING:
         raise TransientError(message)
     raise PermanentError(message)
 

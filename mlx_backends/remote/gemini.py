@@ -99,7 +99,7 @@ class GeminiProvider(Provider):
             for thought in (False, True)
         )
         finish = finish_of("gemini", dig(response, "candidates", 0, "finishReason"))
-        if finish == "stop" and not text and not reasoning.strip():
+        if finish == "stop" and not text.strip() and not reasoning.strip():
             raise TransientError("the reply holds no text")
         return Reply(with_reasoning(reasoning, text), finish)
 

@@ -118,7 +118,7 @@ class OpenAIProvider(Provider):
         if isinstance(refusal, str) and refusal and not text:
             raise PermanentError(f"the provider refused: {refusal}")
         finish = finish_of("openai", reason)
-        if finish == "stop" and not text and not reasoning.strip():
+        if finish == "stop" and not text.strip() and not reasoning.strip():
             raise TransientError("the reply holds no text")
         return Reply(with_reasoning(reasoning, text), finish)
 

@@ -32,7 +32,7 @@ _AMOUNT = re.compile(r"too (?:large|long|many|big|high)|at most|exceed|maximum|a
 def read_json(text: str) -> Any:
     """Return the JSON in ``text``; None where it is none."""
     try:
-        return parse_json(text)
+        return parse_json(text.removeprefix("\ufeff"))
     except OutsideJSONError:
         return None
 
@@ -40,8 +40,9 @@ def read_json(text: str) -> Any:
 def read_completion(text: str) -> Any:
     """Return the JSON in a response's ``text``; None where it is none, or a stream of events that broke off.
 
-    Some servers stream although no stream was requested; a whole stream of OpenAI's chunks is put together.
+    Some servers stream although no stream was requested; a stream of OpenAI's chunks up to a finish reason is put together.
     """
+    text = text.removeprefix("\ufeff")
     if not text.lstrip().startswith(("data:", "event:", ":")):
         return read_json(text)
     lines = [line.removeprefix("data:").strip() for line in text.splitlines() if line.startswith("data:")]
@@ -51,7 +52,7 @@ def read_completion(text: str) -> Any:
     message: dict[str, str] = {}
     reasons = [dig(chunk, "choices", 0, "finish_reason") for chunk in chunks]
     reason = next((reason for reason in reversed(reasons) if reason is not None), None)
-    if "[DONE]" not in lines[-1:] and reason is None:
+    if reason is None:  # "[DONE]" ends broken streams too
         return None
     for chunk in chunks:
         for name in ("content", *REASONING_FIELDS, "refusal"):

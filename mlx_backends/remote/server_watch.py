@@ -13,16 +13,18 @@ _AT_LIMIT = 3
 
 
 class ServerWatch:
-    """Watch over the responses of one server, or of several if not ``single``. Thread-safe."""
+    """Watch over the responses of one server, or of several if not ``single``, of a ``requested`` model. Thread-safe."""
 
-    def __init__(self, single: bool) -> None:
+    def __init__(self, single: bool, requested: str = "") -> None:
         self.model: str | None = None
-        """The digest of the model's name as the server first reported it; the name may be a path of the server."""
+        """The digest of the model's name as the server reports it: the requested one if it ever did, else the first."""
 
         self.problem = ""
         """What is shown to be wrong with the answers so far, as a clause."""
 
         self._single = single
+        self._requested = digest(requested)
+        self._change = ""
         self._fingerprints: set[str] = set()
         self._models: set[str] = set()
         self._at_limit: list[tuple[int, int]] = []
@@ -49,11 +51,20 @@ class ServerWatch:
             if reply.model is None:
                 return ""
             name = digest(reply.model)
+            if self._single and self.model and self.model != name == self._requested:
+                self._change = f"the server answered as another model before it answered as {reply.model!r}"
+                self.model = name
             self.model = self.model or name
             if self._single and name != self.model:
                 return f"the server answered as the model {reply.model!r}, and as another one before"
             self._models.add(reply.model)
             return ""
+
+    def take_change(self) -> str:
+        """Return once, as a clause, that the requested model answers only since now."""
+        with self._lock:
+            change, self._change = self._change, ""
+            return change
 
     def note_size(self, reply: Reply, estimated: int) -> None:
         """Note the size of an answer's prompt, in tokens as the server counts them and as ``estimated`` here."""

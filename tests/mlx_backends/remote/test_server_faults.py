@@ -65,7 +65,9 @@ def test_message_with_status_200_reaches_the_user_after_one_call(response: Any) 
     assert "the vision part is not loaded" in generation.error
 
 
-@pytest.mark.parametrize("response", [{"id": "x", "choices": []}, completion(""), completion(None, "error")])
+@pytest.mark.parametrize(
+    "response", [{"id": "x", "choices": []}, completion(""), completion(" \n\n"), completion(None, "error")]
+)
 def test_fault_that_a_server_repeats_ends_after_three_calls(response: Any) -> None:
     generation = answer_to(response)
     assert (generation.finish_reason, generation.calls) == ("error", 3)
@@ -83,6 +85,15 @@ def test_repeated_500_ends_early_but_an_overloaded_server_gets_all_attempts(faul
     ("reason", "finish"),
     [
         *((reason, "stop") for reason in ("stop", "eos", "EOS_TOKEN", "end_turn", "stop_sequence", None, "")),
+        *(
+            (reason, "stop")
+            for reason in ("FinishReason.STOP", "FINISH_REASON_STOP", "COMPLETE", "completed", "eosFound")
+        ),
+        *(
+            (reason, "stop")
+            for reason in ("stopStringFound", "eos_token_id", "stop_sequence_reached", "endoftext", "done")
+        ),
+        *((reason, "length") for reason in ("FinishReason.MAX_TOKENS", "maxPredictedTokensReached", "MAX-TOKENS")),
         *(
             (reason, "length")
             for reason in ("length", "max_tokens", "model_length", "token_limit", "max_output_tokens")
@@ -155,7 +166,8 @@ def test_endless_text_without_usage_is_no_whole_answer() -> None:
         completion([{"type": "reasoning", "text": "It says 12."}, {"type": "output_text", "text": "43"}]),
         'data: {"choices": [{"delta": {"reasoning_content": "It says"}}]}\n\n'
         'data: {"choices": [{"delta": {"reasoning_content": " 12."}}]}\n\n'
-        'data: {"choices": [{"delta": {"content": "4"}}]}\n\ndata: {"choices": [{"delta": {"content": "3"}}]}\n\ndata: [DONE]\n',
+        'data: {"choices": [{"delta": {"content": "4"}}]}\n\n'
+        'data: {"choices": [{"delta": {"content": "3"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n',
     ],
 )
 def test_reasoning_apart_from_the_text_is_stored_before_it(response: Any) -> None:
@@ -171,9 +183,16 @@ def test_reasoning_without_an_answer_is_one_call_and_no_error(reason: str) -> No
 
 
 def test_stream_that_nobody_asked_for_is_read_if_whole() -> None:
-    chunk = 'data: {"choices": [{"delta": {"content": "43"}}]}\n\n'
-    assert answer_to(f"{chunk}data: [DONE]\n\n").text == "43"
+    chunk, done = 'data: {"choices": [{"delta": {"content": "43"}}]}\n\n', "data: [DONE]\n\n"
+    end = 'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
+    assert answer_to(f"{chunk}{end}{done}").text == "43"
+    assert answer_to(f"\ufeff{chunk}{end}").text == "43"
     assert answer_to(chunk).finish_reason == "error"
+    assert answer_to(f"{chunk}{done}").finish_reason == "error", "a server may end a broken stream like a whole one"
+
+
+def test_byte_order_mark_before_json_is_no_fault() -> None:
+    assert answer_to("\ufeff" + json.dumps(completion("43"))).text == "43"
 
 
 @pytest.mark.parametrize(
