@@ -447,6 +447,7 @@ def _remote_models(run: CheckedSpec) -> list[str]:
 def _print_results(
     planned: Sequence[PlannedRun], summaries: Sequence[RunSummary], *, demo: Callable[[TableInputs], None] | None
 ) -> None:
+    from app.report.error_messages import error_lines
     from app.report.render import print_table
     from app.report.tables import read_inputs, tables_from
     from app.text.escape import clean
@@ -469,6 +470,8 @@ def _print_results(
                 calls, prompt, completion = store.answer_usage()
                 cached = f"; {store.cached_replies()} answers from cached replies" if store.cached_replies() else ""
                 print(clean(f"{planned_run.name}: {calls} calls, {prompt} + {completion} tokens{cached}"))
+            for line in error_lines(store):
+                print(clean(f"{planned_run.name}: {line}"))
             for death in worker_deaths(store):
                 print(clean(f"{planned_run.name}: {death.sentence()}"))
             limitations = [proof["lacks"] for proof in store.meta("canary", []) if proof.get("lacks")]

@@ -10,6 +10,7 @@ from typing import Any
 
 from app.commands.spinner import spinner
 from app.report.checks import stored_check
+from app.report.error_messages import error_lines
 from app.report.headline import asked_clause, counted_answers, headline, other_tables_note
 from app.report.media import media_path, preview_media
 from app.report.provenance import read_provenance, spec_of, spec_toml
@@ -101,6 +102,7 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
             print(f"{clean(run.name)}: {run.state}{reason}, {asked}{excluded}{poor}")
             for death in worker_deaths(store):
                 print(clean(f"{folder.name}: {death.sentence()}"))
+            _print_errors(store)
     for line in headlines if table is None else ():
         print(clean(line))
     print()
@@ -115,6 +117,11 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
             print(f"  {clean(line)}")
     if table is None:
         _print_next(folders, inputs, other_tables_note(tables, [table_.name for table_ in printed]))
+
+
+def _print_errors(store: RunStore) -> None:
+    for line in error_lines(store):
+        print(f"  {clean(line)}")
 
 
 def _lead(inputs: TableInputs, tables: Sequence[Table]) -> Table | None:

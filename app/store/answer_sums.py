@@ -36,6 +36,15 @@ class AnswerSums(Samples):
         ((count,),) = self._rows("SELECT count(*) FROM generation WHERE accepted AND calls = 0")
         return int(count)
 
+    def frequent_errors(self, most: int) -> list[tuple[str, int]]:
+        """Return the messages of the run's errors, each with its number, the most frequent first."""
+        rows = self._rows(
+            "SELECT coalesce(error, ''), count(*) FROM generation WHERE accepted AND finish_reason = 'error'"
+            " GROUP BY error ORDER BY count(*) DESC, error LIMIT ?",
+            (most,),
+        )
+        return [(str(message), int(count)) for message, count in rows]
+
     def answer_usage(self) -> tuple[int, int, int]:
         """Return the calls, prompt tokens and completion tokens of all answers, including those set aside.
 

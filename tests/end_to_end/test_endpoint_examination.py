@@ -95,6 +95,29 @@ def test_answers_since_the_last_good_check_are_requested_again(rashomon: Rashomo
     assert all(text.startswith("It shows ") for text in pictured), "no answer of the blind server is left"
 
 
+def test_server_that_stays_blind_is_refused_when_the_run_resumes(rashomon: Rashomon) -> None:
+    server = SeeingServer(usage="none", later="blind", after=3 + 8 + 1 + 3)
+    with seeing(server):
+        rashomon.run(*RUN, *model(server), code=2)
+        before = stored(rashomon)[0]
+        rashomon.run("resume", "r", code=2)
+        assert stored(rashomon)[0] == before
+        server.later = None  # repaired
+        rashomon.run("resume", "r")
+        assert stored(rashomon)[0] == 24
+
+
+def test_server_that_answers_nothing_ends_the_run_at_once_with_its_message(rashomon: Rashomon) -> None:
+    server = SeeingServer("blind", habit=lambda response: {"error": {"message": "model 'm' not found", "code": 404}})
+    with seeing(server):
+        refused = rashomon.run(*RUN, *model(server), code=2)
+        assert "model 'm' not found" in refused.stderr
+        assert len(server.calls) == 3
+        rashomon.run(*RUN, *model(server), "--force", code=1)
+        shown = rashomon.run("show", "r").stdout
+    assert "24 errors: HTTP 404: model 'm' not found" in shown
+
+
 def test_usage_of_the_examination_is_part_of_the_ceiling(rashomon: Rashomon) -> None:
     with seeing(SeeingServer()) as server:
         ended = rashomon.run(*RUN, *model(server), "--token-ceiling", "300", code=1)

@@ -245,7 +245,7 @@ def test_answers_before_the_requested_model_came_are_set_aside(pictures: Picture
 
 def test_answers_to_text_are_set_aside_too(pictures: Pictures, tmp_path: Path) -> None:
     server = SeeingServer("reads", "none", later="constant", after=3 + 8)
-    mixed = [question(pictures, n) if n % 2 else ask(n, Text(f"{n}?")) for n in range(1, 20)]
+    mixed = [question(pictures, n) if n % 2 else ask(n, Text(f"{n}?")) for n in range(1, 60)]
     with seeing(server):
         backend = backend_of(server, pictures, tmp_path)
         backend.examine(mixed[0])
