@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from benchmarks.vocabulary import JSONObject, Request
@@ -60,6 +61,9 @@ class OpenAIProvider(Provider):
     def close(self) -> None:
         self._client.close()
 
+    def left_out(self, request: Request, refused: frozenset[str]) -> frozenset[str]:
+        return super().left_out(request, refused) | (refused & {"detail"})
+
     def _parameters(self, request: Request) -> dict[str, Any]:
         decoding = request.decoding
         parameters: dict[str, Any] = {
@@ -77,7 +81,8 @@ class OpenAIProvider(Provider):
         return {
             "model": self._name.model,
             "messages": [
-                {"role": role, "content": _content(pieces)} for role, pieces in self._messages(request, _medium)
+                {"role": role, "content": _content(pieces)}
+                for role, pieces in self._messages(request, partial(_medium, detailed="detail" not in refused))
             ],
             **{name: value for name, value in self._parameters(request).items() if name not in refused},
             other if preferred in refused else preferred: decoding.max_tokens,
@@ -96,7 +101,7 @@ class OpenAIProvider(Provider):
             name
             for name in names
             if name in body and not (swapped and name in LIMIT_NAMES and name not in self._refused)
-        ]
+        ] + ["detail"]
 
     def _send(self, body: dict[str, Any], timeout: float) -> str:
         raw = self._client.chat.completions.with_raw_response.create(**body, timeout=timeout)
@@ -137,12 +142,12 @@ def _endpoint_key(address: str) -> str:
         return "none"
 
 
-def _medium(medium: EncodedMedium) -> dict[str, Any]:
+def _medium(medium: EncodedMedium, *, detailed: bool = True) -> dict[str, Any]:
     data = b64encode(medium.data).decode()
     if medium.modality == "audio":
         return {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
     url = f"data:{medium.mime};base64,{data}"
-    return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
+    return {"type": "image_url", "image_url": {"url": url, **({"detail": "high"} if detailed else {})}}
 
 
 def _content(pieces: list[Any]) -> str | list[dict[str, Any]]:

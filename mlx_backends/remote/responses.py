@@ -172,6 +172,8 @@ def _causes(error: Any) -> list[tuple[str, str]]:
 
 
 def _outermost(path: list[Any]) -> str:
+    if path[-1:] == ["detail"]:  # of a picture, deep within the messages
+        return "detail"
     return next((step for step in path if isinstance(step, str) and step not in _CONTAINERS), "")
 
 

@@ -46,12 +46,17 @@ class SeeingServer:
     """The prompt tokens of a picture by the number of the call."""
 
     model: Callable[[int], str] = lambda call: "m"
+    refuses: Callable[[dict[str, Any]], Any] = lambda body: None
+    """The error with which it refuses a body; None for none."""
+
     url: str = ""
     calls: list[dict[str, Any]] = field(default_factory=list)
 
     def respond(self, body: dict[str, Any]) -> tuple[int, Any]:
         """Return the status and the body of a response."""
         self.calls.append(body)
+        if (refusal := self.refuses(body)) is not None:
+            return 422, refusal
         parts = [part for message in body["messages"] for part in _parts(message["content"])]
         text = "\n".join(part["text"] for part in parts if part["type"] == "text")
         pictures = [

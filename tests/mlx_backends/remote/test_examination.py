@@ -381,6 +381,14 @@ def test_server_that_answers_each_number_otherwise_and_none_right_is_found(pictu
         answers(server, pictures, tmp_path, 20)
 
 
+def test_server_that_refuses_the_detail_of_pictures_gets_none(pictures: Pictures, tmp_path: Path) -> None:
+    loc = ["body", "messages", 0, "content", 0, "image_url", "detail"]
+    refusal = {"detail": [{"type": "extra_forbidden", "loc": loc, "msg": "Extra inputs are not permitted"}]}
+    server = SeeingServer("reads", refuses=lambda body: refusal if "'detail': 'high'" in str(body) else None)
+    check = examined(server, pictures, tmp_path)
+    assert (check.problem, check.evidence, check.calls) == ("", "number", 4)
+
+
 def test_text_needs_no_examination(pictures: Pictures, tmp_path: Path) -> None:
     server = SeeingServer("blind")
     with seeing(server):
