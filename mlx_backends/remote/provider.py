@@ -277,7 +277,7 @@ def _object(text: str) -> dict[str, Any]:
     if isinstance(value, str):
         raise PermanentError(f"the server sent a text instead of a completion: {value}")
     if not isinstance(value, dict):
-        broken = TransientError(f"the reply is not JSON, or not whole: {text[:200]}")
+        broken = TransientError(f"the reply is not JSON: {text[:200]}")
         broken.in_reply = True
         raise broken
     return value
