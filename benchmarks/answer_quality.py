@@ -81,12 +81,14 @@ class AnswerQuality:
         repeated: Those that are one word, token or phrase repeated (:func:`is_repetition`).
         control: Those of nothing but control tokens and blanks, or of nothing at all.
         cut: Those that ended at the limit of tokens within their reasoning.
-        limit: The tokens of the longest answer that ended at the limit; None if they are not known.
+        max_tokens: The limit that was set; None if it is not known.
+        limit: The limit at which answers ended: that, or the tokens of the longest of them; None if neither is known.
         pictured: The answers in free form to a prompt with a picture.
         choices: Texts that a prompt may ask for, such as the benchmark's labels.
     """
 
     choices: Collection[str] = ()
+    max_tokens: int | None = None
     answers: int = 0
     repeated: int = 0
     control: int = 0
@@ -120,7 +122,7 @@ class AnswerQuality:
             return reply.answer
         self.answers += 1
         if finish_reason == "length":
-            self.limit = max(self.limit or 0, tokens or 0) or None
+            self.limit = self.max_tokens or max(self.limit or 0, tokens or 0) or None
         is_cut = is_cut_reasoning(text, reply, finish_reason, generated)
         self.cut += is_cut
         self.control += not (reply.answer or reply.reasons or is_cut)

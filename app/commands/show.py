@@ -102,7 +102,7 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
             print(f"{clean(run.name)}: {run.state}{reason}, {asked}{excluded}{poor}")
             for death in worker_deaths(store):
                 print(clean(f"{folder.name}: {death.sentence()}"))
-            _print_errors(store)
+            _print_faults(store)
     for line in headlines if table is None else ():
         print(clean(line))
     print()
@@ -119,9 +119,11 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
         _print_next(folders, inputs, other_tables_note(tables, [table_.name for table_ in printed]))
 
 
-def _print_errors(store: RunStore) -> None:
-    for line in error_lines(store):
-        print(f"  {clean(line)}")
+def _print_faults(store: RunStore) -> None:
+    """Print the most frequent errors, and that a server could not be shown to give its model the pictures."""
+    remarks = [check["remark"] for check in store.meta(ENDPOINT_KEY, [])[-1:] if check.get("remark")]
+    for line in [*error_lines(store), *remarks]:
+        print(f"  {clean(line[:1].upper() + line[1:])}")
 
 
 def _lead(inputs: TableInputs, tables: Sequence[Table]) -> Table | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -21,6 +21,7 @@ from benchmarks.answers import AnswerColumns, AnswerKind, Answers, InstanceKind,
 from benchmarks.base import Benchmark
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Instance, Pages, Record, Verdict
+from mlx_backends.imported import IMPORTED
 
 
 class KnownInstance(NamedTuple):
@@ -83,7 +84,7 @@ def read_answers(
     Runs that are read with the same ``known`` parse an instance that they share once. Raises DamagedError for a row that is not
     as it was written, or is missing.
     """
-    columns, ordinals, quality = AnswerColumns(), array("q"), empty_quality(benchmark)
+    columns, ordinals, quality = AnswerColumns(), array("q"), empty_quality(benchmark, store.meta("spec"))
     has_reading = type(benchmark).reading is not Benchmark.reading
     for page in store.pages():
         for row in page.instances:
@@ -119,9 +120,10 @@ def read_answers(
     return replace(columns.answers(partial(_read_again, store.folder, ordinals)), quality=quality)
 
 
-def empty_quality(benchmark: Benchmark) -> AnswerQuality:
-    """Return the quality of no answers yet to a benchmark's prompts."""
-    return AnswerQuality(frozenset((*benchmark.labels, benchmark.abstention_phrase)))
+def empty_quality(benchmark: Benchmark, spec: Mapping[str, Any]) -> AnswerQuality:
+    """Return the quality of no answers yet of a run with the stored ``spec``."""
+    limit = None if str(spec["model"]).startswith(IMPORTED) else spec.get("decoding", {}).get("max_tokens")
+    return AnswerQuality(frozenset((*benchmark.labels, benchmark.abstention_phrase)), limit)
 
 
 def add_to_quality(quality: AnswerQuality, record: Record, benchmark: Benchmark) -> None:

@@ -106,7 +106,7 @@ class Tail:
             benchmark = get_benchmark(str(store.meta("spec")["benchmark"]))
         except SpecError:  # of another version, or of a package that is not installed
             return ()
-        quality = self._quality = self._quality or empty_quality(benchmark)
+        quality = self._quality = self._quality or empty_quality(benchmark, store.meta("spec"))
         answers = store.answered_after(self._last_answer)
         for record in store.records(at=[ordinal for _, ordinal in answers]) if answers else ():
             add_to_quality(quality, record, benchmark)

@@ -101,6 +101,9 @@ def test_four_times_the_limit_is_advised_where_reasoning_is_cut() -> None:
     assert clauses(20, REASONING)[0].endswith("try --max-tokens 2048)")
     assert clauses(20, REASONING, None) == ("20 of 20 answers gave no answer (cut while reasoning)",)
     assert clauses(2, REASONING + "</think>43") == ()
+    limited = AnswerQuality(max_tokens=256)
+    limited.add(charts(1)[0], REASONING, "length", 5, generated=0, options=lambda _: ())
+    assert limited.cut_clause.endswith("try --max-tokens 1024)"), "whatever a server counts"
 
 
 def test_one_text_for_all_pictures_is_counted() -> None:
@@ -118,7 +121,7 @@ def test_a_bias_towards_a_choice_is_a_result(word: str) -> None:
 
 
 def test_the_abstention_that_a_prompt_asks_for_is_a_choice() -> None:
-    quality = empty_quality(benchmark := get_benchmark("cmc-bench"))
+    quality = empty_quality(benchmark := get_benchmark("cmc-bench"), {"model": "m"})
     for item in charts(40):
         quality.add(item, f"{benchmark.abstention_phrase}!", "stop", 3, generated=2, options=lambda _: ())
     assert quality.same == 0
