@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app.store.database import Values
 from app.store.integrity import stored_values

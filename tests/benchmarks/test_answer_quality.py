@@ -140,7 +140,7 @@ def test_equal_answers_to_equal_questions_are_normal() -> None:
         (
             REASONING,
             "length",
-            "24 of 24 answers gave no answer (cut while reasoning; try --max-tokens 8)",
+            "24 of 24 answers gave no answer (cut while reasoning; try --max-tokens 1024)",
         ),
         ("<pad><pad><pad><pad>", "length", "24 of 24 answers are empty, or hold nothing but control tokens or blanks"),
         ("!!!!!!!!!!!!!!!!", "length", "24 of 24 answers are one token or phrase repeated"),
@@ -205,7 +205,7 @@ def test_comparison_recommendation_and_report_say_it(tmp_path: Path, capsys: pyt
         [True, False],
         [False, True],
     )
-    named = "24 of 24 answers gave no answer (cut while reasoning; try --max-tokens 256)"
+    named = "24 of 24 answers gave no answer (cut while reasoning; try --max-tokens 1024)"
     for command in ("compare", "recommend"):
         assert run_cli(["--workspace", str(tmp_path), command, "good", "poor"]) == 0
         assert named in capsys.readouterr().out

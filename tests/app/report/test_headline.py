@@ -284,4 +284,4 @@ def test_the_first_line_of_show_names_what_does_not_count(tmp_path: Path, capsys
     assert "30 with an answer that counts: 6 undecided by the judge" in undecided
     failed = first_line("failed", says("12"), failing=lambda i: i.condition == "aligned")
     assert "30 with an answer that counts: 6 not labelled by the judge" in failed
-    assert "; 36 cut off at the limit of 64 tokens" in first_line("long", long_winded)
+    assert "; 36 cut off at the limit of 256 tokens" in first_line("long", long_winded)
