@@ -277,7 +277,12 @@ def _object(text: str) -> dict[str, Any]:
     if isinstance(value, str):
         raise PermanentError(f"the server sent a text instead of a completion: {value}")
     if not isinstance(value, dict):
-        broken = TransientError(f"the reply is not JSON: {text[:200]}")
+        streamed = text.lstrip().startswith("data:")
+        broken = TransientError(
+            "the server streamed an answer and did not say that it is whole (no finish reason)"
+            if streamed
+            else f"the reply is not JSON: {text[:200]}"
+        )
         broken.in_reply = True
         raise broken
     return value
