@@ -15,9 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.errors import ModelError
+from benchmarks.errors import ModelError, RashomonError
 from benchmarks.vocabulary import Media, Message, Part, Request
+from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault
+from mlx_backends.mlx.metal.memory_limits import out_of_memory
 from mlx_backends.stored_checks import StoredCheck, StoredChecks, is_measure, report_unconfirmed
 
 if TYPE_CHECKING:
@@ -35,6 +37,12 @@ CHECK = "sight"
 
 _FORCED = (0,)
 """One forced token: its logits are those right after the prompt."""
+
+
+_NO_PICTURES = (
+    "its pictures cannot be processed as preprocessor_config.json and config.json say, so one of them may be of another model"
+)
+_NOTHING = "this machine's libraries cannot compute it, not even without pictures"
 
 
 class ImageFeaturesError(ModelError):
@@ -117,6 +125,7 @@ def check_sight(
     """Return the result of a loaded ``backend`` for the :func:`sight_requests` ``selected``.
 
     None if there are none, if none can be prepared (each becomes an error in its turn), or if ``stop`` returns True meanwhile.
+    A request that can be prepared and not computed is a problem: the settings of its images and the model's do not fit.
     ``media`` is the function with which the backend was loaded.
     """
     result = SightCheck(len(selected), 0, 0.0, 0.0)
@@ -136,6 +145,11 @@ def check_sight(
                     return result
         except ImageFeaturesError as error:
             return replace(result, problem=str(error).rstrip("."))
+        except Exception as error:  # whatever a library raises for images of another shape than it expects
+            if isinstance(error, RashomonError) or metal_fault(error) is not None or out_of_memory(error):
+                raise
+            cause = _NO_PICTURES if _computes_text(backend, request) else _NOTHING
+            return replace(result, problem=f"{cause} ({one_line(error).rstrip('.')})")
     return result if result.images else None
 
 
@@ -209,6 +223,19 @@ def _check_request(backend: Backend, media: ReplaceableMedia, request: Request) 
         elif place <= last_place:
             yield _Step(noise, change, f"{which} is read in the place of an earlier one")
         yield _Step(noise, change)
+
+
+def _computes_text(backend: Backend, request: Request) -> bool:
+    """Return whether the model computes ``request`` without its media."""
+    messages = (
+        Message(message.role, tuple(part for part in message.parts if not isinstance(part, Media)))
+        for message in request.messages
+    )
+    try:
+        backend.probe(replace(request, messages=tuple(messages)), _FORCED)
+    except Exception:
+        return False
+    return True
 
 
 def _images(request: Request) -> list[Media]:

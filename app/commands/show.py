@@ -174,7 +174,8 @@ def _answering_modes(folder: Path) -> Iterator[str]:
         if bits := store.meta("spec").get("kv_bits"):
             yield f"the key-value cache was quantised to {bits} bits (--kv-bits)"
         for sight in store.meta("sight", [])[-1:]:
-            yield _sight_line(sight)
+            answered = any(condition.done for condition in store.progress())
+            yield _sight_line(sight, forced=sight.get("forced", answered))  # runs before 0.3 do not say
             yield from stored_check(sight, "image")
             yield from filter(None, [sight.get("family")])
         for check in store.meta(ENDPOINT_KEY, [])[-1:]:
@@ -206,10 +207,10 @@ def _endpoint_line(check: Mapping[str, Any]) -> str:
     return f"the server was examined: {evidence} ({usage})"
 
 
-def _sight_line(sight: Mapping[str, Any]) -> str:
-    """Return a line on the run's last sight check."""
+def _sight_line(sight: Mapping[str, Any], *, forced: bool) -> str:
+    """Return a line on the run's last sight check; ``forced`` if the model answered although it failed."""
     if sight["problem"]:
-        return f"sight check failed, answered because of --force: {sight['problem']}"
+        return f"sight check failed: {sight['problem']}{'; answered because of --force' if forced else ''}"
     return (
         f"sight check: logprobs change by at least {sight['changed']:.2g} when one of {sight['images']} images is replaced, "
         f"and by {sight['repeated']:.2g} when a request is repeated"

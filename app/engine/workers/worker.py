@@ -320,7 +320,7 @@ class Worker:
             result = stored_or_checked_sight(backend, media, selected, backend.stored_checks, self.stopped.is_set)
         self._note(store, "running")
         if result is not None:
-            entry = {"at": time.time(), **asdict(result), "family": backend.family}
+            entry = {"at": time.time(), **asdict(result), "family": backend.family, "forced": self.job.force}
             store.change_meta("sight", lambda known: [*(known or []), entry])
             if result.problem and not self.job.force:
                 raise ModelError(

@@ -122,6 +122,7 @@ class _StoredSight(TypedDict, total=False):
     checked_at: float | None
     confirmed: int
     family: str
+    forced: bool
 
 
 class _Sight(_StoredSight):
