@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from mlx_backends.models.weights import tensor_shapes, weight_files
+
 REFUSED: Mapping[str, str] = {
     "granite_vision": "mlx-vlm shows it only the first image of a prompt and leaves out the text between images",
     "molmo": "mlx-vlm puts its image before the whole prompt, and makes several prompts of several images",
@@ -50,6 +52,49 @@ def family(config: Mapping[str, Any]) -> str:
     name = declared.lower() if isinstance(declared, str) else ""
     known = _known()
     return name if known is None else known[1].get(name, name)
+
+
+_WITHOUT_HEAD: Mapping[str, str] = {
+    "ForSequenceClassification": "scores texts",
+    "ForTokenClassification": "labels words",
+    "ForQuestionAnswering": "marks words of a passage",
+    "ForMultipleChoice": "scores candidates",
+    "ForMaskedLM": "fills gaps in texts",
+    "ForRewardModel": "scores texts",
+    "ForRewardModeling": "scores texts",
+    "ForImageClassification": "labels images",
+    "ForEmbedding": "embeds texts or images",
+    "ForTextEncoding": "embeds texts",
+    "ForRetrieval": "embeds texts or images",
+}
+"""Ends of the names of architectures that have no output layer for texts, and what their models do."""
+
+_EMBEDDER = ("modules.json", "config_sentence_transformers.json")
+"""Files that sentence-transformers writes into the folder of a model that embeds texts; the second one from 2020 on."""
+
+
+def folder_refusal(path: Path, config: Mapping[str, Any]) -> str | None:
+    """Return why the model in the folder ``path`` is not run, a sentence without its subject; None where it is.
+
+    An embedder or a classifier may be of the type of a model that answers prompts: its files and its architecture tell.
+    """
+    if (reason := refusal(config)) is not None:
+        return reason
+    if any((path / name).is_file() for name in _EMBEDDER):
+        return "holds settings of sentence-transformers, so it embeds texts and answers no prompts. Choose another model."
+    names = config.get("architectures")
+    for name in map(str, names if isinstance(names, list) else ()):
+        what = next((what for end, what in _WITHOUT_HEAD.items() if name.endswith(end)), None)
+        if what is None and re.search(r"(?<!LMHead)(?<!Chat)(?<!GLM)Model$", name) and _is_bare(path):
+            what = "has no output layer"
+        if what is not None:
+            return f"has the architecture {name[:80]!r}, which {what} and answers no prompts. Choose another model."
+    return None
+
+
+def _is_bare(path: Path) -> bool:
+    """Return whether the weights are named as in a model without an output layer, which has no "model." before its parts."""
+    return any("embed_tokens.weight" in tensor_shapes(file) for file in weight_files(path))
 
 
 def refusal(config: Mapping[str, Any]) -> str | None:

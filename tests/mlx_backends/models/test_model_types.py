@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.errors import ModelError
 from mlx_backends.models.catalog import catalog_models
 from mlx_backends.models.discovery import cached_models
 from mlx_backends.models.model_types import REFUSED, type_problem
+from mlx_backends.registry import describe
 
 
 @pytest.mark.parametrize("kind", ["qwen3_5", "gemma3", "llava_qwen2", "SmolVLM", "lfm2-vl"])
@@ -57,3 +59,52 @@ def test_a_cached_model_of_an_unknown_type_has_a_problem(tmp_path: Path, monkeyp
 def test_a_model_of_no_paper_is_unverified() -> None:
     assert all(model.benchmarks or model.unverified for model in catalog_models())
     assert not any(model.benchmarks and model.unverified for model in catalog_models())
+
+
+def write_model(folder: Path, tensor: str, **config: object) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({"model_type": "qwen3", **config}))
+    (folder / "tokenizer.json").write_text("{}")
+    header = json.dumps({tensor: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "runs"),
+    [
+        ("Qwen3ForCausalLM", "model.embed_tokens.weight", True),
+        ("GPT2LMHeadModel", "wte.weight", True),
+        ("ChatGLMModel", "embed_tokens.weight", True),
+        ("Qwen3Model", "model.embed_tokens.weight", True),  # a whole model whose name was written wrong
+        ("Qwen3ForSequenceClassification", "model.embed_tokens.weight", False),
+        ("Qwen2ForTokenClassification", "model.embed_tokens.weight", False),
+        ("LlamaForQuestionAnswering", "model.embed_tokens.weight", False),
+        ("Qwen3Model", "embed_tokens.weight", False),
+    ],
+)
+def test_a_model_that_has_no_output_layer_for_texts_cannot_be_described(
+    tmp_path: Path, name: str, tensor: str, runs: bool
+) -> None:
+    folder = write_model(tmp_path / "model", tensor, architectures=[name])
+    if runs:
+        assert describe(str(folder)).engine == "mlx-lm"
+        return
+    with pytest.raises(ModelError, match=name):
+        describe(str(folder))
+
+
+@pytest.mark.parametrize("file", ["modules.json", "config_sentence_transformers.json"])
+def test_an_embedder_has_a_problem_where_models_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    repository = tmp_path / "models--org--embedder"
+    folder = write_model(repository / "snapshots" / ("0" * 40), "model.embed_tokens.weight")
+    (folder / file).write_text("[]")
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0" * 40)
+    (model,) = cached_models()
+    assert "embeds" in (model.problem or "")
+    with pytest.raises(ModelError, match="embeds"):
+        describe(str(folder))
