@@ -39,9 +39,7 @@ _FORCED = (0,)
 """One forced token: its logits are those right after the prompt."""
 
 
-_NO_PICTURES = (
-    "its pictures cannot be processed as preprocessor_config.json and config.json say, so one of them may be of another model"
-)
+_NO_PICTURES = "its pictures cannot be processed as preprocessor_config.json and config.json say, so one of them may be of another model"
 _NOTHING = "this machine's libraries cannot compute it, not even without pictures"
 
 

@@ -121,13 +121,31 @@ def load_processor(path: Path) -> tuple[Any, Any]:
             raise _load_error(path, error) from error
 
 
-def _load_error(path: Path, error: Exception) -> ModelError:
+def _load_error(path: Path, error: Exception, *, text_only: bool = False) -> ModelError:
     if isinstance(error, ImportError) and "torchvision" in str(error).lower():
         return ModelError(
             f"the image processor of {model_name(path)} needs torchvision, which is not installed; choose a model whose "
             "processor does without, or run `pip install torchvision`."
         )
-    return ModelError(f"{model_name(path)} could not be loaded: {one_line(error)}")
+    if isinstance(error, ValueError) and (mismatch := _MISMATCH.match(str(error))):
+        return _weights_error(path, mismatch[0], text_only=text_only)
+    subject = "the text-only model " if text_only else ""
+    return ModelError(f"{subject}{model_name(path)} could not be loaded: {one_line(error)}")
+
+
+_MISMATCH = re.compile(r"(Received|Missing) \d+ parameters[^:]*: \n?[^,\n]+|Expected shape [^\n]+")
+"""Messages of mlx.nn for weights that are not a model's, up to the first name."""
+
+
+def _weights_error(path: Path, mismatch: str, *, text_only: bool) -> ModelError:
+    library, other = ("mlx-lm", "") if text_only else ("mlx-vlm", ", or cuda:MODEL@cpu for PyTorch")
+    version = str(read_config(path).get("transformers_version"))
+    writer = f", saved by transformers {version[:12]}," if re.match(r"\d+\.", version) else ""
+    what = " ".join(mismatch.split()).rstrip(".")
+    return ModelError(
+        f"the names or shapes of the weights of {model_name(path)}{writer} are not those that this version of {library} "
+        f"reads for its config.json ({what[:200]}); choose a version of the model that was converted for MLX{other}."
+    )
 
 
 def load_text(path: Path) -> tuple[Any, Any]:
@@ -142,9 +160,7 @@ def load_text(path: Path) -> tuple[Any, Any]:
                 trust = {"trust_remote_code": False}
                 model, tokenizer = load_lm(str(folder), tokenizer_config=trust, trust_remote_code=False)
         except Exception as error:  # a malformed folder can make these libraries raise anything
-            raise ModelError(
-                f"the text-only model {model_name(path)} could not be loaded: {one_line(error)}"
-            ) from error
+            raise _load_error(path, error, text_only=True) from error
     check_model(model, path)
     tokenizer.eos_token_ids |= set(end_tokens(path, config))  # mlx-lm takes either file's
     return model, tokenizer

@@ -55,10 +55,10 @@ def library_form(config: Mapping[str, Any], file: Path, *, has_head: bool | None
     agree with it, because transformers also writes its default there. Raises ModelError where two of its keys contradict
     each other.
     """
-    translated = _with_rope(config, file, "")
+    translated = _renamed(_with_rope(config, file, ""))
     for name in ("text_config", "vision_config", "llm_config", "language_config", "thinker_config"):
         if isinstance(config.get(name), Mapping):
-            translated[name] = _with_rope(config[name], file, f"{name}.")
+            translated[name] = _renamed(_with_rope(config[name], file, f"{name}."))
     kind, text, vision = config.get("model_type"), translated.get("text_config"), translated.get("vision_config")
     if isinstance(vision, dict) and kind in _OWN_VISION_TYPES and vision.get("model_type") == f"{kind}_vision":
         vision["model_type"] = kind
@@ -66,13 +66,20 @@ def library_form(config: Mapping[str, Any], file: Path, *, has_head: bool | None
         text |= _global_heads(text)
         if kind == "gemma3" and "rope_theta" in text:
             text.setdefault("rope_global_base_freq", text["rope_theta"])
-        if kind == "qwen3_vl_moe" and "num_local_experts" in text:
-            text.setdefault("num_experts", text["num_local_experts"])
         if has_head is not None and config.get("tie_word_embeddings") is (not has_head):
             text.setdefault("tie_word_embeddings", not has_head)
         if kind in _FLAT:
             _lift(translated, text, file)
     return translated
+
+
+def _renamed(section: dict[str, Any]) -> dict[str, Any]:
+    """Return ``section`` with older names of its settings too, under which the libraries look for them."""
+    names = {"num_experts": "num_local_experts"}
+    if str(section.get("model_type")).startswith("lfm2"):
+        names |= {name: "hidden_size" for name in ("block_dim", "conv_dim", "conv_dim_out")}
+    older = {name: section[newer] for name, newer in names.items() if section.get(name) is None and newer in section}
+    return section | older
 
 
 def scaling_kind(parameters: Mapping[str, Any]) -> Any:

@@ -81,7 +81,9 @@ def folder_refusal(path: Path, config: Mapping[str, Any]) -> str | None:
     if (reason := refusal(config)) is not None:
         return reason
     if any((path / name).is_file() for name in _EMBEDDER):
-        return "holds settings of sentence-transformers, so it embeds texts and answers no prompts. Choose another model."
+        return (
+            "holds settings of sentence-transformers, so it embeds texts and answers no prompts. Choose another model."
+        )
     names = config.get("architectures")
     for name in map(str, names if isinstance(names, list) else ()):
         what = next((what for end, what in _WITHOUT_HEAD.items() if name.endswith(end)), None)

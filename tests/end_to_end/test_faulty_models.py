@@ -38,7 +38,19 @@ def test_pictures_that_cannot_be_processed_end_the_run_with_the_files_named(
     model = build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False)
     edit(model / "preprocessor_config.json", lambda settings: settings.update(setting))
     rashomon, name = Rashomon(home), next(iter(setting))
-    arguments = ("--batch", "--model", model, "--benchmark", "cmc-bench", "--max-tokens", "4", "--display", "none", "--limit", "2")
+    arguments = (
+        "--batch",
+        "--model",
+        model,
+        "--benchmark",
+        "cmc-bench",
+        "--max-tokens",
+        "4",
+        "--display",
+        "none",
+        "--limit",
+        "2",
+    )
     ended = rashomon.run(*arguments, "--name", name, code=2)
     assert "preprocessor_config.json" in ended.stderr
     assert "worker.log" not in ended.stderr

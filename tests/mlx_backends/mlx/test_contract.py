@@ -104,6 +104,32 @@ def test_the_form_of_transformers_5_gives_the_same_answers(variant: Callable[...
     assert weights_digest(folder) != digest  # that of the folder as it is
 
 
+def test_weights_with_names_that_the_library_does_not_read_are_refused_in_one_sentence(
+    variant: Callable[..., Path],
+) -> None:
+    folder = variant("llava")
+
+    def rename(weights: dict[str, Any]) -> dict[str, Any]:
+        return {name.replace("vision_tower.vision_model.", "vision_tower.new."): t for name, t in weights.items()}
+
+    edit_weights(folder / "model.safetensors", rename)
+    edit(folder / "config.json", lambda config: config.update(transformers_version="5.23.0"))
+    with pytest.raises(ModelError, match=r"names or shapes .*5\.23\.0.*vision_tower\.new") as refusal:
+        load(folder)
+    assert str(refusal.value).count("vision_tower") == 1
+    assert "cuda:MODEL@cpu" in str(refusal.value)
+
+
+def test_a_text_model_with_a_missing_tensor_is_refused_with_its_name(tmp_path: Path) -> None:
+    folder = build_tiny_lm(tmp_path / "lm", TEXTS, quantise=False)
+    edit_weights(
+        folder / "model.safetensors",
+        lambda weights: {n: t for n, t in weights.items() if not n.endswith("norm.weight")},
+    )
+    with pytest.raises(ModelError, match=r"names or shapes .*norm\.weight\)"):
+        load_text(folder)
+
+
 def test_a_text_model_in_the_form_of_transformers_5_computes_the_same(tmp_path: Path) -> None:
     """mlx-lm reads the newer form of some types, and of LLaMA only the older."""
     import mlx.core as mx

@@ -117,3 +117,22 @@ def test_the_same_value_in_both_forms_is_no_contradiction() -> None:
     parameters = {"rope_type": "default", "type": "mrope", "mrope_section": [4, 2, 2], "rope_theta": 5e6}
     config = text({"text_config": {"rope_theta": 5e6, "rope_scaling": scaling, "rope_parameters": parameters}})
     assert config["rope_scaling"] == scaling
+
+
+@pytest.mark.parametrize("level", ["top", "text_config"])
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ({"model_type": "qwen3_moe", "num_local_experts": 4}, {"num_experts": 4}),
+        ({"model_type": "lfm2", "hidden_size": 128}, {"block_dim": 128, "conv_dim": 128, "conv_dim_out": 128}),
+        ({"model_type": "lfm2", "hidden_size": 128, "block_dim": 64}, {"block_dim": 64}),
+        ({"model_type": "qwen3", "hidden_size": 128}, {"hidden_size": 128}),
+    ],
+)
+def test_renamed_settings_have_their_older_names_too(level: str, section: Any, expected: Any) -> None:
+    config = section if level == "top" else {"model_type": "any", "text_config": section}
+    translated = library_form(config, FILE)
+    result = translated if level == "top" else translated["text_config"]
+    assert expected.items() <= result.items()
+    if section["model_type"] == "qwen3":
+        assert translated == config
