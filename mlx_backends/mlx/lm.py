@@ -79,6 +79,7 @@ class LMBackend(Backend):
         self._kv_bits = kv_bits
         self._ends = frozenset(tokenizer.eos_token_ids)
         self._prompter = TextPrompter(tokenizer, context)
+        self._prompter.check_template(info.model)
         self._prompt_remarks = self._prompter.remarks(info.model)
         self._detokenizer = Detokenizer(tokenizer._tokenizer, self._prompter)
         self._constrainer = Constrainer(tokenizer._tokenizer, self._ends)

@@ -112,6 +112,7 @@ class VLMBackend(Backend):
         processor.detokenizer = _NoText()
         with redirect_stdout(sys.stderr):
             self._preprocessor = Preprocessor(processor, model.config, media, context)
+            self._preprocessor.prompter.check_template(info.model)
         self._detokenizer = Detokenizer(own_tokenizer, self._preprocessor.prompter)
         guard_image_features(model, self._preprocessor.image_tokens())
         self._sequential = SequentialAnswers(

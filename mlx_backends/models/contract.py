@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from mlx_backends.models.end_tokens import end_tokens
 from mlx_backends.models.weights import tensor_shapes, weight_files
 
@@ -28,6 +29,9 @@ _LARGEST_PADDING = 2
 _EMBEDDING = re.compile(r"(^|\.)(embed_tokens|wte|tok_embeddings|word_embeddings)\.weight$")
 HEAD = re.compile(r"(^|\.)lm_head\.weight$")
 """The name of an output layer."""
+
+_BEGINNING = re.compile(r"start|begin|^<s>$|^<bos>$")
+"""A token that begins a turn or a text, by its name."""
 
 _OTHER_PART = re.compile(r"vision|visual|audio|draft|mtp")
 _MARKER = re.compile(r"[<\[{▁ ]*[<\[{|].*[>\]}|]")
@@ -65,7 +69,7 @@ def check_tokens(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, 
         return
     file = path / "tokenizer.json"
     words, added = _words(tokenizer), _added(tokenizer)
-    rows, ids = max(_embedding_rows(_present_weights(path)), default=0), words.keys() | added
+    rows, ids = max(_embedding_rows(_present_weights(path)), default=0), words.keys() | added.keys()
     if rows and ids:
         beyond = sum(number >= rows for number in ids)
         if beyond > _SPARE_TOKENS:
@@ -82,9 +86,68 @@ def check_tokens(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, 
     for key in ("image_token_id", "image_token_index"):
         if (word := ordinary.get(_number(config, key))) is not None:
             raise _other_token(path, key, word)
+    tokens = words | added
     ends, begin = end_tokens(path, config), _number(config, "bos_token_id")
-    if begin in ordinary and begin > _DEFAULT_TOKENS and ends and all(number in ordinary for number in ends):
+    end = _check_special_tokens(path, tokens)
+    is_begun_by_a_word = begin in ordinary and begin > _DEFAULT_TOKENS
+    if any(tokens.get(number) == end for number in ends) or not (end or is_begun_by_a_word):
+        return
+    if ends and all(number in ordinary and number > _DEFAULT_TOKENS for number in ends):
         raise _other_token(path, "eos_token_id", ordinary[ends[0]])
+    for number in ends if end else ():
+        if _BEGINNING.search(tokens.get(number, "")):
+            raise _other_token(path, "eos_token_id", tokens[number])
+
+
+def _check_special_tokens(path: Path, tokens: Mapping[int, str]) -> str | None:
+    """Return the token that ``tokenizer_config.json`` names as the end of an answer; None for none.
+
+    ``tokens`` are those of ``tokenizer.json`` by their ids. Raises ModelError where the former gives a token that is in use
+    the id of another, or names an end that neither file has.
+    """
+    file = path / "tokenizer_config.json"
+    settings = _read_settings(file)
+    stated = {number: _content(token) for number, token in _mapping(settings.get("added_tokens_decoder")).items()}
+    end = _content(settings.get("eos_token"))
+    in_use = f"{end} {_content(settings.get('bos_token'))} {settings.get('chat_template')} {_template(path)}"
+    for number, content in stated.items():
+        held = tokens.get(int(number)) if str(number).isdecimal() else None
+        if held is not None and content and held != content and content in in_use:
+            raise _contradiction(file, content, f"token {number}, which is {held[:40]!r} there")
+    more = _read_settings(path / "added_tokens.json")
+    if end and tokens and end not in {*tokens.values(), *stated.values(), *more}:
+        raise _contradiction(file, end, "the end of an answer, and it is missing there")
+    return end
+
+
+def _content(token: Any) -> str | None:
+    """Return the text of a token that a file names as a text or with its properties; None for anything else."""
+    token = token.get("content") if isinstance(token, Mapping) else token
+    return token if isinstance(token, str) else None
+
+
+def _template(path: Path) -> str:
+    file = path / "chat_template.jinja"
+    return file.read_text("utf-8", "replace") if file.is_file() else str(_read_settings(path / "chat_template.json"))
+
+
+def _read_settings(file: Path) -> Mapping[str, Any]:
+    """Return the object in a JSON file, empty without one. Raises ModelError where it cannot be read."""
+    try:
+        return _mapping(read_json_file(file) if file.is_file() else {})
+    except (OSError, OutsideJSONError) as error:
+        raise ModelError(f"{file} cannot be read as JSON; fetch the model again.") from error
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _contradiction(file: Path, token: str, what: str) -> ModelError:
+    return ModelError(
+        f"{file} and tokenizer.json contradict each other: the former names {token[:40]!r} as {what}, so one of them is of "
+        "another model; fetch the model again."
+    )
 
 
 def has_head(path: Path) -> bool | None:
@@ -114,11 +177,11 @@ def _words(tokenizer: Mapping[str, Any]) -> dict[int, str]:
     return {}
 
 
-def _added(tokenizer: Mapping[str, Any]) -> set[int]:
-    """Return the ids of tokens added to the tokenizer's words, such as special ones."""
+def _added(tokenizer: Mapping[str, Any]) -> dict[int, str]:
+    """Return the tokens added to the tokenizer's words, such as special ones, by their ids."""
     tokens = tokenizer.get("added_tokens")
-    entries = [token.get("id") for token in tokens if isinstance(token, Mapping)] if isinstance(tokens, list) else []
-    return {number for number in entries if type(number) is int}
+    entries = [token for token in tokens if isinstance(token, Mapping)] if isinstance(tokens, list) else []
+    return {token["id"]: str(token.get("content")) for token in entries if type(token.get("id")) is int}
 
 
 def _embedding_rows(files: Iterable[Path]) -> Iterator[int]:
@@ -131,6 +194,6 @@ def _embedding_rows(files: Iterable[Path]) -> Iterator[int]:
 
 def _other_token(path: Path, key: str, word: str) -> ModelError:
     return ModelError(
-        f"{path / 'config.json'} sets {key} to a token that is the word {word[:40]!r} in tokenizer.json, so the tokenizer is "
+        f"{path / 'config.json'} sets {key} to a token that is {word[:40]!r} in tokenizer.json, so the tokenizer is "
         "of another model; fetch the model again."
     )

@@ -80,6 +80,7 @@ class TorchBackend(Backend):
         model.generation_config = GenerationConfig(pad_token_id=self._pad)  # none of the model's own settings apply
         with redirect_stdout(sys.stderr):
             self._preprocessor = TorchPreprocessor(processor, model.config, media, context_length(config))
+            self._preprocessor.prompter.check_template(info.model)
             self._prompt_remarks = self._preprocessor.prompter.remarks(info.model)
         self._detokenizer = Detokenizer(tokenizer, self._preprocessor.prompter)
         self._constrainer = Constrainer(tokenizer, self._ends)

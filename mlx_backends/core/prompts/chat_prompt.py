@@ -41,6 +41,13 @@ _MODALITIES: tuple[Modality, ...] = ("image", "audio", "video")
 Markers = Mapping[Modality, re.Pattern[str]]
 
 
+_TURN_TOKEN = re.compile(
+    r"<\|(?:im_(?:start|end)|(?:start|end)_header_id|eot_id|\w{0,40}(?:start|end|begin)_of_\w{1,40})\|>|<(?:start|end)_of_turn>",
+    re.IGNORECASE,
+)
+"""Control tokens by their names, such as ``<|im_start|>``, ``<|start_header_id|>`` and ``<|eot_id|>``."""
+
+
 class PromptError(ModelError):
     """Messages that this model's chat template or processor cannot represent faithfully."""
 
@@ -90,6 +97,23 @@ class Prompter:
             f"{model} has no chat template, so it read its prompts as plain text; a model tuned for dialogue answers them "
             "otherwise.",
         )
+
+    def check_template(self, model: str) -> None:
+        """Raise ModelError if the template of ``model`` marks turns by control tokens that its tokenizer reads as text.
+
+        Only names are looked at that every family has as one token: others, such as ``[INST]`` and ``<|user|>``, are plain
+        text to some models.
+        """
+        try:
+            text = self.prompt([Message("user", (Text("a"),))]).text if self._has_template() else ""
+        except ModelError:  # as each request's own prompt will
+            return
+        for token in dict.fromkeys(_TURN_TOKEN.findall(text)):
+            if len(self._ids(token)) != 1:
+                raise ModelError(
+                    f"the chat template of {model} writes {token!r}, and its tokenizer has no such token, so chat_template or "
+                    "tokenizer.json is of another model; fetch the model again."
+                )
 
     def _has_template(self) -> bool:
         return any(getattr(part, "chat_template", None) for part in (self._processor, self._tokenizer))

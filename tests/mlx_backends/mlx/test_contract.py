@@ -277,6 +277,31 @@ def test_a_text_model_without_a_chat_template_says_so(tmp_path: Path) -> None:
     assert template_remarks(folder)
 
 
+def test_a_template_whose_control_tokens_the_tokenizer_lacks_is_refused(tmp_path: Path) -> None:
+    folder = build_tiny_lm(tmp_path / "lm", TEXTS, quantise=False)
+    assert not template_remarks(folder)
+    rewrite_template(folder, lambda text: text.replace("<|im_start|>", "<|start_header_id|>"))
+    with pytest.raises(ModelError, match=r"start_header_id.*tokenizer\.json"):
+        template_remarks(folder)
+
+
+def test_a_template_may_write_what_its_tokenizer_reads_as_text(tmp_path: Path) -> None:
+    """As those of Llama 2 and Zephyr do, and others in a branch for tools."""
+    folder = build_tiny_lm(tmp_path / "lm", TEXTS, quantise=False)
+    rewrite_template(
+        folder,
+        lambda text: "{% if tools %}<|start_of_tools|>{% endif %}[INST] <|user|>" + text,
+    )
+    assert not template_remarks(folder)
+
+
+def rewrite_template(folder: Path, change: Callable[[str], str]) -> None:
+    edit(
+        folder / "tokenizer_config.json",
+        lambda settings: settings.update(chat_template=change(settings["chat_template"])),
+    )
+
+
 def template_remarks(folder: Path) -> list[str]:
     backend = load_backend(str(folder), lambda media: Path(media.name))
     try:

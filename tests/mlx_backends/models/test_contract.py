@@ -135,3 +135,46 @@ def test_real_layouts_pass(tmp_path: Path, settings: Mapping[str, Any] | None, c
 def test_an_adapter_of_speech_or_vision_has_an_embedding_of_its_own(tmp_path: Path) -> None:
     write_weights(tmp_path / "audio.safetensors", "audio_tower.embed_tokens.weight", shape=(5000, 2))
     check(tmp_path, tokenizer(290, "<image>"))
+
+
+def check_files(path: Path, settings: Mapping[str, Any], eos_token_id: object) -> None:
+    (path / "tokenizer_config.json").write_text(json.dumps(settings))
+    (path / "chat_template.jinja").write_text("{{ '<|turn|>' }}")
+    check(path, tokenizer(290, "<|im_start|>", "<|im_end|>", "<|turn|>"), eos_token_id=eos_token_id)
+
+
+@pytest.mark.parametrize(
+    ("settings", "end", "token"),
+    [
+        pytest.param({"eos_token": "<|eot_id|>"}, 291, "eot_id", id="an end that the tokenizer lacks"),
+        pytest.param({"eos_token": {"content": "<|eot_id|>"}}, 291, "eot_id", id="with its properties"),
+        pytest.param({"eos_token": "<|im_end|>"}, 17, "word17", id="another end in config.json, a word"),
+        pytest.param({"eos_token": "<|im_end|>"}, [290], "im_start", id="another end, the token that begins a turn"),
+        pytest.param(
+            {"added_tokens_decoder": {"17": {"content": "<|turn|>"}}},
+            291,
+            "turn",
+            id="the template's token at a word's id",
+        ),
+    ],
+)
+def test_files_that_contradict_each_other_are_refused_with_the_token(
+    tmp_path: Path, settings: Mapping[str, Any], end: object, token: str
+) -> None:
+    with pytest.raises(ModelError, match=token):
+        check_files(tmp_path, settings, end)
+
+
+@pytest.mark.parametrize(
+    ("settings", "end"),
+    [
+        pytest.param({"eos_token": "<|im_end|>"}, 291, id="the same end in both"),
+        pytest.param({"eos_token": "<|im_end|>"}, 292, id="another special token"),
+        pytest.param({"eos_token": "<|im_end|>"}, [291, 290], id="the token of a turn ends an answer too"),
+        pytest.param({"eos_token": "<x>", "added_tokens_decoder": {"293": {"content": "<x>"}}}, 293, id="added behind"),
+        pytest.param({"added_tokens_decoder": {"17": {"content": "<unused>"}}}, 291, id="a token not in use"),
+        pytest.param({"eos_token": None, "added_tokens_decoder": None}, 17, id="nothing stated"),
+    ],
+)
+def test_files_of_real_layouts_pass(tmp_path: Path, settings: Mapping[str, Any], end: object) -> None:
+    check_files(tmp_path, settings, end)
