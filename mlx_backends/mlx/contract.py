@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Decoding, Message, Request, Text
+from mlx_backends.core.metal_faults import metal_fault
+from mlx_backends.mlx.metal.memory_limits import out_of_memory
 from mlx_backends.models.config_forms import UNSCALED, library_form, scaling_kind
 from mlx_backends.models.contract import HEAD
 from mlx_backends.models.discovery import model_name, read_config
@@ -29,8 +32,8 @@ _SOUND = re.compile(r"audio|sound|speech")
 def check_model(model: Any, path: Path) -> None:
     """Raise ModelError where ``model``, loaded from the folder ``path``, does not compute with what the folder says.
 
-    Compared are the base and the scaling of RoPE, the epsilon of its norms, the sliding window, the output layer, and for a
-    vision-language model whether it has all its parts.
+    Compared are the base and the scaling of RoPE, the epsilon of its norms, the sliding window, the output layer, the
+    quantisation, and for a vision-language model whether it has all its parts.
     """
     file = path / "config.json"
     settings = text_config(library_form(read_config(path), file))
@@ -41,6 +44,27 @@ def check_model(model: Any, path: Path) -> None:
     _check_epsilon(language, settings, file)
     _check_window(language, settings, file)
     _check_output_layer(model, path)
+    _check_quantisation(model, read_config(path), file)
+
+
+def check_output(logits: Callable[[Request], Any], model: str) -> None:
+    """Raise ModelError where ``model`` computes nothing: logits that are not numbers, or are the same for every token.
+
+    ``logits`` returns those after the prompt of a request, as a NumPy array; for one that cannot be asked nothing is judged.
+    """
+    request = Request("output", 0, (Message("user", (Text("How many apples were sold?"),)),), Decoding(max_tokens=1))
+    try:
+        values = logits(request)
+    except Exception as error:
+        if metal_fault(error) is not None or out_of_memory(error):
+            raise
+        return
+    if not np.isfinite(values.max()) or values.max() == values.min():
+        what = "are the same for every token" if np.isfinite(values.max()) else "are not numbers"
+        raise ModelError(
+            f"{model} computes nothing: its logits {what}, so its weights are damaged or were converted wrongly; fetch the "
+            "model again, or choose another version of it."
+        )
 
 
 def _check_parts(model: Any, path: Path) -> None:
@@ -156,6 +180,26 @@ def _check_output_layer(model: Any, path: Path) -> None:
         raise ModelError(
             f"by {path / 'config.json'} (tie_word_embeddings) the embedding is the output layer too, and {holders[head].name} "
             f"holds another one, {head!r}; correct the file, or fetch the model again."
+        )
+
+
+def _check_quantisation(model: Any, config: Mapping[str, Any], file: Path) -> None:
+    """Raise ModelError where the tensors have other bits or groups than the file says; mlx-lm goes by the tensors."""
+    stated = config.get("quantization") or config.get("quantization_config")
+    if not isinstance(stated, Mapping) or not isinstance(stated.get("bits"), int) or "quant_method" in stated:
+        return
+    entries = [stated, *(stated | layer for layer in stated.values() if isinstance(layer, Mapping))]
+    modules = [
+        module for _, module in model.named_modules() if hasattr(module, "bits") and hasattr(module, "group_size")
+    ]
+    used = {(module.bits, module.group_size) for module in modules}
+    if not used or used - {(entry.get("bits"), entry.get("group_size")) for entry in entries}:
+        held = (
+            " and ".join(f"{bits} bits in groups of {group}" for bits, group in sorted(used)) or "unquantised tensors"
+        )
+        raise ModelError(
+            f"{file} says that the weights have {stated['bits']} bits in groups of {str(stated.get('group_size'))[:20]} "
+            f"(quantization), and they are {held}; correct the file, or fetch the model again."
         )
 
 

@@ -118,6 +118,7 @@ def _weights_bytes(model: ModelInfo, adapter: Adapter | None) -> int:
 
 def _load(model: ModelInfo, adapter: Adapter | None, media: MediaPath, options: LoadOptions) -> Backend:
     from mlx_backends.mlx.adapter import apply_adapter
+    from mlx_backends.mlx.contract import check_output
     from mlx_backends.mlx.kv_quantization import check_quantized_cache
     from mlx_backends.mlx.lm import LMBackend
     from mlx_backends.mlx.load import load, load_text
@@ -134,12 +135,15 @@ def _load(model: ModelInfo, adapter: Adapter | None, media: MediaPath, options: 
     try:
         if has_vision:
             width = width and max(1, width // QUEUE_FACTOR)
-            return VLMBackend(
+            backend: VLMBackend | LMBackend = VLMBackend(
                 info, media, *loaded_model, width=width, kv_bits=kv_bits, adapter=adapter, context=context
             )
-        return LMBackend(info, *loaded_model, width=width, kv_bits=kv_bits, context=context)
+        else:
+            backend = LMBackend(info, *loaded_model, width=width, kv_bits=kv_bits, context=context)
     except Exception as error:  # a processor or template unlike any other
         raise ModelError(f"{model.name} was loaded but cannot be asked: {one_line(error)}") from error
+    check_output(backend.first_logits, model.name)
+    return backend
 
 
 def _describe(model: ModelInfo, adapter: Adapter | None) -> EngineInfo:

@@ -253,6 +253,15 @@ class LMBackend(Backend):
             else:
                 self._started.append(_Work(request, row))
 
+    def first_logits(self, request: Request) -> Any:
+        """Return the logits of the first token of an answer, as an array of the vocabulary's length."""
+        import mlx.core as mx
+        import numpy as np
+
+        with redirect_stdout(sys.stderr):
+            logits = self._model(mx.array([self._prompter.ids(request.messages)]))[0, -1]
+        return np.array(logits.astype(mx.float32))
+
     def _row(self, request: Request) -> TextRow:
         decoding = request.decoding
         return TextRow(

@@ -270,6 +270,11 @@ class VLMBackend(Backend):
         token_ids = tensors["input_ids"].flatten().tolist()
         return build_probe(request, text, token_ids, split_pixels(tensors, image_count), forced, logits, keep=keep)
 
+    def first_logits(self, request: Request) -> Any:
+        """Return the logits of the first token of an answer, as an array of the vocabulary's length."""
+        with redirect_stdout(sys.stderr):
+            return self._teacher_forcing.forced(request, (0,))[0]
+
     def image_rows(self, request: Request) -> Any | None:
         with redirect_stdout(sys.stderr):
             return self._recovery.repeat(lambda: self._image_rows(request))

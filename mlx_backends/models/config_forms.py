@@ -77,7 +77,7 @@ def _renamed(section: dict[str, Any]) -> dict[str, Any]:
     """Return ``section`` with older names of its settings too, under which the libraries look for them."""
     names = {"num_experts": "num_local_experts"}
     if str(section.get("model_type")).startswith("lfm2"):
-        names |= {name: "hidden_size" for name in ("block_dim", "conv_dim", "conv_dim_out")}
+        names |= dict.fromkeys(("block_dim", "conv_dim", "conv_dim_out"), "hidden_size")
     older = {name: section[newer] for name, newer in names.items() if section.get(name) is None and newer in section}
     return section | older
 

@@ -19,7 +19,7 @@ from mlx_backends.models.weights import weights_digest
 from mlx_backends.registry import load_backend
 from tests.support.text_architectures import text_model
 from tests.support.tiny_models import FAMILIES, TEXTS
-from tests.support.tiny_qwen3 import build_tiny_lm
+from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 
 LINEAR = {"rope_type": "linear", "type": "linear", "factor": 8.0}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
@@ -275,6 +275,42 @@ def test_a_text_model_without_a_chat_template_says_so(tmp_path: Path) -> None:
     edit(folder / "tokenizer_config.json", lambda settings: settings.pop("chat_template", None))
     (folder / "chat_template.jinja").unlink(missing_ok=True)
     assert template_remarks(folder)
+
+
+@pytest.mark.parametrize("change", [{"bits": 8}, {"group_size": 32}, {"bits": 8, "group_size": 32}])
+def test_tensors_of_another_quantisation_than_stated_are_refused(tmp_path: Path, change: dict[str, int]) -> None:
+    folder = build_tiny_lm(tmp_path / "lm", TEXTS, quantise=True)
+    load_text(folder)
+    edit(folder / "config.json", lambda config: config["quantization"].update(change))
+    edit(folder / "config.json", lambda config: config.pop("quantization_config", None))
+    with pytest.raises(ModelError, match="quantization"):
+        load_text(folder)
+
+
+def test_unquantised_tensors_that_are_stated_to_be_quantised_are_refused(tmp_path: Path) -> None:
+    folder = build_tiny_lm(tmp_path / "lm", TEXTS, quantise=False)
+    edit(folder / "config.json", lambda config: config.update(quantization={"bits": 4, "group_size": 64}))
+    with pytest.raises(ModelError, match="quantization"):
+        load_text(folder)
+
+
+@pytest.mark.parametrize("kind", ["lm", "vlm"])
+@pytest.mark.parametrize(
+    ("tensor", "value"),
+    [("layers.1.mlp.down_proj", float("nan")), ("embed_tokens", 0.0), ("embed_tokens", float("inf"))],
+)
+def test_a_model_that_computes_nothing_is_refused(tmp_path: Path, kind: str, tensor: str, value: float) -> None:
+    build = build_tiny_lm if kind == "lm" else build_tiny_vlm
+    folder = build(tmp_path / "model", TEXTS, quantise=False)
+    assert not template_remarks(folder)
+
+    def fill(weights: dict[str, Any]) -> dict[str, Any]:
+        part = tensor if kind == "lm" else f"language_model.{tensor}"
+        return {n: t * 0 + value if part in n or (value == 0 and "lm_head" in n) else t for n, t in weights.items()}
+
+    edit_weights(folder / "model.safetensors", fill)
+    with pytest.raises(ModelError, match="logits"):
+        template_remarks(folder)
 
 
 def test_a_template_whose_control_tokens_the_tokenizer_lacks_is_refused(tmp_path: Path) -> None:

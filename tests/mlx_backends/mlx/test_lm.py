@@ -301,11 +301,12 @@ def test_an_answer_ends_at_any_of_the_models_end_tokens(copy: Path, lm: Backend)
     request = request_of(Text("Count."), decoding=Decoding(max_tokens=40))
     full = answer(lm, request)
     first, second = full.tokens[5], full.tokens[9]
+    own = json.loads((copy / "config.json").read_text())["eos_token_id"][0]  # words alone would be of another tokenizer
     for settings, generation, end in (
-        ([first], None, 5),
-        ([second, 300], None, 9),
-        ([second], [first], 5),
-        (first, None, 5),
+        ([first, own], None, 5),
+        ([second, 300, own], None, 9),
+        ([second], [first, own], 5),
+        (first, own, 5),
     ):
         changed(copy / "config.json", eos_token_id=settings)
         (copy / "generation_config.json").write_text(json.dumps({"eos_token_id": generation} if generation else {}))
@@ -544,7 +545,7 @@ def no_tokenizer(folder: Path) -> None:
         (a_submodule, "does not know"),
         (no_type, "does not know"),
         (a_library_module, "could not be loaded"),
-        (a_wrong_shape, "could not be loaded"),
+        (a_wrong_shape, "names or shapes of the weights"),
         (pickles, "only pickled weights"),
         (no_tokenizer, "holds no tokenizer"),
     ],

@@ -233,7 +233,7 @@ def ending_with(tiny: Path, folder: Path, token: int) -> Path:
     """A copy of the model that ends an answer with ``token``."""
     shutil.copytree(tiny, folder)
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "eos_token_id": [token]}))
+    (folder / "config.json").write_text(json.dumps({**config, "eos_token_id": [token, *config["eos_token_id"]]}))
     return folder
 
 
