@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.errors import ModelError, RashomonError
 from benchmarks.vocabulary import Media, Message, Part, Request
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.metal_faults import metal_fault
-from mlx_backends.mlx.metal.memory_limits import out_of_memory
+from mlx_backends.core.metal_faults import metal_fault, out_of_memory
 from mlx_backends.stored_checks import StoredCheck, StoredChecks, is_measure, report_unconfirmed
 
 if TYPE_CHECKING:
@@ -39,7 +38,9 @@ _FORCED = (0,)
 """One forced token: its logits are those right after the prompt."""
 
 
-_NO_PICTURES = "its pictures cannot be processed as preprocessor_config.json and config.json say, so one of them may be of another model"
+_NO_PICTURES = (
+    "its pictures cannot be processed as preprocessor_config.json and config.json say; one may be of another model"
+)
 _NOTHING = "this machine's libraries cannot compute it, not even without pictures"
 
 

@@ -60,10 +60,25 @@ _REFUSALS = (
 )
 
 
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|insufficient memory|outofmemory|unable to allocate|attempting to allocate|bad_?alloc"
+    r"|\[metal::malloc\] resource limit",
+    re.IGNORECASE,
+)
+
+
 def metal_fault(error: BaseException) -> MetalFault | None:
     """Return the class of the Metal fault that an exception or one of its causes reports; None where none does."""
     source = _source(error)
     return None if source is None else _class(source)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Return whether an exception or one of its causes means that memory or GPU buffers ran out."""
+    return any(
+        isinstance(cause, MemoryError) or (isinstance(cause, RuntimeError) and _OUT_OF_MEMORY.search(str(cause)))
+        for cause in causes(error)
+    )
 
 
 def _source(error: BaseException) -> BaseException | None:

@@ -14,9 +14,9 @@ from benchmarks.vocabulary import Decoding, Generation, Request
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.loglikelihood import CandidateScoring
-from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
+from mlx_backends.core.metal_faults import DeviceLostError, metal_fault, out_of_memory
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
-from mlx_backends.mlx.metal.memory_limits import MemoryLimits, out_of_memory
+from mlx_backends.mlx.metal.memory_limits import MemoryLimits
 from mlx_backends.mlx.metal.switches import SERIAL_IMAGES, InlineExecutor, is_on
 from mlx_backends.mlx.preprocess import PreparedInputs
 from mlx_backends.mlx.vlm_batch import VLMRow, VLMRows

@@ -16,8 +16,7 @@ import numpy as np
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Decoding, Message, Request, Text
-from mlx_backends.core.metal_faults import metal_fault
-from mlx_backends.mlx.metal.memory_limits import out_of_memory
+from mlx_backends.core.metal_faults import metal_fault, out_of_memory
 from mlx_backends.models.config_forms import UNSCALED, library_form, scaling_kind
 from mlx_backends.models.contract import HEAD
 from mlx_backends.models.discovery import model_name, read_config
@@ -188,7 +187,7 @@ def _check_quantisation(model: Any, config: Mapping[str, Any], file: Path) -> No
     stated = config.get("quantization") or config.get("quantization_config")
     if not isinstance(stated, Mapping) or not isinstance(stated.get("bits"), int) or "quant_method" in stated:
         return
-    entries = [stated, *(stated | layer for layer in stated.values() if isinstance(layer, Mapping))]
+    entries = [stated, *({**stated, **layer} for layer in stated.values() if isinstance(layer, Mapping))]
     modules = [
         module for _, module in model.named_modules() if hasattr(module, "bits") and hasattr(module, "group_size")
     ]

@@ -27,11 +27,11 @@ from mlx_backends.core.batch_invariance import (
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
+from mlx_backends.core.metal_faults import DeviceLostError, metal_fault, out_of_memory
 from mlx_backends.core.prompts.text_prompt import TextPrompter
 from mlx_backends.mlx.lm_batch import TextRow, make_rows
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
-from mlx_backends.mlx.metal.memory_limits import MemoryLimits, out_of_memory
+from mlx_backends.mlx.metal.memory_limits import MemoryLimits
 from mlx_backends.models.context_length import ContextLength
 from mlx_backends.models.memory_estimate import device_name
 

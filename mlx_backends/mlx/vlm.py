@@ -29,7 +29,7 @@ from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.loglikelihood import CandidateScoring, score_options
-from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
+from mlx_backends.core.metal_faults import DeviceLostError, metal_fault, out_of_memory
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
 from mlx_backends.core.reuse import Reuse
 from mlx_backends.family_status import family_status
@@ -37,7 +37,7 @@ from mlx_backends.mlx.activation_type import record_dtype
 from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.image_guard import guard_image_features
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, root_cause, settle
-from mlx_backends.mlx.metal.memory_limits import MemoryLimits, out_of_memory
+from mlx_backends.mlx.metal.memory_limits import MemoryLimits
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing

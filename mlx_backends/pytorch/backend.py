@@ -27,8 +27,8 @@ from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.loglikelihood import CandidateScoring, score_options
+from mlx_backends.core.metal_faults import out_of_memory
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
-from mlx_backends.mlx.metal.memory_limits import out_of_memory
 from mlx_backends.models import memory_estimate
 from mlx_backends.models.context_length import context_length
 from mlx_backends.models.end_tokens import end_tokens

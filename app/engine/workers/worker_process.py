@@ -63,7 +63,7 @@ def take_output() -> TextIO:
 
 def outcome_of(error: Exception) -> Outcome:
     """Return the end of a worker that ``error`` has ended, and write its traceback unless it is the user's to correct."""
-    from mlx_backends.mlx.metal.memory_limits import out_of_memory
+    from mlx_backends.core.metal_faults import out_of_memory
 
     if isinstance(error, RashomonError) and not isinstance(error, DeviceLostError):
         return Outcome(error.exit_code, str(error))

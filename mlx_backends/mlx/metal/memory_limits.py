@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,12 +22,6 @@ PRESSURE = 0.9
 """Share of the working set above which the cache of freed buffers is released."""
 
 _MIN_RELEASE = 1 / 100  # of the working set: releasing less only makes the next step allocate it again
-
-_OUT_OF_MEMORY = re.compile(
-    r"out of memory|insufficient memory|outofmemory|unable to allocate|attempting to allocate|bad_?alloc"
-    r"|\[metal::malloc\] resource limit",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +90,3 @@ class MemoryLimits:
         if pressed:
             self._mx.clear_cache()
         return pressed
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Return whether an exception or one of its causes means that memory or GPU buffers ran out."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, MemoryError) or (isinstance(cause, RuntimeError) and _OUT_OF_MEMORY.search(str(cause))):
-            return True
-        cause = cause.__cause__ or cause.__context__
-    return False

@@ -18,8 +18,7 @@ from benchmarks.media import load_image
 from benchmarks.training.training_set import ChatRow
 from benchmarks.vocabulary import Decoding, Media, Message, Request
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.metal_faults import metal_fault
-from mlx_backends.mlx.metal.memory_limits import out_of_memory
+from mlx_backends.core.metal_faults import metal_fault, out_of_memory
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.models.training_memory import RowTokens, image_tokens
 

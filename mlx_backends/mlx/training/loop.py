@@ -16,10 +16,9 @@ from typing import Any
 from benchmarks.errors import ModelError, RashomonError
 from benchmarks.training.training_set import ChatRow
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.metal_faults import metal_fault
+from mlx_backends.core.metal_faults import metal_fault, out_of_memory
 from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.metal.fault_recovery import settle
-from mlx_backends.mlx.metal.memory_limits import out_of_memory
 from mlx_backends.mlx.training.checkpoint import Progress, load_checkpoint, save_adapter, save_checkpoint
 from mlx_backends.mlx.training.checkpointing import Dropout, prepare_layers
 from mlx_backends.mlx.training.dense import multiply_densely

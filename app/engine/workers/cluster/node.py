@@ -35,10 +35,9 @@ from benchmarks.vocabulary import Generation, Media, Request
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.metal_faults import DeviceLostError
+from mlx_backends.core.metal_faults import DeviceLostError, out_of_memory
 from mlx_backends.core.probe import Probe
 from mlx_backends.core.reuse import Reuse, Seen
-from mlx_backends.mlx.metal.memory_limits import out_of_memory
 from mlx_backends.mlx.metal.switches import float_facts
 from mlx_backends.models.adapters import join_adapter, read_adapter
 from mlx_backends.models.host import host_info

@@ -15,7 +15,7 @@ from app.engine.workers.cluster.seam import Cluster, Member, WorkerLostError
 from app.store.data_types import NodeStatus
 from benchmarks.errors import ModelError, RashomonError
 from mlx_backends.core.error_text import one_line
-from mlx_backends.mlx.metal.memory_limits import out_of_memory
+from mlx_backends.core.metal_faults import out_of_memory
 
 DISCOVER_SECONDS = 2.0
 BUSY_SECONDS = 5.0

@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks.vocabulary import Text
 from mlx_backends.base import Backend
-from mlx_backends.mlx.metal.memory_limits import MemoryLimits, MemoryUsage, out_of_memory
+from mlx_backends.core.metal_faults import out_of_memory
+from mlx_backends.mlx.metal.memory_limits import MemoryLimits, MemoryUsage
 from mlx_backends.models import memory_estimate
 from mlx_backends.models.metal import GIB
 from mlx_backends.registry import load_backend
