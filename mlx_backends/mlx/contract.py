@@ -31,8 +31,8 @@ _SOUND = re.compile(r"audio|sound|speech")
 def check_model(model: Any, path: Path) -> None:
     """Raise ModelError where ``model``, loaded from the folder ``path``, does not compute with what the folder says.
 
-    Compared are the base and the scaling of RoPE, the epsilon of its norms, the sliding window, the output layer, the
-    quantisation, and for a vision-language model whether it has all its parts.
+    Compared are the base and the scaling of RoPE, the epsilon of its norms, the sliding window, the activation, the
+    output layer, the quantisation, and for a vision-language model whether it has all its parts.
     """
     file = path / "config.json"
     settings = text_config(library_form(read_config(path), file))
@@ -42,6 +42,7 @@ def check_model(model: Any, path: Path) -> None:
     _check_rope(language, settings, file)
     _check_epsilon(language, settings, file)
     _check_window(language, settings, file)
+    _check_activation(language, settings, file)
     _check_output_layer(model, path)
     _check_quantisation(model, read_config(path), file)
 
@@ -64,6 +65,21 @@ def check_output(logits: Callable[[Request], Any], model: str) -> None:
             f"{model} computes nothing: its logits {what}, so its weights are damaged or were converted wrongly; fetch the "
             "model again, or choose another version of it."
         )
+
+
+def position_remarks(model: Any, name: str) -> tuple[str, ...]:
+    """Return a sentence for readers of the answers of ``name`` where mlx-lm scales positions otherwise than LongRoPE does.
+
+    transformers takes ``short_factor`` for prompts up to the original length, ``long_factor`` beyond; mlx-lm always the latter.
+    """
+    scaling = getattr(getattr(model, "args", None), "rope_scaling", None) or {}
+    for _, module in model.named_modules():
+        if type(module).__name__ == "SuScaledRoPE" and scaling.get("short_factor") != scaling.get("long_factor"):
+            return (
+                f"mlx-lm scales the positions of {name} as for prompts beyond {module.original_max_position_embeddings:,} "
+                "tokens at every length (LongRoPE), so its answers to shorter ones are not quite the model's own.",
+            )
+    return ()
 
 
 def _check_parts(model: Any, path: Path) -> None:
@@ -144,6 +160,25 @@ def _check_epsilon(language: Any, settings: Mapping[str, Any], file: Path) -> No
         stated = settings.get(key)
         if isinstance(stated, float) and used and list(_read(language, key)):
             _require(any(math.isclose(stated, value, rel_tol=_CLOSE) for value in used), file, key, stated)
+
+
+def _check_activation(language: Any, settings: Mapping[str, Any], file: Path) -> None:
+    """Raise ModelError for an activation of another kind than the type's own where the library does not read the key.
+
+    The forms of GELU are not told apart: published folders of Gemma name one and were trained with another.
+    """
+    from transformers import CONFIG_MAPPING
+
+    stated, kind = settings.get("hidden_act"), settings.get("model_type")
+    if not isinstance(stated, str) or kind not in CONFIG_MAPPING or list(_read(language, "hidden_act")):
+        return
+    usual = getattr(CONFIG_MAPPING[kind](), "hidden_act", None)
+    if isinstance(usual, str):
+        _require(_activation(stated) == _activation(usual), file, "hidden_act", stated)
+
+
+def _activation(name: str) -> str:
+    return "gelu" if "gelu" in name else {"swish": "silu"}.get(name, name)
 
 
 def _check_window(language: Any, settings: Mapping[str, Any], file: Path) -> None:

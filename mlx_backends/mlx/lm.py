@@ -29,6 +29,7 @@ from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault, out_of_memory
 from mlx_backends.core.prompts.text_prompt import TextPrompter
+from mlx_backends.mlx.contract import position_remarks
 from mlx_backends.mlx.lm_batch import TextRow, make_rows
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
 from mlx_backends.mlx.metal.memory_limits import MemoryLimits
@@ -80,7 +81,7 @@ class LMBackend(Backend):
         self._ends = frozenset(tokenizer.eos_token_ids)
         self._prompter = TextPrompter(tokenizer, context)
         self._prompter.check_template(info.model)
-        self._prompt_remarks = self._prompter.remarks(info.model)
+        self._prompt_remarks = (*self._prompter.remarks(info.model), *position_remarks(model, info.model))
         self._detokenizer = Detokenizer(tokenizer._tokenizer, self._prompter)
         self._constrainer = Constrainer(tokenizer._tokenizer, self._ends)
         self._limits = MemoryLimits.here()

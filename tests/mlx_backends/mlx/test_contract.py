@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Decoding, Message, Request, Text
+from mlx_backends.mlx.contract import position_remarks
 from mlx_backends.mlx.load import load, load_processor, load_text
 from mlx_backends.models.discovery import inspect
 from mlx_backends.models.weights import weights_digest
@@ -275,6 +276,29 @@ def test_a_text_model_without_a_chat_template_says_so(tmp_path: Path) -> None:
     edit(folder / "tokenizer_config.json", lambda settings: settings.pop("chat_template", None))
     (folder / "chat_template.jinja").unlink(missing_ok=True)
     assert template_remarks(folder)
+
+
+@pytest.mark.parametrize(("stated", "runs"), [("silu", True), ("swish", True), ("gelu", False), ("relu", False)])
+def test_an_activation_that_the_library_ignores_is_refused(tmp_path: Path, stated: str, runs: bool) -> None:
+    folder = build_tiny_lm(tmp_path / "lm", TEXTS, quantise=False)
+    edit(folder / "config.json", lambda config: config.update(hidden_act=stated))
+    if runs:
+        load_text(folder)
+        return
+    with pytest.raises(ModelError, match="hidden_act"):
+        load_text(folder)
+
+
+@pytest.mark.parametrize(("short", "remarks"), [(1.0, 1), (2.0, 0)])
+def test_positions_that_mlx_lm_scales_as_for_long_prompts_are_remarked(short: float, remarks: int) -> None:
+    from mlx_lm.models.phi3 import Model, ModelArgs
+
+    scaling = {"type": "longrope", "short_factor": [short] * 8, "long_factor": [2.0] * 8}
+    sizes = {"hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 64, "num_attention_heads": 4}
+    arguments = ModelArgs(
+        **sizes, model_type="phi3", rms_norm_eps=1e-5, vocab_size=64, num_key_value_heads=4, rope_scaling=scaling
+    )
+    assert len(position_remarks(Model(arguments), "phi")) == remarks
 
 
 @pytest.mark.parametrize("change", [{"bits": 8}, {"group_size": 32}, {"bits": 8, "group_size": 32}])

@@ -331,7 +331,7 @@ def test_a_processor_that_needs_torchvision_is_named(tmp_path: Path) -> None:
         (type_no_string, "does not know"),
         (odd_architectures, "does not know"),
         (runs_a_file, "asks to run its own code"),
-        (missing_tensor, "could not be loaded"),
+        (missing_tensor, "names or shapes of the weights"),
         (no_tokenizer, "holds no tokenizer"),
         (no_processor, "lacks the settings of its image processor"),
     ],
