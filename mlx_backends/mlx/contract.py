@@ -227,7 +227,9 @@ def _check_quantisation(model: Any, config: Mapping[str, Any], file: Path) -> No
         module for _, module in model.named_modules() if hasattr(module, "bits") and hasattr(module, "group_size")
     ]
     used = {(module.bits, module.group_size) for module in modules}
-    if not used or used - {(entry.get("bits"), entry.get("group_size")) for entry in entries}:
+    stated_sizes = {(entry.get("bits"), entry.get("group_size")) for entry in entries}
+    # A mode such as mxfp4 implies its group.
+    if not used or any(not {(bits, group), (bits, None)} & stated_sizes for bits, group in used):
         held = (
             " and ".join(f"{bits} bits in groups of {group}" for bits, group in sorted(used)) or "unquantised tensors"
         )

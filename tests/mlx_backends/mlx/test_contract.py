@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Decoding, Message, Request, Text
-from mlx_backends.mlx.contract import position_remarks
+from mlx_backends.mlx.contract import check_model, position_remarks
 from mlx_backends.mlx.load import load, load_processor, load_text
 from mlx_backends.models.discovery import inspect
 from mlx_backends.models.weights import weights_digest
@@ -309,6 +309,14 @@ def test_tensors_of_another_quantisation_than_stated_are_refused(tmp_path: Path,
     edit(folder / "config.json", lambda config: config.pop("quantization_config", None))
     with pytest.raises(ModelError, match="quantization"):
         load_text(folder)
+
+
+def test_a_mode_that_implies_its_group_agrees_with_the_tensors(tmp_path: Path) -> None:
+    folder = build_tiny_lm(tmp_path / "lm", TEXTS, quantise=True)
+    model, _ = load_text(folder)
+    edit(folder / "config.json", lambda config: config["quantization"].pop("group_size"))
+    edit(folder / "config.json", lambda config: config.pop("quantization_config", None))
+    check_model(model, folder)
 
 
 def test_unquantised_tensors_that_are_stated_to_be_quantised_are_refused(tmp_path: Path) -> None:
