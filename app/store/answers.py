@@ -122,7 +122,7 @@ def read_answers(
 
 def empty_quality(benchmark: Benchmark, spec: Mapping[str, Any]) -> AnswerQuality:
     """Return the quality of no answers yet of a run with the stored ``spec``."""
-    limit = None if str(spec["model"]).startswith(IMPORTED) else spec.get("decoding", {}).get("max_tokens")
+    limit = None if str(spec.get("model")).startswith(IMPORTED) else spec.get("decoding", {}).get("max_tokens")
     return AnswerQuality(frozenset((*benchmark.labels, benchmark.abstention_phrase)), limit)
 
 

@@ -29,7 +29,6 @@ from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault, out_of_memory
 from mlx_backends.core.prompts.text_prompt import TextPrompter
-from mlx_backends.mlx.contract import position_remarks
 from mlx_backends.mlx.lm_batch import TextRow, make_rows
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, raising_root_cause, root_cause, settle
 from mlx_backends.mlx.metal.memory_limits import MemoryLimits
@@ -76,6 +75,8 @@ class LMBackend(Backend):
         :class:`mlx_backends.options.LoadOptions`, it is 1, because mlx-lm has no batches of quantised caches.
         ``context`` bounds the prompts.
         """
+        from mlx_backends.mlx.contract import position_remarks
+
         self.info = info
         self._kv_bits = kv_bits
         self._ends = frozenset(tokenizer.eos_token_ids)
