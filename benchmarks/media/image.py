@@ -41,7 +41,7 @@ _PLAIN_EXIF = 32 * 1024
 _PLAIN_SEGMENTS = 64
 
 _COLOUR_MARKS = (b"iCCP", b"gAMA", b"ICC_PROFILE\0", b"ICCP")
-"""What a PNG, JPEG or WebP file has if it may need colour management."""
+"""Marks of a PNG, JPEG or WebP file that may need colour management."""
 
 
 def image_suffix(data: bytes) -> str | None:

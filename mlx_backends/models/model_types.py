@@ -43,7 +43,7 @@ _WITHOUT_ANSWERS: Mapping[str, tuple[str, ...]] = {
 """Types of mlx-vlm 0.7.10 that answer no prompt with a text, by what they do instead."""
 
 WITHOUT_ANSWERS: Mapping[str, str] = {kind: what for what, kinds in _WITHOUT_ANSWERS.items() for kind in kinds}
-"""What a type that answers no prompt does instead."""
+"""The work of each type that answers no prompt."""
 
 
 def family(config: Mapping[str, Any]) -> str:

@@ -64,7 +64,7 @@ class _Job:
     round: int = 0
     reserved: RequestSize = NO_TOKENS
     examines: bool = False
-    """Whether it belongs to an examination of the server; it is then sent although its response is cached."""
+    """True for a request of an examination of the server, which is sent although its response is cached."""
 
 
 class RemoteBackend(Backend):

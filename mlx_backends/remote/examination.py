@@ -229,7 +229,7 @@ class Examiner:
 
     @property
     def is_worth_repeating(self) -> bool:
-        """Whether a spot check could show anything."""
+        """True if a spot check could show anything."""
         return bool(self.check.evidence)
 
     def _spot_by_new_numbers(self) -> Conversation:
@@ -252,7 +252,7 @@ class Examiner:
 
     @property
     def _counts_pictures(self) -> bool:
-        """Whether the server's usage counted a picture at first."""
+        """True if the server's usage counted a picture at first."""
         shown, alone = self.check.probe_tokens, self.check.question_tokens
         return shown is not None and alone is not None and shown >= alone + PICTURE_TOKENS
 

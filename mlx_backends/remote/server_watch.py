@@ -20,7 +20,7 @@ class ServerWatch:
         """The digest of the model's name as the server reports it: the requested one if it ever did, else the first."""
 
         self.problem = ""
-        """What is shown to be wrong with the answers so far, as a clause."""
+        """The fault that the answers so far show, as a clause; empty for none."""
 
         self._single = single
         self._requested = digest(requested)

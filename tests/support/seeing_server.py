@@ -24,12 +24,12 @@ from tests.support.trust import agree_to
 Eyes = Literal[
     "reads", "misreads", "colours", "constant", "random", "guesses", "numbers", "blind", "says so", "refuses"
 ]
-"""What becomes of a picture: the model reads its number, misreads most, answers by the picture, always alike or at random
+"""Fate of a picture: the model reads its number, misreads most, answers by the picture, always alike or at random
 (as one of three values, or as some number);
 it gets no picture and answers from the text, or says so; the server refuses it."""
 
 Usage = Literal["all", "details", "text", "mark", "fixed", "zero", "strings", "none"]
-"""What the reported prompt tokens count: text and pictures, text alone, text and a mark for each picture, or nothing."""
+"""The content of the reported prompt tokens: text and pictures, text alone, text and a mark for each picture, or nothing."""
 
 
 @dataclass

@@ -34,7 +34,7 @@ def completion(content: Any, reason: Any = "stop", usage: Any = USAGE, **message
 
 
 def answer_to(response: Any, **decoding: Any) -> Generation:
-    """What an endpoint's response, as JSON or text, becomes."""
+    """Return the answer that an endpoint's response, as JSON or text, becomes."""
     text = response if isinstance(response, str) else json.dumps(response)
     with FaultServer(fault=lambda number: f"raw {text}") as server:
         backend = endpoint(server)
