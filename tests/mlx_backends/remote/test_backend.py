@@ -30,13 +30,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
-def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys, no proxy, short waits."""
-    for name in [name for name in os.environ if name.lower().endswith("_proxy") or name.startswith("OPENAI_")]:
-        monkeypatch.delenv(name)
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(rate_limit, "BACKOFF_BASE_S", 0.01)
+def _short_waits(client: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "MAX_BACKOFF_S", 0.05)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -14,24 +13,16 @@ import pytest
 from benchmarks.vocabulary import Message, Request, Text, digest
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import load_backend
-from mlx_backends.remote import rate_limit
 from mlx_backends.remote.backend import RemoteBackend
 from mlx_backends.remote.errors import EndpointChangedError
 from mlx_backends.remote.examination import MAX_CALLS, EndpointCheck
 from tests.mlx_backends.conftest import Pictures
 from tests.support import tiny_models
-from tests.support.remote import KEYS, ask, generate_one, run
+from tests.support.remote import ask, generate_one, run
 from tests.support.seeing_server import Eyes, SeeingServer, Usage, seeing
 from tests.support.served import served
 
-
-@pytest.fixture(autouse=True)
-def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(rate_limit, "BACKOFF_BASE_S", 0.01)
+pytestmark = pytest.mark.usefixtures("client")
 
 
 def backend_of(server: SeeingServer, pictures: Pictures, tmp_path: Path) -> RemoteBackend:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import os
 import wave
 from hashlib import sha256
 from pathlib import Path
@@ -17,22 +16,14 @@ from benchmarks.vocabulary import Media, Modality, Text
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.remote import media as remote_media
-from mlx_backends.remote import rate_limit
 from mlx_backends.remote.budget import estimate_usage
 from tests.support.fault_server import FaultServer, faults
 from tests.support.media import sound, video
-from tests.support.remote import KEYS, ask, generate_one, run
+from tests.support.remote import ask, generate_one, run
+
+pytestmark = pytest.mark.usefixtures("client")
 
 BASES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
-
-
-@pytest.fixture(autouse=True)
-def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.lower().endswith("_proxy") or name.startswith("OPENAI_")]:
-        monkeypatch.delenv(name)
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(rate_limit, "BACKOFF_BASE_S", 0.01)
 
 
 @pytest.fixture

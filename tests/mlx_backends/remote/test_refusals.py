@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import time
 from collections.abc import Callable
@@ -23,19 +22,12 @@ from mlx_backends.remote.errors import PermanentError
 from mlx_backends.remote.provider import classify_error
 from mlx_backends.remote.responses import refused_parameter
 from tests.support.fault_server import FaultServer
-from tests.support.remote import KEYS, ask, endpoint, generate_one, nowhere, run
+from tests.support.remote import ask, endpoint, generate_one, nowhere, run
 from tests.support.trust import agree_to
 
+pytestmark = pytest.mark.usefixtures("client")
+
 LABEL = JSONObject({"label": ("IMAGE", "TEXT")})
-
-
-@pytest.fixture(autouse=True)
-def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.lower().endswith("_proxy") or name.startswith("OPENAI_")]:
-        monkeypatch.delenv(name)
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(rate_limit, "BACKOFF_BASE_S", 0.01)
 
 
 # --- what is behind an address ---

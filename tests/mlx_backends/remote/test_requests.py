@@ -42,18 +42,11 @@ from tests.support.recording_proxy import RecordingProxy
 from tests.support.remote import KEYS, ask, endpoint, generate_one, nowhere, run
 from tests.support.trust import agree_to
 
+pytestmark = pytest.mark.usefixtures("client")
+
 BASES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
 LABEL = JSONObject({"label": ("IMAGE", "TEXT"), "why": ()})
 SECRET = KEYS["OPENAI_API_KEY"]
-
-
-@pytest.fixture(autouse=True)
-def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.lower().endswith("_proxy") or name.startswith("OPENAI_")]:
-        monkeypatch.delenv(name)
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(rate_limit, "BACKOFF_BASE_S", 0.01)
 
 
 @pytest.fixture

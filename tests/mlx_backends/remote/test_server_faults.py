@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pytest
@@ -11,20 +10,12 @@ import pytest
 from benchmarks.vocabulary import Generation
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import load_backend
-from mlx_backends.remote import rate_limit
 from tests.support.fault_server import FaultServer
-from tests.support.remote import KEYS, ask, endpoint, generate_one, nowhere
+from tests.support.remote import ask, endpoint, generate_one, nowhere
+
+pytestmark = pytest.mark.usefixtures("client")
 
 USAGE = {"prompt_tokens": 400, "completion_tokens": 5, "total_tokens": 405}
-
-
-@pytest.fixture(autouse=True)
-def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(rate_limit, "BACKOFF_BASE_S", 0.01)
 
 
 def completion(content: Any, reason: Any = "stop", usage: Any = USAGE, **message: Any) -> dict[str, Any]:
