@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -81,6 +82,7 @@ def _holds_here(check: StoredCheck) -> bool:
     return is_current and check.is_of_this_machine
 
 
+@cache
 def _installed(library: str) -> str | None:
     try:
         return version(library)

@@ -27,9 +27,6 @@ def examine_endpoint(
     strongest evidence again that it ever showed in this run. Raises ModelError if the server is shown not to give
     the model its pictures, unless ``force``.
     """
-    request = next(filter(has_pictures, requests), None)
-    if request is None:
-        return
     checks = store.meta(ENDPOINT_KEY, [])
     if checks and not checks[-1]["problem"]:
         known = {field.name for field in fields(EndpointCheck)} - {
@@ -37,8 +34,12 @@ def examine_endpoint(
             "prompt_tokens",
             "completion_tokens",
             "seconds",
+            "spot_checks",
         }
         backend.resume_examination(EndpointCheck(**{name: checks[-1][name] for name in known & checks[-1].keys()}))
+        return
+    request = next(filter(has_pictures, requests), None)
+    if request is None:
         return
     try:
         check = backend.examine(request, stop, _strongest_evidence(checks))

@@ -71,9 +71,13 @@ def stop_batch(folder: Path, *, exclude: Collection[int] = ()) -> None:
 
 
 def kill_worker(folder: Path) -> None:
-    """Kill the worker of a batch that was told to stop, as a second Ctrl-C would. Raises StoreError if it is another user's."""
-    if (batch := batch_pid(folder)) is not None:
-        stop_process(batch, folder.name, signal.SIGINT)
+    """Kill the worker of a batch that was told to stop, as a second Ctrl-C would.
+
+    Raises StoreError if it has ended, or is another user's.
+    """
+    if (batch := batch_pid(folder)) is None:
+        raise StoreError(f"{folder.name} has no worker any more; there is nothing to kill.")
+    stop_process(batch, folder.name, signal.SIGINT)
 
 
 def batch_pid(folder: Path) -> int | None:

@@ -12,10 +12,12 @@ from typing import Any, Literal, get_args
 
 from app.store.database import storable
 from app.store.verdicts import Verdicts
+from benchmarks.answer_quality import is_cut_reasoning
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_text import visible_answer
-from judges.base import ONLY_REASONING, OVERRIDE
+from benchmarks.text.reasoning import read_reply
+from judges.base import OVERRIDE
 
 SampleOutcome = Literal["right", "wrong", "unparsed", "undecided", "judge-failed", "error", "pending"]
 """The outcome of an instance by one judge: ``Record.outcome``, with right or wrong under the condition for a label."""
@@ -133,17 +135,13 @@ class Samples(Verdicts):
         return displayable(rows[0][0] or "") if rows else "", int(newest)
 
     def cut_reasoning(self) -> int:
-        """Return the number of answers that ended at the limit of tokens within their reasoning, by any judge's verdict.
-
-        As for :func:`is_cut_reasoning`, one without text and tokens is that of a server that hides the reasoning.
-        """
-        ((cut,),) = self._rows(
-            "SELECT count(DISTINCT g.id) FROM verdict v JOIN generation g ON g.id = v.generation AND g.accepted"
-            " WHERE v.accepted AND v.status = 'unparsed' AND g.finish_reason = 'length'"
-            " AND (v.reason = ? OR (trim(g.text, char(9, 10, 13, 32)) = '' AND length(g.tokens) = 0))",
-            (ONLY_REASONING,),
+        """Return the number of answers that ended at the limit of tokens within their reasoning."""
+        rows = self._rows(
+            "SELECT g.text, length(g.tokens) FROM generation g JOIN instance i ON i.ordinal = g.instance AND i.done"
+            " WHERE g.accepted AND g.finish_reason = 'length' AND NOT EXISTS (SELECT 1 FROM generation l"
+            " WHERE l.instance = g.instance AND l.accepted AND l.step > g.step)"
         )
-        return int(cut)
+        return sum(is_cut_reasoning(text or "", read_reply(text or ""), "length", stored or 0) for text, stored in rows)
 
     def strata(self) -> dict[str, list[str]]:
         """Return the strata: each key with its values, both sorted."""

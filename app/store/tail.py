@@ -66,6 +66,16 @@ class _Store(CountingStore):
         )
         return [(number, ordinal) for number, ordinal in rows]
 
+    def answered_until(self, last: int) -> int:
+        """Return the number of final answers up to the id ``last``."""
+        ((count,),) = self._rows(
+            "SELECT count(*) FROM generation g JOIN instance i ON i.ordinal = g.instance AND i.done"
+            " WHERE g.id <= ? AND g.accepted AND NOT EXISTS (SELECT 1 FROM generation l WHERE l.instance = g.instance"
+            " AND l.accepted AND l.step > g.step)",
+            (last,),
+        )
+        return int(count)
+
     def newest_memory(self) -> MemoryUse:
         rows = self._rows("SELECT active_memory, cache_memory FROM generation ORDER BY id DESC LIMIT 1")
         return MemoryUse(*(size if isinstance(size, int) else None for size in rows[0])) if rows else MemoryUse()
@@ -78,7 +88,7 @@ class Tail:
         self.folder = folder
         self._verdicts = VerdictCounts()
         self._quality: AnswerQuality | None = None
-        self._last_answer = 0
+        self._last_answer = self._seen = 0
 
     def read(self) -> RunUpdate:
         """Read the newest contents. Raises StoreError."""
@@ -107,7 +117,11 @@ class Tail:
         except SpecError:  # of another version, or of a package that is not installed
             return ()
         quality = self._quality = self._quality or empty_quality(benchmark, store.meta("spec"))
+        if self._seen and store.answered_until(self._last_answer) != self._seen:  # some were set aside meanwhile
+            self._last_answer = self._seen = 0
+            quality = self._quality = empty_quality(benchmark, store.meta("spec"))
         answers = store.answered_after(self._last_answer)
+        self._seen += len(answers)
         for record in store.records(at=[ordinal for _, ordinal in answers]) if answers else ():
             add_to_quality(quality, record, benchmark)
         self._last_answer = max((number for number, _ in answers), default=self._last_answer)

@@ -359,7 +359,8 @@ def _stored_summary(folder: Path) -> RunSummary:
             title, cells = read_title(folder), store.meta(CELLS_KEY, 1)
             nodes = tuple(NodeStatus(**node) for node in store.meta(NODES_KEY, []))
             source, newest_verdict = store.ends()
-            is_cut = any(p.truncated for p in progress)  # else there is no need to look
+            # While a run goes on, its summary is read several times a second, and Live names these answers.
+            is_cut = state != "running" and any(p.truncated for p in progress)
             return RunSummary(
                 folder.name,
                 state,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from typing import IO, TYPE_CHECKING
 
-from benchmarks.media.tiff_header import bits_per_sample
+from benchmarks.media.grey_levels import tiff_tag
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
 
 _DARK = 16
 """The level of 256 below which a picture uses at most 12 of its 16 bits, and is too dark to see."""
+
+_BITS = 258
+"""The number of TIFF's tag BitsPerSample."""
 
 _MOST_PIXELS = 10_000_000
 _OTHER_BYTE = {"16B": "16L", "16L": "16B", "16N": "16B" if sys.byteorder == "little" else "16L"}
@@ -23,7 +26,7 @@ def lighten(image: PILImage, file: IO[bytes], head: bytes) -> tuple[tuple[str, .
     One that cannot be scaled is left as it is, with a warning: of more than 10 megapixels, with a transparent colour, or of
     a kind whose low bytes Pillow does not give.
     """
-    is_16 = head[24] == 16 if image.format == "PNG" else bits_per_sample(image) == 16
+    is_16 = head[24] == 16 if image.format == "PNG" else tiff_tag(image, _BITS) == 16
     if not is_16 or image.mode not in ("RGB", "RGBA", "LA"):
         return (), ()
     brightest = max(high for _, high in image.getextrema()[: 1 if image.mode == "LA" else 3])  # type: ignore[misc]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from typing import IO
 
+from benchmarks.media.decoder_faults import is_decoder_fault
+
 _END = b"\xff\xd9"
 _FILLERS = (bytes(64), b"\xaa\x55" * 32)
 
@@ -26,6 +28,8 @@ def with_end(file: IO[bytes]) -> IO[bytes] | None:
         try:
             with Image.open(io.BytesIO(data.removesuffix(_END[:1]) + filler + _END), formats=["JPEG"]) as image:
                 pixels.append(image.tobytes())
-        except Exception:  # a decoder can raise anything for hostile bytes
+        except Exception as error:  # a decoder can raise anything for hostile bytes
+            if isinstance(error, MemoryError) or is_decoder_fault(error):
+                raise
             return None
     return io.BytesIO(data.removesuffix(_END[:1]) + _END) if pixels[0] == pixels[1] else None

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 from benchmarks.errors import MediaError
 from benchmarks.media.decoder_faults import is_decoder_fault
 from benchmarks.media.deep_colour import lighten
-from benchmarks.media.grey_levels import deep_scale, is_deep, to_grey
+from benchmarks.media.grey_levels import Scale, deep_scale, is_deep, to_grey
 from benchmarks.media.jpeg_end import with_end
 from benchmarks.media.limits import LARGEST_IMAGE
 from benchmarks.media.refusal import refusal
@@ -18,9 +18,6 @@ from benchmarks.media.tiff_header import has_other_pages, tiff_refusal
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
-
-    from benchmarks.media.deep_colour import lighten
-from benchmarks.media.grey_levels import Scale
 
 Size = tuple[int, int]
 
@@ -239,9 +236,9 @@ def _layer(image: PILImage, scale: Scale | None) -> PILImage:
 
 def _scale_transparent_level(image: PILImage, head: bytes) -> None:
     """Bring the transparent level of a PNG of less or more than 8 bits to the 8 that Pillow reads its pixels as."""
-    key, depth = image.info.get("transparency"), head[24]
     if image.format != "PNG":
         return
+    key, depth = image.info.get("transparency"), head[24]
     if image.mode == "L" and isinstance(key, int) and depth < 8:
         image.info["transparency"] = key * 255 // (2**depth - 1)
     elif image.mode == "RGB" and isinstance(key, tuple) and depth == 16:

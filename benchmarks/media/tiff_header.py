@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any
 
+from benchmarks.media.decoder_faults import is_decoder_fault
+
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
 
@@ -45,7 +47,9 @@ def tiff_refusal(file: IO[bytes], *, is_opened: bool) -> str | None:
         compression = int(tags.get(_COMPRESSION, 1))
         bits, formats = _values(tags.get(_BITS, 1)), _values(tags.get(_SAMPLE_FORMAT, 1))
         samples = int(tags.get(_SAMPLES, 1))
-    except Exception:  # a damaged header makes the parser raise anything
+    except Exception as error:  # a damaged header makes the parser raise anything
+        if isinstance(error, MemoryError) or is_decoder_fault(error):
+            raise
         return None
     if _COMPRESSION not in tags or _BITS not in tags:
         return None
@@ -59,12 +63,6 @@ def tiff_refusal(file: IO[bytes], *, is_opened: bool) -> str | None:
     order = "big-endian " if tags.prefix.startswith(b"M") else ""
     channels = f" in {samples} channels" if samples > 1 else ""
     return f"is a TIFF image of {order}{width}-bit {numbers}{channels}, a kind that is not read; save it as PNG"
-
-
-def bits_per_sample(image: PILImage) -> int:
-    """Return the number of bits that a TIFF image declares for a level; 0 for images of other formats."""
-    values = getattr(image, "tag_v2", {}).get(_BITS, ())
-    return values[0] if isinstance(values, tuple) and values and isinstance(values[0], int) else 0
 
 
 def has_other_pages(image: PILImage) -> bool:

@@ -6,6 +6,7 @@ reading of the file. What cannot be read off the object is not judged.
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,12 +17,15 @@ import numpy as np
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Decoding, Message, Request, Text
+from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault, out_of_memory
 from mlx_backends.models.config_forms import UNSCALED, library_form, scaling_kind
 from mlx_backends.models.contract import HEAD
 from mlx_backends.models.discovery import model_name, read_config
 from mlx_backends.models.request_memory import text_config
 from mlx_backends.models.weights import tensor_shapes, weight_files
+
+_log = logging.getLogger("rashomon.models")
 
 _CLOSE = 1e-3
 _EMBEDDING = re.compile(r"^(?!.*(vision|visual|audio)).*(^|\.)(embed_tokens|wte)\.weight$")
@@ -35,7 +39,8 @@ def check_model(model: Any, path: Path) -> None:
     output layer, the quantisation, and for a vision-language model whether it has all its parts.
     """
     file = path / "config.json"
-    settings = text_config(library_form(read_config(path), file))
+    config = read_config(path)
+    settings = text_config(library_form(config, file), with_defaults=False)
     language = getattr(model, "language_model", model)
     if language is not model:
         _check_parts(model, path)
@@ -44,7 +49,7 @@ def check_model(model: Any, path: Path) -> None:
     _check_window(language, settings, file)
     _check_activation(language, settings, file)
     _check_output_layer(model, path)
-    _check_quantisation(model, read_config(path), file)
+    _check_quantisation(model, config, file)
 
 
 def check_output(logits: Callable[[Request], Any], model: str) -> None:
@@ -58,6 +63,7 @@ def check_output(logits: Callable[[Request], Any], model: str) -> None:
     except Exception as error:
         if metal_fault(error) is not None or out_of_memory(error):
             raise
+        _log.warning("the output of %s could not be checked: %s", model, one_line(error))
         return
     if not np.isfinite(values.max()) or values.max() == values.min():
         what = "are the same for every token" if np.isfinite(values.max()) else "are not numbers"

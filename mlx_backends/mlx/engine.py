@@ -71,7 +71,7 @@ class MLXEngine(Engine):
 
     def check_kv_bits(self, model: str, bits: int) -> None:
         info = inspect(resolve(model))
-        size = head_size(read_config(info.path))
+        size = head_size(read_config(info.path), is_full=True)
         if size is not None and kv_group_size(size) is None:
             raise ModelError(
                 f"the key-value cache of {info.name} cannot be quantised, because its heads have {size} numbers, "

@@ -181,16 +181,16 @@ def _layers(text: Any) -> list[str]:
     return [kind for kind in own_kinds if kind in (*_FULL, *_SLIDING)]
 
 
-def text_config(config: Any) -> Any:
+def text_config(config: Any, *, with_defaults: bool = True) -> Any:
     """Return the language model's part of a configuration; Phi-3 Vision's is not in the part of that name.
 
-    In that of a file, mlx-vlm's defaults stand for what the file leaves out.
+    In that of a file, mlx-vlm's defaults stand for what the file leaves out, unless ``with_defaults`` is False.
     """
     for key in ("text_config", "llm_config", "language_config"):
         if (part := _value(config, key)) is not None:
             complete = {**text_defaults(_value(config, "model_type")), **part} if isinstance(part, Mapping) else part
             if number(complete, "num_hidden_layers"):
-                return complete
+                return complete if with_defaults else part
     return config
 
 

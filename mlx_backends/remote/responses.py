@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from benchmarks.text.reasoning import THINK
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 
 _MOST_TOKENS = 10**9
@@ -15,7 +16,7 @@ _CONTAINERS = ("body", "generation_config", "generationConfig")
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 """Fields of a message with its reasoning: DeepSeek's and SGLang's, and that of vLLM, Ollama and OpenRouter."""
 
-_THINK_TAG = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
+_THINK_TAG = re.compile(f"{THINK.opening}|{THINK.closing}")
 _SENTENCE = re.compile(r"[.;!?](?:\s|$)|\n")
 _REJECTS = re.compile(
     r"unsupported|not? (?:be )?support|n't support|not permitted|not allowed|deprecated|incompatible|only one of|"

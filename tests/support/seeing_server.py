@@ -21,9 +21,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from tests.support.trust import agree_to
 
-Eyes = Literal[
-    "reads", "misreads", "colours", "constant", "random", "guesses", "numbers", "blind", "says so", "refuses"
-]
+Eyes = Literal["reads", "misreads", "colours", "constant", "guesses", "numbers", "blind", "says so", "refuses"]
 """Fate of a picture: the model reads its number, misreads most, answers by the picture, always alike or at random
 (as one of three values, or as some number);
 it gets no picture and answers from the text, or says so; the server refuses it."""
@@ -137,8 +135,6 @@ def _answer(eyes: Eyes, text: str, pictures: list[bytes]) -> str:
             return random.choice(["1234", "2023", "42"])
         case "numbers":
             return str(random.randint(1000, 9999))
-        case "random":
-            return str(random.random())
         case "says so":
             return "I do not see any image attached. Please upload the image."
         case "blind":

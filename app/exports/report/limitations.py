@@ -102,12 +102,6 @@ def _truncated(evidence: Evidence) -> Iterator[Limitation]:
         yield Limitation("Truncated answers", f"Some answers reached the token limit and are cut off ({listing}).")
 
 
-def _poor_answers(evidence: Evidence) -> Iterator[Limitation]:
-    for run, answers in evidence.inputs.runs.items():
-        for clause in answers.quality.clauses if answers.quality else ():
-            yield Limitation("Answers without content", f"Of {run}, {clause}.")
-
-
 def _no_person(evidence: Evidence) -> Iterator[Limitation]:
     if evidence.judge.startswith(HUMAN) or any(judge.startswith(HUMAN) for judge in evidence.inputs.judges):
         return
@@ -261,7 +255,6 @@ _RULES: tuple[Callable[[Evidence], Iterator[Limitation]], ...] = (
     _few_examples,
     _unlabelled,
     _truncated,
-    _poor_answers,
     _no_person,
     _no_policy,
     _remarks,

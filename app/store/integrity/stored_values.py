@@ -138,6 +138,7 @@ class _EndpointDetails(TypedDict, total=False):
     remark: str
     evidence: str
     probe_tokens: int | None
+    question_tokens: int | None
     model: str | None
     seconds: float
     spot_checks: int

@@ -174,6 +174,7 @@ def test_server_that_drops_pictures_later_is_found(
         answers(server, pictures, tmp_path, 30)
     assert caught.value.unconfirmed
     dropped = [body for body in server.calls[server.after :] if "Passage" in str(body)[:400]]
+    assert dropped
     numbers = {str(body).partition("Passage ")[2].partition(":")[0] for body in dropped}
     assert numbers <= {instance.removeprefix("r") for instance in caught.value.unconfirmed} | in_flight(numbers)
 
