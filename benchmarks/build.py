@@ -81,12 +81,14 @@ class BuildOptions:
     ``writer`` is the model that writes for the construction, ``checker`` the one that checks what it wrote, and ``checkers``
     all models that check. ``captioners`` describe media, by modality. ``embedder`` measures how similar texts are.
     ``render`` makes pictures of 3D models and videos; None makes no pictures. ``readers`` read the sources of a retrieval log
-    alone. ``cluster`` is the column of the user's own rows that names their documents, if it is none of the known ones.
+    alone. ``cluster`` is the column of the user's own rows that names their documents, if it is none of the known ones, and
+    ``mapping`` the keys of their other columns, as ``--map`` has them.
     """
 
     seed: int = 0
     per_stratum: int = 250
     cluster: str = ""
+    mapping: str = ""
     replace: bool = False
     writer: TextModel | None = None
     checker: TextModel | None = None

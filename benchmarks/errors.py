@@ -1,6 +1,6 @@
 """The exceptions for errors that a user can cause and correct."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class RashomonError(Exception):
@@ -15,6 +15,14 @@ class RashomonError(Exception):
 
 class SourceError(RashomonError):
     """A folder, file or data set that is not what the benchmark expects."""
+
+
+class UnknownKeysError(SourceError):
+    """A table or log without a column that it needs. ``guess`` is the likely key of each such column, as far as one is."""
+
+    def __init__(self, message: str, guess: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.guess = dict(guess)
 
 
 class NothingUsableError(SourceError):

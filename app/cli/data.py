@@ -53,6 +53,15 @@ from benchmarks import number_ranges as ranges
     help="The column of --from that names the document or page of a row; rows of one count together. Default: document, doc_id "
     "or page, else the picture.",
 )
+@click.option(
+    "--map",
+    "mapping",
+    default="",
+    metavar="COLUMN=KEY,...",
+    help="The keys of --from that hold the columns, such as question=query,answer=reference,image=page; dots reach into "
+    "objects. Or the form of another tool, with changes if need be: vlmevalkit, chartqa, mmlongbench-doc, ragas, ragas-0.1, "
+    "langsmith, langfuse, promptfoo. Known forms are recognised without it.",
+)
 @click.option("--all", "every", is_flag=True, help="Print all details of the build; with --check, list every row.")
 @click.option("--out", type=PATH, help="The folder to write the build to; default: in the workspace.")
 @number("--seed", ranges.SEED, default=0, show_default=True, help="Seed of the construction.")

@@ -85,6 +85,8 @@ class BuildArguments:
     as_json: bool = False
     cluster: str = ""
     """The column of ``from_file`` that names the documents."""
+    mapping: str = ""
+    """The keys of the columns of ``from_file``, as ``--map`` has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +130,18 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
     rows = table_path(arguments.from_file) if arguments.from_file is not None else None
     if rows is not None and not benchmark.rows_source:
         benchmark.check_rows(rows, BuildOptions())  # raises the error that explains it
-    if arguments.cluster and rows is None:
-        raise SpecError("--cluster names a column of your own table; name the table with --from.")
+    for option, value in (("--cluster", arguments.cluster), ("--map", arguments.mapping)):
+        if value and rows is None:
+            raise SpecError(f"{option} names columns of your own table; name the table with --from.")
     if arguments.check:
         if rows is None or arguments.sources:
             raise SpecError("--check checks a table of rows; name it with --from, without --source.")
-        options = BuildOptions(seed=arguments.seed, per_stratum=arguments.per_stratum, cluster=arguments.cluster)
+        options = BuildOptions(
+            seed=arguments.seed,
+            per_stratum=arguments.per_stratum,
+            cluster=arguments.cluster,
+            mapping=arguments.mapping,
+        )
         return check_rows(benchmark, rows, options, as_json=arguments.as_json, every=arguments.every)
     sources = _sources(workspace, benchmark, arguments.sources, rows)
     folder = typed_path(arguments.out or workspace.build_folder(name))
@@ -157,7 +165,8 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
         except NothingUsableError as error:
             if rows is None:
                 raise
-            command = f"{workspace.command()} build {name} --from {shlex.quote(str(rows))} --check"
+            mapping = f" --map {shlex.quote(arguments.mapping)}" if arguments.mapping else ""
+            command = f"{workspace.command()} build {name} --from {shlex.quote(str(rows))}{mapping} --check"
             raise NothingUsableError(f"{error} `{command}` lists a fix for each row.") from error
         except OSError as error:
             kind = StoreFullError if is_disk_full(error) else StoreError
@@ -234,6 +243,7 @@ def _build_options(
         seed=arguments.seed,
         per_stratum=arguments.per_stratum,
         cluster=arguments.cluster,
+        mapping=arguments.mapping,
         replace=arguments.replace,
         writer=text_models[models.writer] if models.writer else None,
         checker=text_models[models.checkers[0]] if models.checkers else None,

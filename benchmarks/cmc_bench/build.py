@@ -70,7 +70,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         raise SpecError(f"the target of examples per conflict type is {options.per_stratum}; set it to at least 1.")
     with BuildWriter(out) as writer:
         skipped = _Skipped(writer)
-        gathered = _gather(sources, skipped, options.cluster)
+        gathered = _gather(sources, skipped, options)
         usable = CandidateFile(gathered.rows)
         usable_rows: Counter[str] = Counter()
         for candidate in candidates(gathered.rows):
@@ -102,14 +102,14 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         return writer.finish(manifest, replace=options.replace)
 
 
-def _gather(sources: Sequence[tuple[str, str]], skipped: _Skipped, cluster: str) -> _Gathered:
+def _gather(sources: Sequence[tuple[str, str]], skipped: _Skipped, options: BuildOptions) -> _Gathered:
     gathered = _Gathered()
     for named in resolve_sources(sources):
         if isinstance(named, SkippedRow):
             skipped.add(named)
             continue
         if named[0] != "released":
-            for row in read_source(*named, cluster):
+            for row in read_source(*named, options.cluster, options.mapping):
                 if isinstance(row, SkippedRow):
                     skipped.add(row)
                 else:

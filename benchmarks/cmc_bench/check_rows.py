@@ -21,7 +21,7 @@ from benchmarks.cmc_bench.instances import draft_instances, instance_from_row
 from benchmarks.cmc_bench.sources import read_source
 from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.cmc_bench.sources.mmmu import NO_OPTION
-from benchmarks.cmc_bench.sources.own_rows import unused_columns
+from benchmarks.cmc_bench.sources.own_rows import table_remarks
 from benchmarks.rows.base import trust_remarks
 from benchmarks.rows.closest_file import NearFiles
 from benchmarks.rows.files import MISSING_IMAGE, NO_IMAGE, NOT_JSON, SkippedRow
@@ -48,7 +48,7 @@ _FIXES = {
 def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     """Return the result of each row of ``file`` under ``options``. Raises SourceError for an unreadable file."""
     rows = RowFile()
-    for row in read_source("rows", str(file), options.cluster):
+    for row in read_source("rows", str(file), options.cluster, options.mapping):
         rows.append(row)
     usable, numbers = CandidateFile(rows), array("I")
     problems, problem_of = RecordFile(), _Numbers(len(rows))
@@ -81,8 +81,7 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
             message = "; ".join([_summary(constructed.example(example)), *image.notes])
             checks.append(row.row, True, message, example=example, warning="; ".join(image.warnings))
             said += isinstance(row, SourceRow) and bool(row.trust)
-    unused = unused_columns(file)
-    remarks = [f"nothing is read from the column{'s'[: len(unused) > 1]} {', '.join(unused)}"] if unused else []
+    remarks = table_remarks(file, options.mapping)
     kinds = {kind: len(examples) for kind, examples in constructed.examples.items() if examples}
     remarks += [f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items()]
     remarks += checks.warning_remarks()

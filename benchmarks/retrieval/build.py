@@ -31,7 +31,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     with BuildWriter(out) as writer:
         rows = StoredRows()
         usable: Counter[str] = Counter()
-        for row in _usable_rows(sources, writer, options.cluster):
+        for row in _usable_rows(sources, writer, options):
             rows.append(row)
             usable[row.source] += 1
         if not len(rows):
@@ -63,11 +63,11 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         )
 
 
-def _usable_rows(sources: Sequence[tuple[str, str]], writer: BuildWriter, cluster: str) -> Iterator[StoredRow]:
+def _usable_rows(sources: Sequence[tuple[str, str]], writer: BuildWriter, options: BuildOptions) -> Iterator[StoredRow]:
     """Yield the usable rows after adding their images to the build; the others are recorded there."""
     known: set[int] = set()
     for name, place in resolve_sources("retrieval", NAMES, sources):
-        for row in read_source(name, place, cluster):
+        for row in read_source(name, place, options.cluster, options.mapping):
             try:
                 warn = partial(writer.add_warning, row.row) if name == "log" else None
                 stored = row if isinstance(row, SkippedRow) else checked_row(row, writer, warn)

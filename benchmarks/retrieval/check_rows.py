@@ -13,7 +13,7 @@ from benchmarks.retrieval.instances import decide, instance_from_row, instance_r
 from benchmarks.retrieval.log_row import LogRow
 from benchmarks.retrieval.readings import SOURCES
 from benchmarks.retrieval.sources import read_source
-from benchmarks.retrieval.sources.log_file import LONG_PASSAGE, NO_IMAGES, NO_PASSAGES
+from benchmarks.retrieval.sources.log_file import LONG_PASSAGE, NO_IMAGES, NO_PASSAGES, log_remarks
 from benchmarks.rows.base import RowProblem, trust_remarks
 from benchmarks.rows.closest_file import NearFiles
 from benchmarks.rows.files import MISSING_IMAGE, NOT_JSON, Loader, SkippedRow
@@ -31,11 +31,11 @@ _FIXES = {
 
 def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     """Return the result of each line of ``file``, without a model. Raises SourceError for an unreadable file."""
-    checks = RowChecks(lambda number: _preview(file, number))
+    checks = RowChecks(lambda number: _preview(file, number, options))
     near = NearFiles(file.parent)
     counts: Counter[str] = Counter()
     said, idle = 0, 0
-    for number, row in enumerate(read_source("log", str(file), options.cluster)):
+    for number, row in enumerate(read_source("log", str(file), options.cluster, options.mapping)):
         warnings: list[str] = []
         problem = row if isinstance(row, SkippedRow) else _problem(row, warnings.append)
         if problem is not None:
@@ -49,7 +49,8 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
         counts[condition := message.rpartition(": ")[2]] += 1
         said += bool(row.trust)
         idle += bool(row.trust) and condition == "aligned"
-    remarks = [f"{count} {what}" for what, count in counts.items()]
+    remarks = log_remarks(str(file), options.mapping)
+    remarks += [f"{count} {what}" for what, count in counts.items()]
     remarks += checks.warning_remarks()
     if counts.keys() == {"aligned"}:
         remarks.append("none is a conflict, so nothing can be built")
@@ -96,9 +97,9 @@ def _fix(fix: str, left_out: SkippedRow, near: NearFiles) -> str:
     return f"{fix}: {place}"
 
 
-def _preview(file: Path, number: int) -> RowPreview:
+def _preview(file: Path, number: int, options: BuildOptions) -> RowPreview:
     """Return what the log's row of this number becomes; the file is read again, so that memory holds no rows."""
-    row = next(islice(read_source("log", str(file)), number, None), None)
+    row = next(islice(read_source("log", str(file), options.cluster, options.mapping), number, None), None)
     if not isinstance(row, LogRow):
         return RowPreview()
     stored = checked_row(row)

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from benchmarks.cmc_bench.constants import ACCURATE as CMC_ACCURATE
 from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS as CMC_CONFLICTS
 from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
-from benchmarks.rows.base import DOCUMENT_COLUMNS
-from benchmarks.vocabulary import TRUST
 
 UNDECIDED = "undecided"
 """The condition of a conflict whose right answer the log does not have."""
@@ -26,16 +24,3 @@ LONGEST_PASSAGES = 1_000_000
 
 MOST_PASSAGES = 100
 MOST_IMAGES = 32
-
-COLUMN_NAMES = {
-    "question": ("question", "query"),
-    "passages": ("passages", "passage", "texts", "contexts"),
-    "images": ("images", "image", "pages", "page_images"),
-    "answer": ("answer", "label", "gold"),
-    "group": ("group", "subject"),
-    "document": DOCUMENT_COLUMNS,
-    "image_answer": ("image_answer",),
-    "text_answer": ("text_answer",),
-    TRUST: (TRUST,),
-}
-"""The keys of a log's lines, with their alternative names. The first three are required."""

@@ -11,10 +11,11 @@ from benchmarks.rows.files import SkippedRow
 _READERS: Mapping[str, Reader] = {"chartqa": chartqa.read, "mmmu": mmmu.read}
 
 
-def read_source(name: str, place: str, cluster: str = "") -> Iterator[SourceRow | SkippedRow]:
+def read_source(name: str, place: str, cluster: str = "", mapping: str = "") -> Iterator[SourceRow | SkippedRow]:
     """Return the rows of source ``name`` (not ``released``) in the folder, file or Hub data set ``place``.
 
-    ``cluster`` is the column of the user's own rows that names their documents, if it is none of the known ones. Raises
-    SourceError if ``place`` does not exist or has an unknown layout.
+    ``cluster`` is the column of the user's own rows that names their documents, if it is none of the known ones, and
+    ``mapping`` the text of ``--map``. Raises SourceError if ``place`` does not exist or has an unknown layout, SpecError for
+    another text.
     """
-    return own_rows.read(place, cluster) if name == "rows" else _READERS[name](place)
+    return own_rows.read(place, cluster, mapping) if name == "rows" else _READERS[name](place)

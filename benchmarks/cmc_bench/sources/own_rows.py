@@ -4,101 +4,80 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 from benchmarks.cmc_bench.sources.base import Family, SourceRow, existing_path, layout_error
 from benchmarks.cmc_bench.sources.mmmu import parse_options, resolve_gold
 from benchmarks.errors import SourceError
-from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, RowProblem, check_cluster, trust_field
-from benchmarks.rows.csv_rows import SUFFIXES, read_columns
-from benchmarks.rows.files import RawRow, ShownImage, SkippedRow, image_loader, list_files, read_rows, text_field
-from benchmarks.vocabulary import TRUST
+from benchmarks.rows.base import Fields, RowProblem, trust_field
+from benchmarks.rows.cell_images import one_image
+from benchmarks.rows.cell_passages import passage_texts
+from benchmarks.rows.csv_rows import SUFFIXES
+from benchmarks.rows.files import RawRow, ShownImage, SkippedRow, list_files, read_rows, text_field
+from benchmarks.rows.image_references import ImageReferences
+from benchmarks.rows.mapping import TABLE, MappedFile, map_file
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
-COLUMN_NAMES = {
-    "image": ("image", "image_1"),
-    "question": ("question", "query"),
-    "answer": ("answer", "label"),
-    "group": ("group", "subject"),
-    "document": DOCUMENT_COLUMNS,
-    "passage": ("passage",),
-    "conflict": ("conflict",),
-    "options": ("options",),
-    "subfield": ("subfield",),
-    "family": ("family",),
-    TRUST: (TRUST,),
-}
-"""The columns of a file of rows, with their alternative names. The first three are required."""
-REQUIRED_COLUMNS = ("image", "question", "answer")
-
 _NAME = "rows"
 _KINDS = (*SUFFIXES, ".jsonl", ".json", ".parquet")
 _YES_NO = {True: "Yes", False: "No"}
 
 
-def read(place: str, cluster: str = "") -> Iterator[SourceRow | SkippedRow]:
-    """Yield the rows in every .jsonl file of a folder, or in one file. Raises SourceError.
+def read(place: str, cluster: str = "", mapping: str = "") -> Iterator[SourceRow | SkippedRow]:
+    """Yield the rows in every .jsonl file of a folder, or in one file. Raises SourceError and SpecError.
 
     The images of a folder's rows must lie in it; a file's may lie anywhere. ``cluster`` is the column that names their
-    documents, if it is none of the known ones.
+    documents, if it is none of the known ones, and ``mapping`` the text of ``--map``.
     """
     root = existing_path(_NAME, place, LAYOUT)
     is_file = root.is_file()
-    folder = root.parent if is_file else root
     paths = [_table(root)] if is_file else list_files(root, ".jsonl")
     if not paths:
         raise layout_error(_NAME, root, LAYOUT)
     for file in paths:
-        raw, named = None, None
-        for raw in read_rows(file, folder, _NAME):
-            if isinstance(raw, SkippedRow):
-                yield raw
-                continue
-            fields = {str(name).strip().lower(): value for name, value in raw.fields.items()}
-            named = check_cluster(cluster, fields, file) if named is None else named
-            yield _row(replace(raw, fields=fields, anywhere=is_file), named)
+        mapped = _mapped(file, root.parent if is_file else root, is_file, cluster, mapping)
+        preset = mapped.columns.preset
+        shared = (
+            ImageReferences(partial(read_rows, file, file.parent, _NAME)) if preset and preset.shares_images else None
+        )
+        raw = None
+        for raw in mapped.rows:
+            yield raw if isinstance(raw, SkippedRow) else _row(mapped.columns.row(raw), shared)
         if is_file and raw is None:
             raise SourceError(f"there are no rows in {file.name}; write one below its header for each picture.")
 
 
-def unused_columns(file: Path) -> list[str]:
-    """Return the columns of a CSV or TSV file that are not read. Raises SourceError."""
-    known = {name for names in COLUMN_NAMES.values() for name in names}
-    return [name for name in read_columns(file) if name and name not in known] if _is_delimited(file) else []
+def table_remarks(file: Path, mapping: str = "") -> list[str]:
+    """Return remarks on the form of a table, and on its columns that are not read. Raises SourceError and SpecError."""
+    mapped = _mapped(_table(file), file.parent, True, "", mapping)
+    return mapped.columns.remarks(mapped.keys)
+
+
+def _mapped(file: Path, folder: Path, anywhere: bool, cluster: str, mapping: str) -> MappedFile:
+    def raw_rows() -> Iterator[RawRow | SkippedRow]:
+        for raw in read_rows(file, folder, _NAME):
+            yield replace(raw, anywhere=anywhere) if isinstance(raw, RawRow) else raw
+
+    return map_file(file, raw_rows, TABLE, mapping, cluster)
 
 
 def _table(file: Path) -> Path:
-    """Return ``file`` if its kind and header are supported. Raises SourceError."""
+    """Return ``file`` if its kind is supported. Raises SourceError."""
     if not file.name.lower().endswith(_KINDS):
         raise SourceError(f"{file.name} is no table; give one that ends in {', '.join(_KINDS[:3])}.")
-    if _is_delimited(file):
-        header = read_columns(file)
-        for needed in REQUIRED_COLUMNS:
-            if not set(COLUMN_NAMES[needed]) & set(header):
-                raise SourceError(
-                    f"{file.name} has no column {needed!r}; its first row names {', '.join(map(repr, header[:12]))}, and "
-                    f"needs image, question and answer. {_nearest(needed, header)}".rstrip()
-                )
     return file
 
 
-def _nearest(needed: str, header: list[str]) -> str:
-    matches = get_close_matches(needed, header, n=1, cutoff=0.7)
-    return f"Is it {matches[0]!r}?" if matches else ""
-
-
-def _is_delimited(file: Path) -> bool:
-    return file.name.lower().endswith(SUFFIXES)
-
-
-def _row(raw: RawRow, cluster: str) -> SourceRow | SkippedRow:
+def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
     fields = raw.fields
     options = parse_options(_options(fields))
     family: Family = "mmmu" if options or text_field(fields, "family") == "mmmu" else "chartqa"
     try:
         answer = resolve_gold(_answer(fields), options)
-        image = ShownImage(image_loader(raw, *COLUMN_NAMES["image"]))
+        image = fields["image"] if shared is None else shared.resolved(fields["image"])
+        load = ShownImage(one_image(raw, image))
+        passage = "\n\n".join(passage_texts(fields["passage"])).strip()
         trust = trust_field(fields)
     except RowProblem as problem:
         return SkippedRow(_NAME, raw.where, str(problem), problem.place)
@@ -106,15 +85,15 @@ def _row(raw: RawRow, cluster: str) -> SourceRow | SkippedRow:
         source=_NAME,
         row=raw.where,
         family=family,
-        question=text_field(fields, *COLUMN_NAMES["question"]),
+        question=text_field(fields, "question"),
         answer=answer,
-        image=image,
+        image=load,
         options=options,
-        subject=text_field(fields, *COLUMN_NAMES["group"]),
+        subject=text_field(fields, "group"),
         subfield=text_field(fields, "subfield"),
-        passage=text_field(fields, "passage"),
+        passage=passage,
         conflict=text_field(fields, "conflict"),
-        document=text_field(fields, *([cluster] if cluster else COLUMN_NAMES["document"])),
+        document=text_field(fields, "document"),
         trust=trust,
     )
 
@@ -129,7 +108,5 @@ def _options(fields: Fields) -> object:
 
 def _answer(fields: Fields) -> str:
     """Return the answer's text; true and false become Yes and No."""
-    answers = {name: fields.get(name) for name in COLUMN_NAMES["answer"]}
-    return text_field(
-        {name: _YES_NO[value] if isinstance(value, bool) else value for name, value in answers.items()}, *answers
-    )
+    answer = fields.get("answer")
+    return text_field({"answer": _YES_NO[answer] if isinstance(answer, bool) else answer}, "answer")

@@ -13,9 +13,10 @@ _READERS: Mapping[str, Reader] = {"log": log_file.read, "misleading-chartqa": mi
 NAMES = tuple(_READERS)
 
 
-def read_source(name: str, place: str, cluster: str = "") -> Iterator[LogRow | SkippedRow]:
-    """Return the rows of source ``name`` in a file or folder; ``cluster`` is the key of a log that names its documents.
+def read_source(name: str, place: str, cluster: str = "", mapping: str = "") -> Iterator[LogRow | SkippedRow]:
+    """Return the rows of source ``name`` in a file or folder.
 
-    Raises SourceError.
+    ``cluster`` is the key of a log that names its documents, ``mapping`` the text of ``--map``. Raises SourceError and
+    SpecError.
     """
-    return log_file.read(place, cluster) if name == "log" else _READERS[name](place)
+    return log_file.read(place, cluster, mapping) if name == "log" else _READERS[name](place)

@@ -95,7 +95,7 @@ def test_the_build_says_which_rows_it_left_out(here: Rashomon) -> None:
 @pytest.mark.parametrize(
     ("content", "arguments", "message"),
     [
-        ("image,question\n", ("cmc-bench", "--from", "rows.csv", "--check"), "no column 'answer'"),
+        ("image,question\n", ("cmc-bench", "--from", "rows.csv", "--check"), "no column answer"),
         ("", ("cmc-bench", "--from", "rows.csv"), "is empty"),
         ("", ("cmc-bench", "--from", "nowhere.csv"), "there is no file"),
         ("", ("cmc-bench", "--from", "."), "is a folder; name the table in it"),

@@ -89,8 +89,8 @@ def test_quoted_cells_and_spreadsheet_row_numbers(tmp_path: Path) -> None:
     [
         ("", "is empty"),
         ("\n \n", "is empty"),
-        ("image,question,anwser\n", r"no column 'answer'.*Is it 'anwser'\?"),
-        ("question,answer\n", "no column 'image'"),
+        ("image,question,anwser\n", "no column answer; .*--map answer=anwser"),
+        ("question,answer\n", "no column image"),
         (f"{HEADER},Answer\n", "two columns called 'answer'"),
         (f'{HEADER}\n0.png,ok?,1\n0.png,"never closed,5\n', "line 3.*not closed"),
         (f'{HEADER}\n0.png,"a"b,5\n', "line 2"),

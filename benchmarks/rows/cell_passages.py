@@ -1,0 +1,44 @@
+"""Passages as cells and keys hold them: a text, a list of texts or of objects, or a list that is written as text."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable
+
+from benchmarks.rows.base import RowProblem
+
+NOT_A_LIST = "passages and images are lists of texts"
+
+_LONGEST_LIST = 1 << 20
+_TEXT_KEYS = ("text", "passage", "content", "page_content")
+
+
+def passage_texts(value: object) -> tuple[str, ...]:
+    """Return the passages of a cell or key that are not blank. Raises RowProblem for values that are no texts."""
+    if isinstance(value, str):
+        value = _list(value)
+    texts = []
+    for item in value if isinstance(value, list | tuple) else [] if value is None else [value]:
+        text = next((item[key] for key in _TEXT_KEYS if key in item), None) if isinstance(item, dict) else item
+        if not isinstance(text, str):
+            raise RowProblem(NOT_A_LIST)
+        if text.strip():
+            texts.append(text)
+    return tuple(texts)
+
+
+def _list(text: str) -> object:
+    """Return the list of texts that ``text`` writes as JSON or Python does; the text itself if it is none."""
+    stripped = text.strip()
+    if not (stripped.startswith("[") and stripped.endswith("]")) or len(stripped) > _LONGEST_LIST:
+        return text
+    readers: tuple[Callable[[str], object], ...] = (json.loads, ast.literal_eval)
+    for read in readers:
+        try:
+            value = read(stripped)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        if isinstance(value, list) and all(isinstance(item, str | dict) for item in value):
+            return value
+    return text

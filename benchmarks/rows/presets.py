@@ -1,0 +1,203 @@
+"""Tables and logs of other tools: their keys, and how to recognise each by the keys of its rows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from string import ascii_lowercase
+from typing import Any
+
+from benchmarks.rows.base import Fields
+from benchmarks.rows.nested_keys import is_filled, lookup
+
+_LONGEST_PAGES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """The form of another tool's rows.
+
+    ``title`` completes "read as". ``signatures`` are sets of keys in lower case; a file that has all of one is recognised.
+    ``keys`` names the keys of each column. ``derive`` computes further columns of a row from its fields. ``folders`` are beside
+    the file and hold its images.
+    """
+
+    title: str
+    signatures: tuple[frozenset[str], ...]
+    keys: Mapping[str, tuple[str, ...]]
+    derive: Callable[[Fields], dict[str, Any]] = field(default=lambda fields: {})
+    folders: tuple[str, ...] = ()
+    read_too: frozenset[str] = frozenset()
+    """Further keys that ``derive``, or the reading of images, takes values from."""
+    shares_images: bool = False
+    """True if a row may hold the index of another row in the place of that row's image."""
+    not_in_tables: frozenset[str] = frozenset()
+    """Keys that a table of one's own has and this form does not."""
+
+
+def recognised(keys: Collection[str], *, table: bool) -> str:
+    """Return the name of the preset whose signature is among the keys of a file's rows; empty if there is none."""
+    names = set(keys)
+    for name, preset in PRESETS.items():
+        is_own_table = table and not preset.not_in_tables.isdisjoint(names)
+        if not is_own_table and any(signature <= names for signature in preset.signatures):
+            return name
+    return ""
+
+
+def _vlmevalkit(fields: Fields) -> dict[str, Any]:
+    """Return the options from the columns A, B, ..., and the question below its hint."""
+    options = {}
+    for letter in ascii_lowercase:
+        if not is_filled(value := fields.get(letter)):
+            break
+        options[letter.upper()] = value
+    columns: dict[str, Any] = {"options": options} if options else {}
+    hint, question = fields.get("hint"), fields.get("question")
+    if isinstance(hint, str) and isinstance(question, str) and hint.strip() and question.strip():
+        columns["question"] = f"{hint.strip()}\n{question.strip()}"
+    return columns
+
+
+def _mmlongbench(fields: Fields) -> dict[str, Any]:
+    """Return the pages that hold the evidence, as the images."""
+    file, pages = str(fields.get("doc_id") or "").strip(), fields.get("evidence_pages")
+    if isinstance(pages, str) and len(pages) <= _LONGEST_PAGES:
+        try:
+            pages = ast.literal_eval(pages.strip())
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            pages = None
+    if not file or not isinstance(pages, list):
+        return {"image": None}
+    file += "" if file.lower().endswith(".pdf") else ".pdf"
+    return {"image": [f"{file}#page={page}" for page in pages if isinstance(page, int) and not isinstance(page, bool)]}
+
+
+def _conversation(*places: str) -> Callable[[Fields], dict[str, Any]]:
+    """Return a function that finds the last message of a user in one of these keys, and its images."""
+
+    def derive(fields: Fields) -> dict[str, Any]:
+        for messages in (lookup(fields, place) for place in places):
+            if not isinstance(messages, list):
+                continue
+            texts = [m.get("content") for m in messages if isinstance(m, dict) and m.get("role") in ("user", "human")]
+            if texts and isinstance(texts[-1], str):
+                return {"question": texts[-1]}
+            if texts and isinstance(texts[-1], list):
+                parts = [part for part in texts[-1] if isinstance(part, dict)]
+                question = "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+                images = [part["image_url"] for part in parts if part.get("image_url")]
+                return {"question": question, **({"image": images} if images else {})}
+        return {}
+
+    return derive
+
+
+def _promptfoo(fields: Fields) -> dict[str, Any]:
+    """Return the image's file, and the answer that an assertion names: one that equals it before one that contains it."""
+    images = next((value for key in _under(("vars",), *_IMAGES) if is_filled(value := lookup(fields, key))), None)
+    columns: dict[str, Any] = {}
+    if isinstance(images, str) and images.startswith("file://"):
+        columns["image"] = images.removeprefix("file://")
+    assertions = fields.get("assert")
+    assertions = [item for item in assertions if isinstance(item, dict)] if isinstance(assertions, list) else []
+    for kinds in (("equals",), ("contains", "icontains")):
+        values = [item.get("value") for item in assertions if item.get("type") in kinds]
+        if len({str(value).strip().casefold() for value in values}) == 1:
+            return {**columns, "answer": values[0]}
+    return columns
+
+
+def _under(parents: tuple[str, ...], *names: str) -> tuple[str, ...]:
+    return tuple(f"{parent}.{name}" for parent in parents for name in names)
+
+
+_QUESTIONS = ("question", "query", "user_input", "input", "prompt")
+_PASSAGES = ("contexts", "retrieved_contexts", "context", "documents", "passages", "chunks")
+_IMAGES = ("images", "image", "image_url", "page_images", "pages")
+_ANSWERS = ("answer", "output", "expected", "reference", "ground_truth", "label")
+
+_RAGAS = "a ragas log, whose response is not the right answer"
+
+PRESETS: Mapping[str, Preset] = {
+    "vlmevalkit": Preset(
+        "a VLMEvalKit table",
+        tuple(
+            frozenset({"index", "question", *other})
+            for other in (("image_path",), ("image", "a", "b"), ("image", "hint"), ("image", "answer", "category"))
+        ),
+        {"image": ("image", "image_path"), "question": ("question",), "answer": ("answer",)},
+        _vlmevalkit,
+        ("images",),
+        frozenset({"index", "hint", *ascii_lowercase}),
+        shares_images=True,
+    ),
+    "chartqa": Preset(
+        "a ChartQA file",
+        (frozenset({"imgname", "query", "label"}),),
+        {"image": ("imgname",), "question": ("query",), "answer": ("label",)},
+        folders=("png",),
+    ),
+    "mmlongbench-doc": Preset(
+        "an MMLongBench-Doc file",
+        (frozenset({"doc_id", "question", "answer", "evidence_pages"}),),
+        {"question": ("question",), "answer": ("answer",), "document": ("doc_id",)},
+        _mmlongbench,
+        ("documents",),
+        frozenset({"evidence_pages"}),
+    ),
+    "ragas": Preset(
+        _RAGAS,
+        tuple(frozenset({"user_input", other}) for other in ("retrieved_contexts", "response", "reference")),
+        {"question": ("user_input",), "passage": ("retrieved_contexts",), "answer": ("reference",)},
+    ),
+    "ragas-0.1": Preset(
+        "a log of ragas before 0.2, whose answer is not the right one",
+        (frozenset({"question", "contexts", "answer"}), frozenset({"question", "contexts", "ground_truth"})),
+        {"question": ("question",), "passage": ("contexts",), "answer": ("ground_truth", "ground_truths")},
+        not_in_tables=frozenset({"image"}),
+    ),
+    "langsmith": Preset(
+        "a LangSmith export, whose outputs are not the right answer",
+        (frozenset({"inputs", "outputs"}), frozenset({"inputs", "reference_outputs"})),
+        {
+            "question": (*_under(("inputs",), *_QUESTIONS), "inputs"),
+            "passage": _under(("metadata", "inputs", "outputs"), *_PASSAGES),
+            "image": _under(("inputs", "metadata", "outputs"), *_IMAGES),
+            "answer": (*_under(("reference_outputs",), *_ANSWERS), "reference_outputs"),
+        },
+        _conversation("inputs.messages"),
+    ),
+    "langfuse": Preset(
+        "a Langfuse export, whose output is not the right answer",
+        (
+            frozenset({"input", "expectedoutput"}),
+            frozenset({"input", "expected_output"}),
+            frozenset({"input", "output", "metadata"}),
+        ),
+        {
+            "question": (*_under(("input",), *_QUESTIONS), "input"),
+            "passage": _under(("metadata", "input", "output"), *_PASSAGES),
+            "image": _under(("input", "metadata"), *_IMAGES),
+            "answer": tuple(
+                key for name in ("expectedoutput", "expected_output") for key in (*_under((name,), *_ANSWERS), name)
+            ),
+        },
+        _conversation("input", "input.messages"),
+    ),
+    "promptfoo": Preset(
+        "promptfoo tests",
+        (frozenset({"vars", "assert"}), frozenset({"vars"})),
+        {
+            "question": _under(("vars",), *_QUESTIONS),
+            "passage": _under(("vars",), *_PASSAGES),
+            "image": _under(("vars",), *_IMAGES),
+        },
+        _promptfoo,
+        read_too=frozenset({"assert"}),
+    ),
+}
+"""The presets by name. Keys as the tools write them: VLMEvalKit's image_base.py, ChartQA's JSON files, MMLongBench-Doc's
+samples.json, ragas' SingleTurnSample (0.2) and evaluate (0.1), LangSmith's examples and runs, Langfuse's dataset items and
+traces, promptfoo's test cases."""
