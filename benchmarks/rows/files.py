@@ -12,6 +12,7 @@ from benchmarks.errors import SourceError
 from benchmarks.media import MISSING, read_image, shown_image
 from benchmarks.media.pdf import PdfPage, parse_page
 from benchmarks.rows.base import LARGEST_LINE, Fields, RowProblem, open_source
+from benchmarks.rows.text_lines import LONG_LINE
 from benchmarks.untrusted.finder_files import folder_entries
 
 Loader = Callable[[], bytes]
@@ -56,8 +57,6 @@ NO_PAGE_NAMED = "the PDF's page is missing; write it behind the file, as in repo
 NOT_JSON = "the line is not a JSON object"
 
 NOT_UNICODE = "the text is not valid Unicode"
-
-LONG_LINE = f"the line is longer than {LARGEST_LINE // 1024**2} MiB"
 
 LARGEST_JSON = 96 * 1024 * 1024
 """The maximum size of a file that is one JSON list of rows, in bytes."""
