@@ -23,9 +23,14 @@ def find_header(rows: Sequence[Sequence[str]]) -> tuple[int, int] | None:
     It is the first row with two of the names that such tables usually have, or else the first with two cells, or with one.
     """
     filled = [[cell.strip().lower() for cell in row if cell.strip()] for row in rows]
-    tests = (lambda row: len(_USUAL_NAMES.intersection(row)) > 1, lambda row: len(row) > 1, bool)
+    tests = (are_usual_names, lambda row: len(row) > 1, bool)
     ranked = ((rank, place) for rank, test in enumerate(tests) for place, row in enumerate(filled) if test(row))
     return next(ranked, None)
+
+
+def are_usual_names(names: Iterable[object]) -> bool:
+    """Return whether two of the names are such as tables of questions usually have."""
+    return len(_USUAL_NAMES.intersection(str(name).strip().lower() for name in names)) > 1
 
 
 def column_names(cells: Iterable[str], file: str) -> list[str]:

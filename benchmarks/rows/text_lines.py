@@ -37,7 +37,7 @@ def text_lines(file: Path) -> Iterator[str | RowProblem]:
                         line = lines.readline(LARGEST_LINE)
                     yield RowProblem(LONG_LINE)
                 else:
-                    yield line if line.isascii() else _in_one_encoding(line)
+                    yield line if line.isascii() else in_one_encoding(line)
 
 
 def _encoding(start: bytes) -> str:
@@ -48,8 +48,8 @@ def _encoding(start: bytes) -> str:
     return {(False, True, False, True): "utf-16-le", (True, False, True, False): "utf-16-be"}.get(tuple(zeros), "utf-8")  # type: ignore[call-overload, no-any-return]
 
 
-def _in_one_encoding(line: str) -> str | RowProblem:
-    """Return a line whose bytes that are not UTF-8 were decoded as surrogates."""
+def in_one_encoding(line: str) -> str | RowProblem:
+    """Return a text whose bytes that are not UTF-8 were decoded as surrogates, as Windows-1252 if it has no other UTF-8."""
     foreign = sum("\udc80" <= character <= "\udcff" for character in line)
     if not foreign:
         return line
