@@ -42,7 +42,7 @@ from benchmarks.errors import (
 from benchmarks.factors.instances import instances_of
 from benchmarks.media.previews import media_pictures
 from benchmarks.registry import get_benchmark
-from benchmarks.rows.files import read_json_lines
+from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.text_model import Embedder, TextModel
 from benchmarks.untrusted.safe_files import is_disk_full
 from benchmarks.untrusted.typed_paths import path_exists, typed_path

@@ -27,7 +27,7 @@ from benchmarks.base import Benchmark, ImportedAnswer
 from benchmarks.errors import SourceError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.base import open_source
-from benchmarks.rows.files import read_json_lines
+from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Generation, Instance, digest
 from judges.registry import find_judges

@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.base import Benchmark
 from benchmarks.errors import SourceError
 from benchmarks.registry import benchmark_names, get_benchmark
-from benchmarks.rows.files import read_json_lines
+from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.untrusted.typed_paths import typed_path
 
 LOGS = "retrieval"

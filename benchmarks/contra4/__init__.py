@@ -122,7 +122,7 @@ class Contra4(Benchmark):
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
         from benchmarks.contra4.sample import Contra4Sample
         from benchmarks.contra4.training import CANDIDATES, training_rows
-        from benchmarks.rows.files import read_json_lines
+        from benchmarks.rows.json_rows import read_json_lines
 
         file = build.path / CANDIDATES
         candidates = (fields for _, fields in read_json_lines(file)) if file.is_file() else iter(())

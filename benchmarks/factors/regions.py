@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.factors.levels import Box, parse_box
 from benchmarks.media.image import read_image
-from benchmarks.rows.files import read_json_lines
+from benchmarks.rows.json_rows import read_json_lines
 
 _FORM = '{"image": "chart.png", "box": [X0, Y0, X1, Y1]}'
 _SHA256 = re.compile(r"[0-9a-f]{64}")

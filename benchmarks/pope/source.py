@@ -12,7 +12,8 @@ from typing import Any
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.errors import MediaError, SourceError, SpecError, did_you_mean
 from benchmarks.media import MISSING, image_suffix, load_image, read_image
-from benchmarks.rows.files import SkippedRow, read_json_lines
+from benchmarks.rows.files import SkippedRow
+from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.rows.sources import format_times
 from benchmarks.vocabulary import digest
 

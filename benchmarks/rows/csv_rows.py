@@ -2,49 +2,54 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
-import io
-from collections import Counter
-from collections.abc import Iterator
-from itertools import chain, islice
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.errors import SourceError
-from benchmarks.rows.base import LARGEST_LINE, Fields, RowProblem, open_source
+from benchmarks.rows.base import LARGEST_LINE, Fields, RowProblem
+from benchmarks.rows.header import SEARCHED, column_names, find_header
+from benchmarks.rows.text_lines import text_lines
 
 SUFFIXES = (".csv", ".tsv")
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-_WORKBOOK = b"PK\x03\x04"
-_CHUNK = 1 << 20
+_BACKSLASH = re.compile(r"\\(.?)", re.DOTALL)
 
 LARGEST_CELL = 4 * 1024 * 1024
 """The maximum number of characters in a cell."""
 
+MOST_LINES = 10_000
+"""The maximum number of lines of a cell."""
+
 csv.field_size_limit(LARGEST_CELL)  # a setting of the whole process
 
 TOO_MANY_CELLS = "the row has more cells than the header; put text with {} in it in double quotes"
+BAD_QUOTE = "a double quote in the row is not closed; write a double quote inside a cell twice"
+LARGE_CELL = f"a cell of the row has more than {LARGEST_CELL:,} characters; shorten it"
 
 
 def read_csv_rows(file: Path) -> Iterator[tuple[int, Fields | RowProblem]]:
     """Yield the rows below the header, numbered as in a spreadsheet, as mappings of lower-case column names to stripped cells.
 
-    The header is row 1. The encoding is UTF-8, with or without a byte order mark, or UTF-16 with one. The separator is the
-    comma, semicolon, tab or bar that occurs most often in the header; quoted cells may contain anything. Blank rows are
-    skipped, and so are empty cells beyond the header; a row with other cells there is a RowProblem whose place is its first
-    line. Raises SourceError for any other file, with the line if it is known.
+    The header may have a title above it. The separator is the comma, semicolon, tab or bar that occurs most often in the
+    header; quoted cells may contain anything. Quotes in cells are doubled, behind a backslash, or bare where that leaves no
+    doubt. Blank rows are skipped, and so are empty cells beyond the header; a row with other cells there, or with a quote that
+    is not closed, is a RowProblem whose place is its first line. Raises SourceError for a file that is not a table.
     """
     table = _Table(file)
-    header = table.header
-    for row in table.rows():
-        if any(cell.strip() for cell in row.cells[len(header) :]):
-            place = f"line {row.line} has {_filled(row.cells)} cells, the header {_filled(header)}"
+    width = len(table.header)
+    for row in table.rows:
+        if isinstance(row.cells, RowProblem):
+            yield row.number, row.cells
+        elif any(row.cells[width:]):
+            place = f"line {row.line} has {_filled(row.cells)} cells, the header {_filled(table.header)}"
             yield row.number, RowProblem(TOO_MANY_CELLS.format(_SEPARATORS[table.separator]), place)
-        else:
-            yield row.number, dict(zip(header, (cell.strip() for cell in row.cells), strict=False))
+        elif any(row.cells):
+            yield row.number, dict(zip(table.header, row.cells, strict=False))
 
 
 def read_columns(file: Path) -> list[str]:
@@ -53,120 +58,156 @@ def read_columns(file: Path) -> list[str]:
 
 
 class _Row(NamedTuple):
-    """A row: its number in a spreadsheet, the line in which it starts, its cells."""
+    """A row: its number in a spreadsheet, the line in which it starts, its stripped cells."""
 
     number: int
     line: int
-    cells: list[str]
+    cells: list[str] | RowProblem
 
 
 def _filled(cells: list[str]) -> int:
     """Return the number of cells up to the last one that is not empty."""
-    return max(place for place, cell in enumerate(cells, 1) if cell.strip())
+    return max((place for place, cell in enumerate(cells, 1) if cell), default=0)
+
+
+class _Lines:
+    """The lines of a file, some of which can be put back; ``number`` is that of the last one taken."""
+
+    def __init__(self, file: Path) -> None:
+        self._lines = text_lines(file)
+        self._waiting: deque[str | RowProblem] = deque()
+        self.number = 0
+
+    def take(self) -> str | RowProblem | None:
+        line = self._waiting.popleft() if self._waiting else next(self._lines, None)
+        self.number += line is not None
+        return line
+
+    def put_back(self, lines: Iterable[str | RowProblem]) -> None:
+        lines = list(lines)
+        self._waiting.extendleft(reversed(lines))
+        self.number -= len(lines)
 
 
 class _Table:
-    """A file as a table, read line by line. It raises SourceError if the file is not a table."""
+    """A file as a table: its ``separator``, its ``header`` and an iterator over the ``rows`` below, which can be used once."""
 
     def __init__(self, file: Path) -> None:
-        self._file = file
-        self._row_size = 0  # characters of the current row
-        self._encoding = _encoding(file)
-        self.separator, self._preamble = self._layout()
-        self._rows = self._parsed()
-        self.header = _header(file, next(self._rows).cells)
+        self._lines = _Lines(file)
+        self.separator, above = self._layout(file)
+        self._width = 0
+        self._number = 0
+        for _ in range(above):
+            self._lines.take()
+            self._number += 1
+        self.rows = self._read()
+        cells = next(self.rows).cells
+        if isinstance(cells, RowProblem):
+            raise SourceError(f"the header of {file.name} cannot be read: {cells}.")
+        self.header = column_names(cells, file.name)
+        self._width = len(cells)
 
-    def rows(self) -> Iterator[_Row]:
-        """Return an iterator over the rows below the header that are not blank; it can be consumed once."""
-        return self._rows
+    def _layout(self, file: Path) -> tuple[str, int]:
+        """Return the separator, and the number of lines above the header."""
+        first = self._lines.take()
+        # Excel's line ``sep=;`` names the separator; it is not displayed and no row.
+        if not (isinstance(first, str) and first.strip().strip('"').lower().startswith("sep=")):
+            self._lines.put_back([] if first is None else [first])
+        lines: list[str | RowProblem] = []
+        size = filled = 0
+        while filled < SEARCHED and size < LARGEST_LINE and (line := self._lines.take()) is not None:
+            lines.append(line)
+            size += len(line) if isinstance(line, str) else 0
+            filled += isinstance(line, str) and bool(line.strip())
+        self._lines.put_back(lines)
+        texts = [line if isinstance(line, str) else "" for line in lines]
+        headers = [
+            (*header, -texts[header[1]].count(separator), separator)
+            for separator in _SEPARATORS
+            if (header := find_header([[cell.strip(' "') for cell in text.split(separator)] for text in texts]))
+        ]
+        if not headers:
+            raise SourceError(f"{file.name} is empty; its first row names the columns.")
+        _, place, _, separator = min(headers)
+        return separator, place
 
-    def _layout(self) -> tuple[str, int]:
-        """Return the separator that occurs most often in the header, and the number of lines above the header.
+    def _read(self) -> Iterator[_Row]:
+        while (line := self._lines.take()) is not None:
+            self._number += 1
+            first = self._lines.number
+            cells = line if isinstance(line, RowProblem) else self._cells(line)
+            if isinstance(cells, RowProblem):
+                yield _Row(self._number, first, RowProblem(str(cells), cells.place or f"line {first}"))
+            else:
+                yield _Row(self._number, first, [cell.strip() for cell in cells])
 
-        That number is 1 if Excel's line ``sep=...`` comes first, which Excel does not display, and 0 otherwise.
+    def _cells(self, line: str) -> list[str] | RowProblem:
+        """Return the cells of the row that begins with ``line``, with the lines that its quoted cells take up."""
+        if len(line) > LARGEST_CELL:
+            return RowProblem(LARGE_CELL)
+        if '"' not in line and "\\" not in line:
+            return line.split(self.separator)
+        cells, more = self._quoted(line, escaped=False)
+        if self._width and re.search(rf'\\["\r\n{re.escape(self.separator)}]', "".join([line, *more])):
+            self._lines.put_back(more)
+            escaped, taken = self._quoted(line, escaped=True)
+            if isinstance(escaped, list) and len(escaped) == self._width:
+                return escaped
+            self._lines.put_back(taken)
+            for _ in more:
+                self._lines.take()
+        bare = [_bare(cell.strip()) for cell in line.split(self.separator)]
+        plain = [cell for cell in bare if cell is not None] if len(bare) == self._width and None not in bare else None
+        if isinstance(cells, list) and not self._swallows(cells, [line, *more]):
+            fits = not any(map(str.strip, cells[self._width or None :]))
+            if fits or plain is None:
+                return cells
+        self._lines.put_back(more)
+        if len(bare) > self._width > 0:
+            return line.split(self.separator)
+        if plain is not None:
+            return plain
+        return RowProblem(BAD_QUOTE) if isinstance(cells, list) else cells
+
+    def _swallows(self, cells: list[str], lines: Sequence[str]) -> bool:
+        """Return whether a row of several lines may be as many rows: one opens a quote, a later one closes it."""
+        whole = [line.count(self.separator) == self._width - 1 for line in lines]
+        return len(lines) > 1 and whole[0] and (len(cells) != self._width or all(whole))
+
+    def _quoted(self, line: str, *, escaped: bool) -> tuple[list[str] | RowProblem, list[str]]:
+        """Return the cells of a row as the csv module reads them, and the lines behind the first that it has taken.
+
+        If ``escaped``, a backslash escapes quotes, separators, line ends and backslashes.
         """
-        lines = self._lines()
-        first = next(lines, "")
-        preamble = int(first.strip().strip('"').lower().startswith("sep="))
-        for line in lines if preamble else chain([first], lines):
-            if line.strip():
-                return max(_SEPARATORS, key=line.count), preamble
-            self._row_size = 0
-        raise self._empty()
+        more: list[str] = []
 
-    def _parsed(self) -> Iterator[_Row]:
-        reader = csv.reader(islice(self._lines(), self._preamble, None), delimiter=self.separator, strict=True)
-        number, next_line, blank = 0, 1 + self._preamble, True
-        while True:
-            self._row_size = 0
-            try:
-                cells = next(reader)
-            except StopIteration:
-                if blank:
-                    raise self._empty() from None
-                return
-            except csv.Error as error:
-                raise SourceError(
-                    f"{self._file.name} cannot be read as a table from line {next_line}: {_explained(str(error))}."
-                ) from error
-            number, line, next_line = number + 1, next_line, reader.line_num + 1 + self._preamble
-            if any(cell.strip() for cell in cells):
-                blank = False
-                yield _Row(number, line, cells)
+        def text(part: str) -> str:
+            marks = '"\\\r\n' + self.separator
+            return _BACKSLASH.sub(lambda m: m[0] if m[1] in marks else "\\" + m[0], part) if escaped else part
 
-    def _lines(self) -> Iterator[str]:
-        with open_source(self._file) as data, io.TextIOWrapper(data, self._encoding, newline="") as lines:
-            number = 0
-            while line := lines.readline(LARGEST_LINE + 1):
-                number += 1
-                self._row_size += len(line)
-                if self._row_size > LARGEST_LINE:
-                    raise SourceError(
-                        f"{self._file.name} has a row of more than {LARGEST_LINE // 1024**2} MiB in line {number}; "
-                        "shorten it, or close the double quote that opens there."
-                    )
-                yield line
+        def parts() -> Iterator[str]:
+            yield text(line)
+            size = len(line)
+            while len(more) < MOST_LINES and size < LARGEST_LINE and (part := self._lines.take()) is not None:
+                if isinstance(part, RowProblem):
+                    self._lines.put_back([part])
+                    return
+                more.append(part)
+                size += len(part)
+                yield text(part)
 
-    def _empty(self) -> SourceError:
-        return SourceError(f"{self._file.name} is empty; its first row names the columns.")
+        escape = "\\" if escaped else None
+        try:
+            reader = csv.reader(
+                parts(), delimiter=self.separator, escapechar=escape, skipinitialspace=True, strict=True
+            )
+            return next(reader), more
+        except csv.Error as error:
+            return RowProblem(LARGE_CELL if "field larger" in str(error) else BAD_QUOTE), more
 
 
-def _explained(error: str) -> str:
-    """Return an error of the csv module as what is wrong and what to do."""
-    if "field larger" in error:
-        return f"a cell has more than {LARGEST_CELL:,} characters; shorten it, or close the double quote that opens it"
-    problem = "a double quote is opened and not closed" if "unexpected end" in error else error
-    return f"{problem}; write a double quote inside a cell twice"
-
-
-def _encoding(file: Path) -> str:
-    """Return the encoding of a file, after decoding all of it. Raises SourceError if it is not text."""
-    with open_source(file) as stream:
-        data = stream.read(_CHUNK)
-        if data.startswith(_WORKBOOK):
-            raise SourceError(f"{file.name} is a workbook, not text; save it as CSV UTF-8 from your spreadsheet.")
-        encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
-        decoder, line = codecs.getincrementaldecoder(encoding)(), 1
-        while True:
-            try:
-                text = decoder.decode(data, final=not data)
-            except UnicodeDecodeError as error:
-                line += error.object.count(b"\n", 0, error.start)
-                raise SourceError(
-                    f"{file.name} is not {encoding[:6].upper()} in line {line}; save it as CSV UTF-8."
-                ) from error
-            if "\0" in text:
-                raise SourceError(f"{file.name} contains NUL characters, so it is not text; save it as CSV UTF-8.")
-            if not data:
-                return encoding
-            line += data.count(b"\n")
-            data = stream.read(_CHUNK)
-
-
-def _header(file: Path, cells: list[str]) -> list[str]:
-    header = [cell.strip().lower() for cell in cells]
-    counts = Counter(name for name in header if name)
-    repeated = next((name for name, count in counts.items() if count > 1), None)
-    if repeated is not None:
-        raise SourceError(f"{file.name} has two columns called {repeated[:80]!r}; rename one.")
-    return header
+def _bare(cell: str) -> str | None:
+    """Return the text of a cell whose quotes are not escaped; None if they may belong to a text with separators."""
+    if cell.count('"') % 2 == 0:
+        return cell[1:-1] if cell.startswith('"') and cell.endswith('"') and '"' not in cell[1:-1] else cell
+    return cell[1:-1] if len(cell) > 2 and cell.startswith('"') and cell.endswith('"') else None

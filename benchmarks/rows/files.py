@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from benchmarks.errors import SourceError
 from benchmarks.media import MISSING, read_image, shown_image
 from benchmarks.media.pdf import PdfPage, parse_page
-from benchmarks.rows.base import LARGEST_LINE, Fields, RowProblem, open_source
+from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.rows.json_rows import read_json_rows
 from benchmarks.untrusted.finder_files import folder_entries
 
 Loader = Callable[[], bytes]
@@ -56,14 +56,6 @@ NO_PAGE_NAMED = "the PDF's page is missing; write it behind the file, as in repo
 NOT_JSON = "the line is not a JSON object"
 
 NOT_UNICODE = "the text is not valid Unicode"
-
-LONG_LINE = f"the line is longer than {LARGEST_LINE // 1024**2} MiB"
-
-LARGEST_JSON = 96 * 1024 * 1024
-"""The maximum size of a file that is one JSON list of rows, in bytes."""
-
-MOST_VALUES = 4_000_000
-"""The maximum number of values in a file that is one JSON list; all of it is held in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +119,12 @@ def read_rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) 
         from benchmarks.rows.parquet_rows import parquet_rows
 
         pairs: Iterable[tuple[int, Any]] = parquet_rows(file, name)
-    elif kind == ".jsonl":
-        pairs = read_json_lines(file)
     elif kind in (".csv", ".tsv"):
         from benchmarks.rows.csv_rows import read_csv_rows
 
         pairs = read_csv_rows(file)
     else:
-        pairs = _json_list(file, name)
+        pairs = read_json_rows(file, name)
     for number, fields in pairs:
         where = f"{name}:{number}"
         if isinstance(fields, dict) and kind in (".json", ".jsonl") and not _is_unicode(fields):
@@ -228,46 +218,6 @@ def _page_in(folder: Path, text: str) -> PdfPage | None:
     if named[1] is None:
         raise RowProblem(NO_PAGE_NAMED, text)
     return PdfPage(file, named[1])
-
-
-def read_json_lines(file: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the values of a JSON Lines file's lines that are not blank, numbered from 1.
-
-    A line that is not JSON gives None, a line that is too long a RowProblem. Raises SourceError if the file cannot be read.
-    """
-    with open_source(file) as lines:
-        for number, line in enumerate(iter(lambda: lines.readline(LARGEST_LINE + 1), b""), 1):
-            if len(line) > LARGEST_LINE:
-                while line and not line.endswith(b"\n"):
-                    line = lines.readline(LARGEST_LINE)
-                yield number, RowProblem(LONG_LINE)
-            elif line.strip():
-                yield number, _parsed(line.removeprefix(b"\xef\xbb\xbf"))
-
-
-def _json_list(file: Path, name: str) -> Iterable[tuple[int, Any]]:
-    """Return the numbered rows of a JSON file that is a list, or an object with a list of rows."""
-    with open_source(file) as stream:
-        data = stream.read(LARGEST_JSON + 1)
-    if len(data) > LARGEST_JSON or data.count(b",") + data.count(b"[") + data.count(b"{") > MOST_VALUES:
-        raise SourceError(
-            f"{name} is larger than {LARGEST_JSON // 1024**2} MiB or has more than {MOST_VALUES // 10**6} million values; "
-            "save it as JSON Lines (.jsonl), which is read line by line."
-        )
-    value = _parsed(data.removeprefix(b"\xef\xbb\xbf"))
-    if isinstance(value, dict):
-        value = next((value[key] for key in ("data", "rows", "instances") if isinstance(value.get(key), list)), None)
-    if not isinstance(value, list):
-        raise SourceError(f"{name} is not a JSON list of rows; get the file again or remove it.")
-    return enumerate(value, 1)
-
-
-def _parsed(data: bytes) -> Any:
-    """Return the JSON value of ``data``; None if it is not JSON."""
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _is_unicode(value: Any) -> bool:

@@ -31,7 +31,7 @@ from benchmarks.build import Build
 from benchmarks.errors import MediaError, SourceError, SpecError, did_you_mean
 from benchmarks.media import LARGEST_FILE, load_image, read_media
 from benchmarks.rows.base import RowProblem
-from benchmarks.rows.files import read_json_lines
+from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.training_rows import TARGETS, TrainingOptions, TrainingRow, choose_filter, row_to_json
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import is_disk_full

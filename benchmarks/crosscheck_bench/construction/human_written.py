@@ -25,7 +25,8 @@ from benchmarks.crosscheck_bench.construction.template_data import TemplateData
 from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, MAX_FRAMES, MAX_SHORT_TEXT_LENGTH, MAX_TEXT_LENGTH
 from benchmarks.crosscheck_bench.sources.products import SOURCE, Product
 from benchmarks.rows.base import RowProblem
-from benchmarks.rows.files import SkippedRow, read_json_lines, text_field
+from benchmarks.rows.files import SkippedRow, text_field
+from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.values import compare
 from benchmarks.vocabulary import Mark
 

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.crosscheck_bench.constants import LEVELS
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from benchmarks.errors import SourceError
-from benchmarks.rows.files import read_json_lines
+from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.stats.intervals import cohen_kappa
 from benchmarks.vocabulary import Estimate, digest
 

@@ -18,16 +18,8 @@ from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, MAX_BOXES, MAX
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import image_suffix, load_image, pixel_digest
 from benchmarks.rows.base import LARGEST_LINE, RowProblem
-from benchmarks.rows.files import (
-    Loader,
-    RawRow,
-    SkippedRow,
-    image_loader,
-    list_folders,
-    read_json_lines,
-    read_rows,
-    text_field,
-)
+from benchmarks.rows.files import Loader, RawRow, SkippedRow, image_loader, list_folders, read_rows, text_field
+from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.untrusted.safe_json import read_json_file
 from benchmarks.vocabulary import Media
 

@@ -16,7 +16,8 @@ from benchmarks.mmkc_bench.instances import instance
 from benchmarks.mmkc_bench.options import occurs_in, read_options
 from benchmarks.mmkc_bench.sources.released_rows import parse_examples
 from benchmarks.rows.base import Fields, RowProblem
-from benchmarks.rows.files import NOT_JSON, read_json_lines
+from benchmarks.rows.files import NOT_JSON
+from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.untrusted.finder_files import is_finder_file
 
 EXPECTED_NAMES = (

@@ -25,7 +25,7 @@ from benchmarks.errors import SourceError, SpecError
 from benchmarks.media import load_image
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.base import RowProblem
-from benchmarks.rows.csv_rows import LARGEST_CELL, read_columns, read_csv_rows
+from benchmarks.rows.csv_rows import read_columns, read_csv_rows
 from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.row_checks import RowCheck
 from benchmarks.values import compare
@@ -92,12 +92,9 @@ def test_quoted_cells_and_spreadsheet_row_numbers(tmp_path: Path) -> None:
         ("image,question,anwser\n", "no column answer; .*--map answer=anwser"),
         ("question,answer\n", "no column image"),
         (f"{HEADER},Answer\n", "two columns called 'answer'"),
-        (f'{HEADER}\n0.png,ok?,1\n0.png,"never closed,5\n', "line 3.*not closed"),
-        (f'{HEADER}\n0.png,"a"b,5\n', "line 2"),
-        (f"{HEADER}\n0.png,caf\xe9?,5\n".encode("latin-1"), "not UTF-8 in line 2"),
-        (f"{HEADER}\n".encode("utf-16-le"), "NUL"),
+        (f"{HEADER}\n0.png,a\0b,5\n", "NUL"),
         (b"PK\x03\x04rest", "workbook"),
-        (f'{HEADER}\n0.png,"{"x" * LARGEST_CELL}x",5\n', "line 2.*more than"),
+        (b"\xd0\xcf\x11\xe0rest", "workbook"),
         (",".join(f"c{n}" for n in range(100_000)) + ",C7\n", "two columns called 'c7'"),
     ],
 )

@@ -1,0 +1,62 @@
+"""Lines of text files in the encodings that programs save: UTF-8, UTF-16 and Windows-1252. Their contents may be hostile."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.errors import SourceError
+from benchmarks.rows.base import LARGEST_LINE, RowProblem, open_source
+
+_BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_WORKBOOKS = {b"PK\x03\x04": "it .xlsx or .ods", b"\xd0\xcf\x11\xe0": "it as .xlsx from your spreadsheet"}
+
+LONG_LINE = f"the line is longer than {LARGEST_LINE // 1024**2} MiB"
+DAMAGED = "the line is not whole text: part of it is UTF-8 and part is not"
+
+
+def text_lines(file: Path) -> Iterator[str | RowProblem]:
+    """Yield a file's lines with their ends: a line feed, a carriage return or both.
+
+    The encoding is UTF-16 if the file begins so, else UTF-8; a line that is not UTF-8 is Windows-1252. A line that is too long
+    or in no encoding is a RowProblem. Raises SourceError for a file that is not text.
+    """
+    with open_source(file) as data:
+        start = data.read(4)
+        data.seek(0)
+        if workbook := _WORKBOOKS.get(start):
+            raise SourceError(f"{file.name} is a workbook, not text; save {workbook}.")
+        with io.TextIOWrapper(data, _encoding(start), errors="surrogateescape", newline="") as lines:
+            while line := lines.readline(LARGEST_LINE + 1):
+                if "\0" in line:
+                    raise SourceError(f"{file.name} contains NUL characters, so it is not text; save it as CSV UTF-8.")
+                if len(line) > LARGEST_LINE:
+                    while line and not line.endswith(("\n", "\r")):
+                        line = lines.readline(LARGEST_LINE)
+                    yield RowProblem(LONG_LINE)
+                else:
+                    yield line if line.isascii() else in_one_encoding(line)
+
+
+def _encoding(start: bytes) -> str:
+    for bom, name in _BOMS.items():
+        if start.startswith(bom):
+            return name
+    zeros = [byte == 0 for byte in start]
+    return {(False, True, False, True): "utf-16-le", (True, False, True, False): "utf-16-be"}.get(tuple(zeros), "utf-8")  # type: ignore[call-overload, no-any-return]
+
+
+def in_one_encoding(line: str) -> str | RowProblem:
+    """Return a text whose bytes that are not UTF-8 were decoded as surrogates, as Windows-1252 if it has no other UTF-8."""
+    foreign = sum("\udc80" <= character <= "\udcff" for character in line)
+    if not foreign:
+        return line
+    if foreign < sum(not character.isascii() for character in line):
+        return RowProblem(DAMAGED)
+    data = line.encode("utf-8", "surrogateescape")
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError:  # five bytes have no character there
+        return data.decode("latin-1")
