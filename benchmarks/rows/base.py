@@ -51,6 +51,11 @@ def check_cluster(cluster: str, columns: Collection[str], file: Path) -> str:
     return name
 
 
+def shortened(text: str, limit: int) -> str:
+    """Return ``text`` with its end cut off behind ``limit`` characters."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
+
+
 class RowProblem(Exception):
     """The reason for leaving out a row, and the file or line it refers to. The code that reads rows catches it."""
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from benchmarks.rows.base import RowProblem
+from benchmarks.rows.base import RowProblem, shortened
 from benchmarks.rows.files import NO_IMAGE, ImageBytes, Loader, RawRow, image_loader
 
 NOT_BASE64 = "the image is damaged base64; encode the file again, or save it and name that"
@@ -72,11 +72,6 @@ def is_image(row: RawRow, value: object) -> bool:
         return bool([cell_image(row, item) for item in image_values(value)])
     except RowProblem:
         return False
-
-
-def shortened(text: str, limit: int) -> str:
-    """Return ``text`` with its end cut off behind ``limit`` characters."""
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
 
 
 def _content(value: object) -> object:

@@ -107,7 +107,7 @@ def list_folders(folder: Path) -> list[Path]:
 
 
 def read_rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> Iterator[RawRow | SkippedRow]:
-    """Yield the rows of a .jsonl, .json, .parquet, .csv or .tsv file.
+    """Yield the rows of a .jsonl, .json, .yaml, .parquet, .csv or .tsv file.
 
     ``places`` are the folders of its images, by default the file's own folder and ``root``. Errors and rows name the file
     relative to ``root``. An unusable row is a SkippedRow. Raises SourceError if the file cannot be read at all.
@@ -123,11 +123,15 @@ def read_rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) 
         from benchmarks.rows.csv_rows import read_csv_rows
 
         pairs = read_csv_rows(file)
+    elif kind in (".yaml", ".yml"):
+        from benchmarks.rows.yaml_rows import yaml_rows
+
+        pairs = yaml_rows(file, name)
     else:
         pairs = read_json_rows(file, name)
     for number, fields in pairs:
         where = f"{name}:{number}"
-        if isinstance(fields, dict) and kind in (".json", ".jsonl") and not _is_unicode(fields):
+        if isinstance(fields, dict) and kind in (".json", ".jsonl", ".yaml", ".yml") and not _is_unicode(fields):
             fields = RowProblem(NOT_UNICODE)
         if isinstance(fields, dict):
             yield RawRow(where, fields, image_folders)

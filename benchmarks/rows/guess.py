@@ -20,7 +20,7 @@ _WORDS = {
     "immagine afbeelding",
     "question": "question questions query prompt instruction ask q user_input problem frage fragen fragestellung anfrage "
     "pregunta pergunta domanda vraag input",
-    "answer": "answer answers label gold target reference truth ground_truth groundtruth expected expected_output solution "
+    "answer": "answer answers a label gold gt target reference truth ground_truth groundtruth expected expected_output solution "
     "correct correct_answer key antwort antworten loesung lösung soll sollwert richtig respuesta reponse réponse resposta "
     "risposta antwoord value wert",
     "passage": "passage passages context contexts text texts snippet snippets chunk chunks retrieved evidence paragraph "

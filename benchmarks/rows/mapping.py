@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.errors import SourceError, SpecError, UnknownKeysError, did_you_mean
-from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, check_cluster
-from benchmarks.rows.cell_images import shortened
+from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, check_cluster, shortened
 from benchmarks.rows.csv_rows import SUFFIXES, read_columns
 from benchmarks.rows.files import RawRow, SkippedRow
 from benchmarks.rows.guess import guess_columns
@@ -188,7 +187,7 @@ def _check(
     file: Path, columns: Columns, rows: Sequence[RawRow], needed: Sequence[str], keys: Sequence[str], known: set[str]
 ) -> None:
     """Raise UnknownKeysError or SourceError if the columns do not fit the file."""
-    gone = [key for key in columns.chosen.values() if key not in known]
+    gone = {column: key for column, key in columns.chosen.items() if key not in known}
     for column in needed:
         present = [key for key in columns.keys[column] if key in known]
         if columns.preset is None and len(present) > 1 and not {column, f"{column}s"} & set(present):
@@ -197,13 +196,14 @@ def _check(
                 f"{column}={shlex.quote(present[0])}."
             )
     mapped = [columns.row(row) for row in rows]
-    missing = [column for column in needed if not _holds(columns, column, mapped, known)]
+    missing = [column for column in needed if column in gone or not _holds(columns, column, mapped, known)]
+    gone_keys = list(gone.values())
     if not gone and not missing:
         return
-    read = {key for column, names in columns.keys.items() if column not in missing for key in names}
+    read = {key for name, names in columns.keys.items() if name not in (*missing, "document") for key in names}
     wanted = [column for column in _GUESSED if column in missing or not _holds(columns, column, mapped, known)]
     guess, unclear = guess_columns([key for key in keys if key not in read], rows, wanted)
-    start = f"{file.name} has no column {_listed(gone or missing)}"
+    start = f"{file.name} has no column {_listed(gone_keys or missing)}"
     if columns.preset is not None and not gone:
         start = f"{file.name} is read as {columns.preset.title}, and has no {_listed(missing)}"
     raise UnknownKeysError(f"{start}; it has {_listed(keys)}. {_advice(columns, missing, guess, unclear)}", guess)
@@ -220,19 +220,21 @@ def _advice(
     columns: Columns, missing: Sequence[str], guess: Mapping[str, str], unclear: Mapping[str, Sequence[str]]
 ) -> str:
     """Return the mapping to write, with a placeholder for what only the user knows."""
-    kept = {column: key for column, key in columns.chosen.items() if column not in guess}
-    placeholders = {column: column.upper() for column in missing if column not in guess and column not in kept}
+    kept = {column: key for column, key in columns.chosen.items() if column not in (*missing, *guess)}
+    unknown = [column for column in missing if column not in guess]
     preset = next((name for name, preset in PRESETS.items() if preset is columns.preset), "")
-    written = ",".join(filter(None, (preset, written_mapping({**kept, **guess, **placeholders}))))
-    if not guess and placeholders:
-        return f"Add {_listed([f'{c} as {_KINDS[c]}' for c in placeholders])}, and name its key: --map {shlex.quote(written)}"
+    keys = {**kept, **guess, **{column: column.upper() for column in unknown}}
+    option = f"--map {shlex.quote(','.join(filter(None, (preset, written_mapping(keys)))))}"
+    if unknown and not guess and not unclear:
+        kinds = " and ".join(_KINDS[column] for column in unknown)
+        return f"Give each row {kinds} under a key of its own, and name that key: {option}"
     notes = [
         f"{column.upper()} is {' or '.join(map(_short, unclear[column][:4]))}"
         if column in unclear
         else f"{column.upper()} stands for the key of {_KINDS[column]}"
-        for column in placeholders
+        for column in unknown
     ]
-    return f"Try --map {shlex.quote(written)}" + (f", where {', and '.join(notes)}." if notes else "")
+    return f"Try {option}" + (f", where {', and '.join(notes)}" if notes else "")
 
 
 _KINDS = {

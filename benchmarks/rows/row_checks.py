@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import overload
 
+from benchmarks.rows.base import shortened
 from benchmarks.rows.files import Loader
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.vocabulary import Instance, Media
+
+_LONGEST = 1_000
+"""The maximum number of characters of a message."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ class RowChecks(Sequence[RowCheck]):
     def append(
         self, where: str, usable: bool, message: str, fix: str = "", example: int | None = None, warning: str = ""
     ) -> None:
-        """Add the check of a row, with the number of the example that it becomes."""
+        """Add the check of a row, with the number of the example that it becomes. Long texts lose their ends."""
+        message, fix, warning = (shortened(text, _LONGEST) for text in (message, fix, warning))
         self._records.append([where, usable, message, fix, example, warning])
         self.usable += usable
         self.warnings += bool(warning)

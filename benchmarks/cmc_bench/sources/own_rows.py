@@ -20,7 +20,7 @@ from benchmarks.rows.mapping import TABLE, MappedFile, map_file
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
 _NAME = "rows"
-_KINDS = (*SUFFIXES, ".jsonl", ".json", ".parquet")
+_KINDS = (*SUFFIXES, ".jsonl", ".json", ".parquet", ".yaml", ".yml")
 _YES_NO = {True: "Yes", False: "No"}
 
 

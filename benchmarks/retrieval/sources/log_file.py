@@ -26,7 +26,7 @@ LONG_PASSAGE = f"a passage is longer than {LONGEST_PASSAGE:,} characters, or all
 MANY = f"the row has more than {MOST_PASSAGES} passages or {MOST_IMAGES} images"
 
 _NAME = "log"
-_KINDS = (".jsonl", ".json", ".parquet")
+_KINDS = (".jsonl", ".json", ".parquet", ".csv", ".tsv", ".yaml", ".yml")
 _YES_NO = {True: "Yes", False: "No"}
 
 

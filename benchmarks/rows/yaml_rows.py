@@ -1,0 +1,41 @@
+"""Reader of promptfoo's YAML: a list of tests, or a configuration with one. Its contents may be hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.errors import SourceError
+from benchmarks.rows.base import open_source
+
+LARGEST_YAML = 8 * 1024 * 1024
+"""The maximum size of a file, in bytes; all of it is held in memory."""
+
+SUFFIXES = (".yaml", ".yml")
+
+
+def yaml_rows(file: Path, name: str) -> Iterator[tuple[int, Any]]:
+    """Yield the tests of a file, numbered from 1. Raises SourceError, whose message calls the file ``name``.
+
+    Every scalar is a text, as it is written. References of YAML (``&a`` and ``*a``) are refused: they multiply without limit.
+    """
+    import yaml
+
+    with open_source(file) as stream:
+        data = stream.read(LARGEST_YAML + 1)
+    if len(data) > LARGEST_YAML:
+        raise SourceError(f"{name} is larger than {LARGEST_YAML // 1024**2} MiB; save its tests as JSON Lines.")
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, Loader=loader)):
+            raise SourceError(f"{name} refers to parts of itself (*name); write them out, or save it as JSON.")
+        value = yaml.load(data, Loader=loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" in line {mark.line + 1}" if mark is not None else ""
+        raise SourceError(f"{name} is no YAML{line}; correct it, or save it as JSON.") from error
+    tests = value.get("tests") if isinstance(value, dict) else value
+    if not isinstance(tests, list):
+        raise SourceError(f"{name} has no list of tests; name the file that holds them.")
+    yield from enumerate(tests, 1)
