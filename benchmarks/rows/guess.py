@@ -93,9 +93,9 @@ def _score(name: str, key: str, values: Sequence[Any], rows: Sequence[RawRow]) -
     share = fits(values, rows)
     if name == "image":
         return 4 * share + by_name / 2 if share else 0
-    return (
-        by_name + 2 * share if share and (by_name or name == "question") else share * (1.5 if name == "answer" else 1)
-    )
+    if name == "question":
+        return by_name + 2 * share if by_name and _are_sentences(values, rows) else 2 * share
+    return by_name + 2 * share if by_name and share else 0
 
 
 def _likeness(name: str, key: str, words: set[str]) -> float:
@@ -119,6 +119,13 @@ def _image_share(values: Sequence[Any], rows: Sequence[RawRow]) -> float:
 
 def _question_share(values: Sequence[Any], rows: Sequence[RawRow]) -> float:
     return _share(isinstance(value, str) and value.rstrip().endswith(("?", "？")) for value in values)
+
+
+def _are_sentences(values: Sequence[Any], rows: Sequence[RawRow]) -> bool:
+    """Return whether most values may be questions without a question mark: texts that are no images and not too short."""
+    return (
+        not _image_share(values[:3], rows) and _share(isinstance(v, str) and len(v.strip()) > 5 for v in values) > 0.5
+    )
 
 
 def _answer_share(values: Sequence[Any], rows: Sequence[RawRow]) -> float:
