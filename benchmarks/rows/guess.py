@@ -130,7 +130,8 @@ def _are_sentences(values: Sequence[Any], rows: Sequence[RawRow]) -> bool:
 
 def _answer_share(values: Sequence[Any], rows: Sequence[RawRow]) -> float:
     """Return the share of short values; 0 where they are images or questions."""
-    if _image_share(values[:3], rows) or _question_share(values, rows) > 0.5:
+    names = [value for value in values[:3] if not str(value).isdigit()]  # a number may also be a picture's name
+    if _image_share(names, rows) or _question_share(values, rows) > 0.5:
         return 0
     return _share(isinstance(value, bool | int | float | list) or len(str(value)) <= _SHORT for value in values)
 
