@@ -18,11 +18,14 @@ class SourceError(RashomonError):
 
 
 class UnknownKeysError(SourceError):
-    """A table or log without a column that it needs. ``guess`` is the likely key of each such column, as far as one is."""
+    """A table or log without a column that it needs.
 
-    def __init__(self, message: str, guess: Mapping[str, str]) -> None:
+    ``guess`` is the likely key of each such column, as far as there is one, and ``known`` the key of each other column.
+    """
+
+    def __init__(self, message: str, guess: Mapping[str, str], known: Mapping[str, str]) -> None:
         super().__init__(message)
-        self.guess = dict(guess)
+        self.guess, self.known = dict(guess), dict(known)
 
 
 class NothingUsableError(SourceError):

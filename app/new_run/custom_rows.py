@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from benchmarks.base import Benchmark
+from benchmarks.cmc_bench.sources.base import SourceRow
+from benchmarks.cmc_bench.sources.own_rows import read as read_table
 from benchmarks.errors import SourceError
+from benchmarks.media.pdf import PdfPage
 from benchmarks.registry import benchmark_names, get_benchmark
-from benchmarks.rows.json_rows import read_json_lines
+from benchmarks.retrieval.log_row import LogRow
+from benchmarks.retrieval.sources.log_file import read as read_log
+from benchmarks.rows.base import shortened
+from benchmarks.rows.files import ImageFile, Loader, RawRow, ShownImage, SkippedRow, read_rows
+from benchmarks.rows.nested_keys import flat_fields, plain_names
+from benchmarks.rows.presets import PRESETS, recognised
 from benchmarks.untrusted.typed_paths import typed_path
 
 LOGS = "retrieval"
@@ -38,12 +49,48 @@ def rows_benchmark(file: Path | None = None) -> Benchmark:
     return next(benchmark for name in benchmark_names() if (benchmark := get_benchmark(name)).rows_source)
 
 
+@dataclass(frozen=True, slots=True)
+class ReadRow:
+    """A row as it is read: its place, its content or the reason why it is left out, and whether it is used."""
+
+    where: str
+    text: str
+    usable: bool = True
+
+
+def first_rows(file: Path, benchmark: Benchmark, mapping: str, count: int = 3) -> list[ReadRow]:
+    """Return the first rows of a table or log as ``mapping`` reads them. Raises RashomonError."""
+    rows: Iterator[SourceRow | LogRow | SkippedRow]
+    rows = (read_log if benchmark.name == LOGS else read_table)(str(file), "", mapping)
+    return [_read_row(row) for row in islice(rows, count)]
+
+
+def _read_row(row: SourceRow | LogRow | SkippedRow) -> ReadRow:
+    if isinstance(row, SkippedRow):
+        return ReadRow(row.row, f"{row.reason}: {row.place}" if row.place else row.reason, usable=False)
+    images = row.images if isinstance(row, LogRow) else (row.image,)
+    passages = row.passages if isinstance(row, LogRow) else filter(None, (row.passage,))
+    parts = [row.question or "no question", row.answer or "no answer", *map(_image_name, images), *passages]
+    return ReadRow(row.row, " │ ".join(shortened(" ".join(part.split()), 80) for part in parts), bool(row.question))
+
+
+def _image_name(load: Loader) -> str:
+    original = load.original if isinstance(load, ShownImage) else load
+    if isinstance(original, PdfPage):
+        return f"{original.path.name}#page={original.page}"
+    return original.path.name if isinstance(original, ImageFile) else "a picture in the cell"
+
+
 def _is_log(file: Path) -> bool:
-    """Return whether a JSON Lines file is a retrieval log, by the keys of its first object."""
-    if file.suffix.lower() != ".jsonl":
+    """Return whether a JSON file is a retrieval log, by the keys of its first object, or those of another tool's log."""
+    if file.suffix.lower() not in (".jsonl", ".json"):
         return False
     try:
-        first = next((fields for _, fields in read_json_lines(file)), None)
+        first = next((row for row in read_rows(file, file.parent, LOGS) if isinstance(row, RawRow)), None)
     except SourceError:
         return False
-    return isinstance(first, dict) and not _LOG_KEYS.isdisjoint(str(key).strip().lower() for key in first)
+    if first is None:
+        return False
+    fields = plain_names(first.fields)
+    preset = PRESETS.get(recognised({*fields, *flat_fields(fields)}, table=True))
+    return not _LOG_KEYS.isdisjoint(fields) or (preset is not None and preset.is_log)

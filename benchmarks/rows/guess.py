@@ -45,7 +45,7 @@ def guess_columns(
     keys: Iterable[str], rows: Sequence[RawRow], columns: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Return the likely one of ``keys`` for each of ``columns``, and the keys between which the rows do not decide for others."""
-    values: dict[str, list[Any]] = {key: [] for key in keys}
+    values: dict[str, list[Any]] = {key: [] for key in keys if "," not in key}  # which --map cannot name
     for row in rows:
         for key, value in flat_fields(plain_names(row.fields)).items():
             if key in values and is_filled(value):

@@ -189,24 +189,31 @@ def _check(
     """Raise UnknownKeysError or SourceError if the columns do not fit the file."""
     gone = {column: key for column, key in columns.chosen.items() if key not in known}
     for column in needed:
-        present = [key for key in columns.keys[column] if key in known]
-        if columns.preset is None and len(present) > 1 and not {column, f"{column}s"} & set(present):
+        rivals = [key for key in columns.keys[column] if key in known]
+        if columns.preset is None and len(rivals) > 1 and not {column, f"{column}s"} & set(rivals):
             raise SourceError(
-                f"{file.name} has two columns for {column}, {present[0]} and {present[1]}; name one: --map "
-                f"{column}={shlex.quote(present[0])}."
+                f"{file.name} has two columns for {column}, {rivals[0]} and {rivals[1]}; name one: --map {column}={rivals[0]}."
             )
     mapped = [columns.row(row) for row in rows]
     missing = [column for column in needed if column in gone or not _holds(columns, column, mapped, known)]
-    gone_keys = list(gone.values())
+    present = {
+        column: key
+        for column, names in columns.keys.items()
+        if column not in gone
+        for key in names[::-1]
+        if key in known
+    }
     if not gone and not missing:
         return
     read = {key for name, names in columns.keys.items() if name not in (*missing, "document") for key in names}
     wanted = [column for column in _GUESSED if column in missing or not _holds(columns, column, mapped, known)]
     guess, unclear = guess_columns([key for key in keys if key not in read], rows, wanted)
-    start = f"{file.name} has no column {_listed(gone_keys or missing)}"
+    start = f"{file.name} has no column {_listed(list(gone.values()) or missing)}"
     if columns.preset is not None and not gone:
         start = f"{file.name} is read as {columns.preset.title}, and has no {_listed(missing)}"
-    raise UnknownKeysError(f"{start}; it has {_listed(keys)}. {_advice(columns, missing, guess, unclear)}", guess)
+    raise UnknownKeysError(
+        f"{start}; it has {_listed(keys)}. {_advice(columns, missing, guess, unclear)}", guess, present
+    )
 
 
 def _holds(columns: Columns, column: str, mapped: Sequence[RawRow], known: set[str]) -> bool:

@@ -30,6 +30,8 @@ class Preset:
     folders: tuple[str, ...] = ()
     read_too: frozenset[str] = frozenset()
     """Further keys that ``derive``, or the reading of images, takes values from."""
+    is_log: bool = False
+    """True if its rows hold what a retrieval system found for a question."""
     shares_images: bool = False
     """True if a row may hold the index of another row in the place of that row's image."""
     not_in_tables: frozenset[str] = frozenset()
@@ -151,11 +153,13 @@ PRESETS: Mapping[str, Preset] = {
         _RAGAS,
         tuple(frozenset({"user_input", other}) for other in ("retrieved_contexts", "response", "reference")),
         {"question": ("user_input",), "passage": ("retrieved_contexts",), "answer": ("reference",)},
+        is_log=True,
     ),
     "ragas-0.1": Preset(
         "a log of ragas before 0.2, whose answer is not the right one",
         (frozenset({"question", "contexts", "answer"}), frozenset({"question", "contexts", "ground_truth"})),
         {"question": ("question",), "passage": ("contexts",), "answer": ("ground_truth", "ground_truths")},
+        is_log=True,
         not_in_tables=frozenset({"image"}),
     ),
     "langsmith": Preset(
@@ -168,6 +172,7 @@ PRESETS: Mapping[str, Preset] = {
             "answer": (*_under(("reference_outputs",), *_ANSWERS), "reference_outputs"),
         },
         _conversation("inputs.messages"),
+        is_log=True,
     ),
     "langfuse": Preset(
         "a Langfuse export, whose output is not the right answer",
@@ -185,6 +190,7 @@ PRESETS: Mapping[str, Preset] = {
             ),
         },
         _conversation("input", "input.messages"),
+        is_log=True,
     ),
     "promptfoo": Preset(
         "promptfoo tests",

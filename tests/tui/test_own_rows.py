@@ -15,6 +15,7 @@ from app.tui.app import RashomonApp
 from app.tui.screens.own_rows import OwnRowsScreen
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
+from app.tui.widgets.mapping_form import MappingForm
 from app.tui.widgets.picture import Picture
 from benchmarks.build import Build
 from tests.support.tui_computed import CHARTS, press, until_computed, until_settled
@@ -118,8 +119,8 @@ def test_a_corrected_table_is_read_again(stage: Stage, table: Path) -> None:
         assert "4 of 5 rows are valid" in screen_text(app)
         table.write_text("image,question\n")
         await press(pilot, "r")
-        assert isinstance(app.screen, ErrorDialog)
-        assert "no column answer" in app.screen.message
+        assert screen.query_one(MappingForm).display
+        assert "no column answer" in screen_text(app)
 
     drive(stage.app(), script)
 
@@ -163,5 +164,70 @@ def test_nothing_is_built_where_no_row_can_be_used(stage: Stage, table: Path) ->
         assert not isinstance(app.screen, CommandDialog)
         assert "0 of 1 rows are valid\n" in "".join(f"{line.rstrip()}\n" for line in screen_text(app).splitlines())
         assert not stage.workspace.build_folder("cmc-bench").exists()
+
+    drive(stage.app(), script)
+
+
+FOREIGN = """Seite,Frage,Antwort,[b]x[/b]\x1b[31m
+0.png,How many kales?,43,
+1.png,How many [red]kales[/]?,68,
+2.png,What of kales?,57,
+"""
+
+
+@pytest.mark.parametrize("size", BOTH)
+def test_unknown_keys_are_asked_for_and_go_into_the_build(
+    size: tuple[int, int], stage: Stage, table: Path, snapshot: Snapshot
+) -> None:
+    table.write_text(FOREIGN, "utf-8")
+    built = stage.workspace.build_folder("cmc-bench")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, "rows.csv")
+        form = screen.query_one(MappingForm)
+        assert form.mapping == "question=frage,image=seite,answer=antwort"
+        await until(pilot, lambda: "How many [red]kales[/]? │ 68 │ 1.png" in screen_text(app))
+        screen.query_one("#input-out", Input).placeholder = "BUILD"
+        await until_settled(pilot)
+        await snapshot(app, "rows-mapping")
+        screen.query_one("#input-map-answer", Input).value = "frag"
+        await until(pilot, lambda: "no column frag" in screen_text(app))
+        await pilot.press("enter")
+        await until_computed(pilot)
+        assert form.display
+        assert form.mapping == "question=frage,image=seite,answer=frag"
+        screen.query_one("#input-map-answer", Input).value = "antwort"
+        await press(pilot, "enter")
+        assert not form.display
+        assert "3 of 3 rows are valid" in screen_text(app)
+        await press(pilot, "r")
+        assert "3 of 3 rows are valid" in screen_text(app)
+        await pilot.press("b")
+        assert isinstance(app.screen, CommandDialog)
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press("n")
+
+    drive(stage.app(), script, size)
+    assert Build.open(built).manifest["instances"] == 24
+
+
+def test_a_log_of_another_tool_is_asked_for_its_images(stage: Stage, table: Path) -> None:
+    line = {"user_input": "How many kales?", "retrieved_contexts": ["It was 12."], "response": "12", "page_": "0.png"}
+    (table.parent / "log.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, "log.jsonl")
+        form = screen.query_one(MappingForm)
+        assert form.mapping == "image=page_"
+        await press(pilot, "enter")
+        assert not form.display
+        assert screen.benchmark.name == "retrieval"
+        assert "1 of 1 rows are valid; read as a ragas log" in screen_text(app)
+        screen.query_one("#input-table", Input).value = "rows.csv"
+        screen.set_focus(screen.query_one("#input-table"))
+        await press(pilot, "enter")
+        assert screen.mapping == ""
+        assert "3 of 5 rows are valid" in screen_text(app)
 
     drive(stage.app(), script)

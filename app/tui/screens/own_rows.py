@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +15,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.new_run.custom_rows import LOGS, rows_benchmark, table_path
+from app.new_run.custom_rows import LOGS, ReadRow, first_rows, rows_benchmark, table_path
 from app.tui.commands import bindings
 from app.tui.confirmations import confirm_build
 from app.tui.hostile_text import literal
@@ -22,16 +23,33 @@ from app.tui.latest_only import LatestOnly
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, PARTIAL, RIGHT, WRONG
 from app.tui.widgets.field import Field
+from app.tui.widgets.mapping_form import MappingForm
 from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import Picture
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
-from benchmarks.errors import RashomonError
+from benchmarks.errors import RashomonError, UnknownKeysError
 from benchmarks.rows.files import Loader
 from benchmarks.rows.row_checks import RowCheck, TableCheck
 from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Instance, Media, Text
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    file: Path
+    benchmark: Benchmark
+    table_check: TableCheck
+
+
+@dataclass(frozen=True, slots=True)
+class _Unmapped:
+    """A table whose keys the user has to name."""
+
+    file: Path
+    benchmark: Benchmark
+    problem: UnknownKeysError
 
 
 class OwnRowsScreen(RashomonScreen):
@@ -45,6 +63,8 @@ class OwnRowsScreen(RashomonScreen):
         self.benchmark = rows_benchmark()
         self.file: Path | None = None
         self.table_check: TableCheck | None = None
+        self.mapping = ""
+        """The keys of the table's columns, as ``--map`` has them."""
         self.activity = ""
         self._condition = 0
         self._check_latest, self._show_latest = LatestOnly(self, "check"), LatestOnly(self, "picture")
@@ -63,6 +83,7 @@ class OwnRowsScreen(RashomonScreen):
         columns = (Column("", 2), Column("row", 16), Column("instances, or the problem", 0))
         table = VirtualTable(columns, empty="enter the path of a CSV, TSV or JSON Lines file above", id="rows")
         yield panel(table, "Rows")
+        yield panel(MappingForm(id="mapping"), "Which keys hold the columns? Enter checks with them")
         with panel(Horizontal(id="row-detail"), "This row"):
             with VerticalScroll(id="texts"):
                 yield Static(id="row-text")
@@ -70,6 +91,7 @@ class OwnRowsScreen(RashomonScreen):
 
     def on_mount(self) -> None:
         self.query_one("#field-reader").display = False  # until a retrieval log is checked
+        self._show_form(False)
         self._pictures = TemporaryDirectory(prefix="rashomon-rows-")
         self.set_focus(self.query_one("#input-table"))
 
@@ -79,7 +101,11 @@ class OwnRowsScreen(RashomonScreen):
     # --- the table ------------------------------------------------------------------------------------
 
     @on(Input.Submitted)
-    def _typed(self) -> None:
+    def _typed(self, event: Input.Submitted) -> None:
+        if event.input.id == "input-table":
+            self.mapping = ""
+        elif event.input.parent is not None and event.input.parent.parent is self.query_one(MappingForm):
+            self.mapping = self.query_one(MappingForm).mapping
         self.action_again()
 
     def action_again(self) -> None:
@@ -89,23 +115,64 @@ class OwnRowsScreen(RashomonScreen):
             field.show_problem("enter a file")
             return
         self._set_activity("◐ reading …")
+        mapping = self.mapping
 
-        def check() -> tuple[Path, Benchmark, TableCheck] | str:
+        def check() -> _Checked | _Unmapped | str:
             try:
                 file = table_path(field.value)
                 benchmark = rows_benchmark(file)
-                return file, benchmark, benchmark.check_rows(file, BuildOptions())
+                try:
+                    return _Checked(file, benchmark, benchmark.check_rows(file, BuildOptions(mapping=mapping)))
+                except UnknownKeysError as error:
+                    return _Unmapped(file, benchmark, error)
             except RashomonError as error:
                 return str(error)
 
         self._check_latest.submit(check, self._show_check)
 
-    def _show_check(self, checked: tuple[Path, Benchmark, TableCheck] | str) -> None:
+    # --- the keys of its columns ------------------------------------------------------------------------
+
+    def _show_form(self, shown: bool) -> None:
+        """Show the form for the keys in place of the rows, or the rows."""
+        self.query_one("#mapping").display = shown
+        for selector in ("#rows", "#row-detail"):
+            self.query_one(selector).display = not shown
+
+    def _ask_for_keys(self, unmapped: _Unmapped) -> None:
+        self.file, self.benchmark, self.table_check = unmapped.file, unmapped.benchmark, None
+        form = self.query_one(MappingForm)
+        if not self.mapping:
+            form.fill(unmapped.problem)
+        self._show_form(True)
+        self.update_title()
+        form.focus_first()
+        self._read_with_keys()
+
+    @on(MappingForm.Changed)
+    def _read_with_keys(self) -> None:
+        """Read the first rows with the keys that are entered."""
+        file, benchmark, mapping = self.file, self.benchmark, self.query_one(MappingForm).mapping
+        if file is None or not self.query_one("#mapping").display:
+            return
+
+        def read() -> list[ReadRow] | str:
+            try:
+                return first_rows(file, benchmark, mapping)
+            except RashomonError as error:
+                return str(error)
+
+        self._show_latest.submit(read, self.query_one(MappingForm).show_rows)
+
+    def _show_check(self, checked: _Checked | _Unmapped | str) -> None:
         self._set_activity("")
         if isinstance(checked, str):
             self.rashomon.show_error(checked)
             return
-        self.file, self.benchmark, self.table_check = checked
+        if isinstance(checked, _Unmapped):
+            self._ask_for_keys(checked)
+            return
+        self._show_form(False)
+        self.file, self.benchmark, self.table_check = checked.file, checked.benchmark, checked.table_check
         self.query_one("#field-reader").display = self.benchmark.name == LOGS
         self.query_one("#field-out", Field).example(str(self.rashomon.workspace.build_folder(self.benchmark.name)))
         self.update_title()
@@ -115,7 +182,8 @@ class OwnRowsScreen(RashomonScreen):
             len(rows),
             lambda first, count: [_row(row) for row in rows[first : first + count]],
         )
-        if self.focused is None or self.focused.id == "input-table":  # otherwise the user has moved on
+        if self.focused is None or (self.focused.id or "").startswith(("input-table", "input-map-")):
+            # Otherwise the user has moved on.
             self.set_focus(table)
         self._chosen()
 
@@ -203,6 +271,8 @@ class OwnRowsScreen(RashomonScreen):
             self.rashomon.show_error(error)
             return
         arguments = ["build", self.benchmark.name, "--from", str(self.file), "--out", str(out)]
+        if self.mapping:
+            arguments += ["--map", self.mapping]
         reader = self.query_one("#field-reader", Field).value.strip()
         if reader and self.benchmark.name == LOGS:
             arguments += ["--reader", reader]
