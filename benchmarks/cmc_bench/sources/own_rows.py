@@ -7,7 +7,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from benchmarks.cmc_bench.sources.base import Family, SourceRow, existing_path, layout_error
+from benchmarks.cmc_bench.sources.base import OWN_ROWS, Family, SourceRow, existing_path, layout_error
 from benchmarks.cmc_bench.sources.mmmu import parse_options, resolve_gold
 from benchmarks.errors import SourceError
 from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, RowProblem, check_cluster, trust_field
@@ -32,7 +32,7 @@ COLUMN_NAMES = {
 """The columns of a file of rows, with their alternative names. The first three are required."""
 REQUIRED_COLUMNS = ("image", "question", "answer")
 
-_NAME = "rows"
+_NAME = OWN_ROWS
 _KINDS = (*SUFFIXES, ".jsonl", ".json", ".parquet")
 _YES_NO = {True: "Yes", False: "No"}
 
