@@ -4,7 +4,7 @@
 
     manifest.json     provenance: digests, counts, seed, options; no time, no path
     instances.jsonl   one JSON object a line, in the benchmark's own row format
-    skipped.jsonl     one JSON object for each source row that was left out, with the reason
+    skipped.jsonl     one JSON object for each source row that was left out, or for a condition of one, with the reason
     warnings.jsonl    one JSON object for each row whose image may be useless, with the reason; only if there are any
     media/            each medium once, named by the sha256 of its bytes
     ...               other files for people to look at; the benchmark's documentation page lists them
@@ -286,11 +286,15 @@ class BuildWriter:
         self._streams[0].write(line)
         self._rows += 1
 
-    def add_skipped(self, source: str, row: str, reason: str) -> None:
-        """Record a source row that was left out; ``row`` locates it for a person, for example by file and line."""
-        line = canonical_json({"source": source, "row": row, "reason": reason})
-        self._streams[1].write(line.encode("utf-8", "backslashreplace") + b"\n")
-        self.skipped[source][reason.partition(":")[0]] += 1
+    def add_skipped(self, source: str, row: str, reason: str, condition: str = "") -> None:
+        """Record a source row that was left out; ``row`` locates it for a person, for example by file and line.
+
+        With ``condition`` the row is used, but not under this condition.
+        """
+        fields = {"source": source, "row": row, "reason": reason} | ({"condition": condition} if condition else {})
+        self._streams[1].write(canonical_json(fields).encode("utf-8", "backslashreplace") + b"\n")
+        if not condition:
+            self.skipped[source][reason.partition(":")[0]] += 1
 
     def add_warning(self, row: str, warning: str) -> None:
         """Record a used row whose image may be useless."""

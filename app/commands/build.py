@@ -366,6 +366,9 @@ def _print_build(built: Build, benchmark: Benchmark, *, by_row: bool, every: boo
         if isinstance(value, dict) and key != "options":
             print(f"  {clean(key.replace('_', ' '))}: {clean(_prose(value))}")
     _print_left_out(built.path / "skipped.jsonl", by_row=by_row)
+    for condition, reasons in built.manifest.get("conditions_left_out", {}).items():
+        for reason, count in reasons.items():
+            print(f"  {condition} left out of {count} example{'s'[: count > 1]}: {clean(reason)}")
     _print_warnings(built.path / WARNINGS)
     print(f"  digest: {built.digest}")
 
@@ -374,6 +377,8 @@ def _print_left_out(file: Path, *, by_row: bool) -> None:
     """Print how many rows were left out and why: the first ones ``by_row``, for the user to fix, or else counted by reason."""
     reasons: Counter[str] = Counter()
     for _, line in read_json_lines(file):
+        if "condition" in line:  # the row is used under others
+            continue
         if by_row and reasons.total() < _MAX_ROWS_LISTED:
             print(f"  left out: {clean(line['row'])}: {clean(line['reason'])}")
         reasons[line["reason"]] += 1

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.build import Build, BuildOptions, BuildWriter
-from benchmarks.cmc_bench.constants import CONDITIONS, PAPER_CONDITIONS, TYPES
+from benchmarks.cmc_bench.constants import CONDITIONS, CONFLICT_CONDITIONS, PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile, RowFile
 from benchmarks.cmc_bench.construction.candidates import candidates
-from benchmarks.cmc_bench.construction.pipeline import ConstructedExamples, construct, rank
+from benchmarks.cmc_bench.construction.pipeline import NO_DONOR, ConstructedExamples, construct, rank
 from benchmarks.cmc_bench.instances import InstanceDraft, draft_instances, instance_ids
 from benchmarks.cmc_bench.released import read_released
 from benchmarks.cmc_bench.sources import read_source
@@ -88,18 +88,34 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
             skipped.add(left_out)
         if not gathered.drafts and not any(constructed.examples.values()):
             raise NothingUsableError(f"the rows of the sources yield no example ({skipped.most_common()}).")
+        conditions_left_out = _record_conditions(writer, constructed)
+        if not gathered.drafts and not any(set(e.conditions) & set(CONFLICT_CONDITIONS) for e in constructed.all):
+            raise NothingUsableError(f"no row has sources that disagree ({top_reasons(conditions_left_out)}).")
         for media, load in gathered.loaders.items():
             _add_media(writer, media, load)
         facts = _Facts()
-        checked = _checked(_ids(gathered, usable, constructed), options.seed)
+        checked = _checked(_ids(gathered, constructed), options.seed)
         for draft, is_checked in zip(_drafts(gathered, constructed, writer), checked, strict=True):
             row = draft.to_row()
             row["strata"]["manual_check"] = "yes" if is_checked else "no"
             writer.add_row(row)
             facts.add(draft, row, is_checked=bool(is_checked))
         manifest = _manifest(options, constructed, facts)
+        if conditions_left_out:
+            manifest["conditions_left_out"] = conditions_left_out
         manifest["sources"] = _sources(usable_rows, _used(usable, constructed, facts.released), skipped.reasons)
         return writer.finish(manifest, replace=options.replace)
+
+
+def _record_conditions(writer: BuildWriter, constructed: ConstructedExamples) -> dict[str, Counter[str]]:
+    """Record each condition that an example lacks; return the number of examples by condition and reason."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for example in constructed.all:
+        for condition, reason in example.left_out.items():
+            row = example.right.row
+            writer.add_skipped(row.source, row.row, reason, condition)
+            counts[condition][reason] += 1
+    return dict(counts)
 
 
 def _gather(sources: Sequence[tuple[str, str]], skipped: _Skipped, options: BuildOptions) -> _Gathered:
@@ -128,17 +144,17 @@ def _drafts(gathered: _Gathered, constructed: ConstructedExamples, writer: Build
     """Yield all instances, in the build's order, after adding the images of their examples."""
     yield from gathered.drafts
     for example in constructed.all:
-        for candidate in (example.right, example.donor):
+        for candidate in filter(None, (example.right, example.donor)):
             _add_media(writer, candidate.media, candidate.row.image)
-        yield from draft_instances(example, example.right.media, example.donor.media)
+        yield from draft_instances(example)
 
 
-def _ids(gathered: _Gathered, usable: CandidateFile, constructed: ConstructedExamples) -> Iterator[str]:
+def _ids(gathered: _Gathered, constructed: ConstructedExamples) -> Iterator[str]:
     """Yield the ids of all instances, in the build's order."""
     for draft in gathered.drafts:
         yield draft.id
-    for number in constructed.rights():
-        yield from instance_ids(usable[number].id)
+    for example in constructed.all:
+        yield from instance_ids(example)
 
 
 def _checked(ids: Iterable[str], seed: int) -> bytearray:
@@ -203,7 +219,7 @@ def _manifest(options: BuildOptions, constructed: ConstructedExamples, facts: _F
         "shortfalls": {kind: target - examples[kind] for kind in TYPES if examples[kind] < target},
         "usable_rows_not_needed": {kind: constructed.unused[kind] for kind in TYPES},
         "conditions": {condition: facts.conditions[condition] for condition in CONDITIONS},
-        "contradicting_values": dict(Counter(example.origin for example in constructed.all)),
+        "contradicting_values": dict(Counter(example.origin for example in constructed.all if example.value)),
         "passage_words": {
             "mean": round(statistics.fmean(words.elements()), 2),
             "standard_deviation": round(statistics.stdev(words.elements()), 2) if words.total() > 1 else None,
@@ -239,7 +255,8 @@ def _used(
     is_used = bytearray(len(usable))
     for examples in constructed.examples.values():
         for number in chain(examples.rights, examples.donors):
-            is_used[number] = 1
+            if number != NO_DONOR:
+                is_used[number] = 1
     orders: defaultdict[str, defaultdict[str, HashOrder]] = defaultdict(lambda: defaultdict(HashOrder))
     counts: Counter[str] = Counter()
     for number, candidate in enumerate(usable):

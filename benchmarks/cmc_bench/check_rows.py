@@ -114,16 +114,20 @@ def _fix(fix: str, left_out: SkippedRow, near: NearFiles) -> str:
 
 def _summary(example: ConstructedExample) -> str:
     right, donor = example.right, example.donor
-    summary = f"{right.type}: {right.row.answer} against {example.value}; wrong image of {donor.row.row}"
+    summary = f"{right.type}: {right.row.answer}"
+    if example.value:
+        summary += f" against {example.value}"
+    if donor is not None:
+        summary += f"; wrong image of {donor.row.row}"
+    for reason in dict.fromkeys(example.left_out.values()):
+        conditions = [condition for condition, own in example.left_out.items() if own == reason]
+        summary += f"; not {' or '.join(conditions)}: {reason}"
     return " ".join(summary.split())
 
 
 def _preview(example: ConstructedExample) -> RowPreview:
-    right_image, wrong_image = example.right.media, example.donor.media
-    paper_drafts = (
-        draft for draft in draft_instances(example, right_image, wrong_image) if draft.condition in PAPER_CONDITIONS
-    )
+    paper_drafts = (draft for draft in draft_instances(example) if draft.condition in PAPER_CONDITIONS)
     return RowPreview(
         tuple(instance_from_row(draft.to_row(), "paper") for draft in paper_drafts),
-        {right_image: example.right.row.image, wrong_image: example.donor.row.image},
+        {candidate.media: candidate.row.image for candidate in filter(None, (example.right, example.donor))},
     )

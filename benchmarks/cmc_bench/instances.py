@@ -70,8 +70,8 @@ def instance_from_row(row: Mapping[str, Any], prompt_set: Prompts) -> Instance:
     )
 
 
-def draft_instances(example: ConstructedExample, right: Media, wrong: Media) -> list[InstanceDraft]:
-    """Return the example's four instances of the paper and its four single-source instances.
+def draft_instances(example: ConstructedExample) -> list[InstanceDraft]:
+    """Return the example's instances under its conditions of the paper, up to four, and each of its sources by itself.
 
     References (the paper gives them for the right sources; that a wrong image's is the gold answer of the example it
     belongs to is our choice): aligned: both gold; image-correct: gold and the contradicting value; text-correct:
@@ -85,13 +85,15 @@ def draft_instances(example: ConstructedExample, right: Media, wrong: Media) -> 
         strata[DOCUMENT] = row.document
     if row.trust:
         strata[TRUST] = row.trust
-    images = {True: (right, row.answer), False: (wrong, example.donor.row.answer)}
-    texts = {
-        True: (passage_stating(row, row.answer), row.answer),
-        False: (passage_stating(row, example.value), example.value),
-    }
+    images = {True: (example.right.media, row.answer)}
+    texts = {True: (passage_stating(row, row.answer), row.answer)}
+    if example.donor is not None:
+        images[False] = (example.donor.media, example.donor.row.answer)
+    if example.value:
+        texts[False] = (passage_stating(row, example.value), example.value)
     paper_drafts = []
-    for condition, correct in CORRECT_SOURCES.items():
+    for condition in example.conditions:
+        correct = CORRECT_SOURCES[condition]
         image, image_reference = images[correct in ("both", "image")]
         text, text_reference = texts[correct in ("both", "text")]
         references = {"image": image_reference, "text": text_reference}
@@ -112,13 +114,13 @@ def draft_instances(example: ConstructedExample, right: Media, wrong: Media) -> 
     return [*paper_drafts, *single_source_drafts(paper_drafts)]
 
 
-def instance_ids(example: str) -> Iterator[str]:
-    """Yield the ids of :func:`draft_instances` of the example with this id, in order."""
-    for condition in CORRECT_SOURCES:
-        yield f"{example}/{condition}"
+def instance_ids(example: ConstructedExample) -> Iterator[str]:
+    """Yield the ids of :func:`draft_instances` of the example, in order."""
+    for condition in example.conditions:
+        yield f"{example.id}/{condition}"
     for source in ("image", "text"):
-        for side in ("right", "wrong"):
-            yield f"{example}/{source}-only/{side}"
+        for side in dict.fromkeys(CORRECT_SOURCES[condition] in ("both", source) for condition in example.conditions):
+            yield f"{example.id}/{source}-only/{'right' if side else 'wrong'}"
 
 
 def single_source_drafts(paper_drafts: Sequence[InstanceDraft]) -> Iterator[InstanceDraft]:

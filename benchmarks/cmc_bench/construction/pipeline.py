@@ -10,16 +10,16 @@ import hashlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import overload
 
-from benchmarks.cmc_bench.constants import TYPES, ConflictType
+from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, TYPES, ConflictType
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
 from benchmarks.cmc_bench.construction.candidates import Candidate, answer_problem
 from benchmarks.cmc_bench.construction.passages import states
-from benchmarks.cmc_bench.sources.base import SourceRow
+from benchmarks.cmc_bench.sources.base import OWN_ROWS, SourceRow
 from benchmarks.hashed import HashOrder, count_distinct, hash64
 from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.record_file import RecordFile
@@ -28,6 +28,12 @@ from benchmarks.values import compare
 
 NO_VALUE = "no contradicting value: no other answer of its type"
 NO_WRONG_IMAGE = "no wrong image: no other picture with an answer unlike the gold and the contradicting value"
+NO_WRONG_VALUE = "no wrong value that the passage could state"
+NO_OTHER_PICTURE = "no other picture whose answer differs from the right one"
+NO_THIRD_VALUE = "no picture with a third answer, unlike the right one and the passage's wrong one"
+
+NO_DONOR = 2**32 - 1
+"""The number that stands for no candidate."""
 
 _NEAR_YEARS = 10
 _TOLERANCE = 0.05
@@ -43,17 +49,34 @@ class ConstructedExample:
     """A candidate with its contradicting value and the candidate that provides the wrong image.
 
     The gold, ``value`` and ``donor``'s answer are three different answers; the two images differ in their pixels.
-    ``origin`` says where the value comes from.
+    ``origin`` says where the value comes from. Of a user's own row the value, the donor or a third answer may be missing
+    ("" or None): ``left_out`` then has the reason of each condition that cannot be shown.
     """
 
     right: Candidate
-    value: str
-    donor: Candidate
-    origin: str
+    value: str = ""
+    donor: Candidate | None = None
+    origin: str = ""
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
         return self.right.id
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions that combine its sources, in the paper's order."""
+        return tuple(condition for condition in PAPER_CONDITIONS if condition not in self.left_out)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The contradicting value and the number of the donor of an example; see :class:`ConstructedExample`."""
+
+    value: str
+    donor: int
+    origin: str
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 class ExampleList(Sequence[ConstructedExample]):
@@ -61,18 +84,18 @@ class ExampleList(Sequence[ConstructedExample]):
 
     Attributes:
         rights: The numbers of the examples' candidates.
-        donors: The numbers of the candidates that provide the wrong images.
+        donors: The numbers of the candidates that provide the wrong images, or ``NO_DONOR``.
     """
 
     def __init__(self, candidates: CandidateFile, values: RecordFile) -> None:
         self._candidates, self._values = candidates, values
         self.rights, self.donors, self._numbers = array("I"), array("I"), array("Q")
 
-    def append(self, right: int, value: str, donor: int, origin: str) -> None:
+    def append(self, right: int, pair: Pair) -> None:
         """Add an example, with its candidates given as numbers."""
         self.rights.append(right)
-        self.donors.append(donor)
-        self._numbers.append(self._values.append([value, origin]))
+        self.donors.append(pair.donor)
+        self._numbers.append(self._values.append([pair.value, pair.origin, dict(pair.left_out)]))
 
     def __len__(self) -> int:
         return len(self.rights)
@@ -84,10 +107,9 @@ class ExampleList(Sequence[ConstructedExample]):
     def __getitem__(self, place: int | slice) -> ConstructedExample | Sequence[ConstructedExample]:
         if isinstance(place, slice):
             return [self[number] for number in range(len(self))[place]]
-        value, origin = self._values[self._numbers[place]]
-        return ConstructedExample(
-            self._candidates[self.rights[place]], value, self._candidates[self.donors[place]], origin
-        )
+        value, origin, left_out = self._values[self._numbers[place]]
+        donor = None if self.donors[place] == NO_DONOR else self._candidates[self.donors[place]]
+        return ConstructedExample(self._candidates[self.rights[place]], value, donor, origin, left_out)
 
 
 class Unpaired:
@@ -229,8 +251,7 @@ def _add_first(queue: _Queue, pairing: _Pairing, examples: ExampleList, left_out
         number = queue.popleft()
         pair = pairing.example(number)
         if not isinstance(pair, str):
-            value, donor, origin = pair
-            examples.append(number, value, donor, origin)
+            examples.append(number, pair)
             return True
         left_out.append(number, pair)
     return False
@@ -290,19 +311,29 @@ class _Pairing:
             map(file.pictures.__getitem__, members)
         )
 
-    def example(self, number: int) -> tuple[str, int, str] | str:
-        """Return the contradicting value, the donor and the value's origin of an example, or the reason why there is none."""
+    def example(self, number: int) -> Pair | str:
+        """Return the contradicting value and the donor of an example, or the reason why there is none.
+
+        A user's own row is never refused: what cannot be shown of it is left out.
+        """
         candidate = self._candidates[number]
-        reason = NO_VALUE
+        first = ("", "")
         for value, origin in self._values(number, candidate):
             row = candidate.row
             if row.passage and states(row.passage, value, row.question, ("same", "unclear")):
                 continue  # which value it then states could not be told
-            reason = NO_WRONG_IMAGE
-            donor = self._donor(number, candidate, value)
+            first = first if first[0] else (value, origin)
+            donor = self._donor(number, candidate, (candidate.row.answer, value))
             if donor is not None:
-                return value, donor, origin
-        return reason
+                return Pair(value, donor, origin)
+        value, origin = first
+        if candidate.row.source != OWN_ROWS:
+            return NO_WRONG_IMAGE if value else NO_VALUE
+        donor = self._donor(number, candidate, (candidate.row.answer,))
+        left_out = {} if value else {"image-correct": NO_WRONG_VALUE, "both-wrong": NO_WRONG_VALUE}
+        if donor is None:
+            left_out |= {"text-correct": NO_OTHER_PICTURE, "both-wrong": NO_OTHER_PICTURE}
+        return Pair(value, NO_DONOR if donor is None else donor, origin, left_out or {"both-wrong": NO_THIRD_VALUE})
 
     def _values(self, number: int, candidate: Candidate) -> Iterator[tuple[str, str]]:
         gold = candidate.row.answer
@@ -335,8 +366,8 @@ class _Pairing:
                 if _differ(answer, candidate.row.answer, candidate, _tolerance(candidate)):
                     yield answer
 
-    def _donor(self, number: int, candidate: Candidate, value: str) -> int | None:
-        taken_values = (candidate.row.answer, value)
+    def _donor(self, number: int, candidate: Candidate, taken_values: Collection[str]) -> int | None:
+        """Return the first candidate with another picture whose answer is none of ``taken_values``."""
         answers, pictures = self._candidates.answers, self._candidates.pictures
         for pool in (self._pool(key) for key in _image_pools(candidate)):
             refused: set[int] = set()
@@ -393,7 +424,7 @@ def _tolerance(candidate: Candidate) -> float:
     ChartQA's relaxed accuracy accepts numbers within 5% of the gold (Masry et al. 2022, section 5). Years are held to be
     exact: within 5% every year near a gold one would be it. A user's own rows come with no tolerance.
     """
-    is_exact = candidate.row.family != "chartqa" or candidate.row.source == "rows" or candidate.coarse == "year"
+    is_exact = candidate.row.family != "chartqa" or candidate.row.source == OWN_ROWS or candidate.coarse == "year"
     return 0.0 if is_exact else _TOLERANCE
 
 

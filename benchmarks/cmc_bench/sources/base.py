@@ -16,7 +16,10 @@ from benchmarks.untrusted.typed_paths import path_exists
 
 Family = Literal["chartqa", "mmmu"]
 
-_NAMES = ("chartqa", "mmmu", "rows", "released")
+OWN_ROWS = "rows"
+"""The name of the source of the user's own rows."""
+
+_NAMES = ("chartqa", "mmmu", OWN_ROWS, "released")
 _ON_THE_HUB = "hub:"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks.cmc_bench.sources.base import Family, SourceRow, existing_path, layout_error
+from benchmarks.cmc_bench.sources.base import OWN_ROWS, Family, SourceRow, existing_path, layout_error
 from benchmarks.cmc_bench.sources.mmmu import parse_options, resolve_gold
 from benchmarks.errors import SourceError
 from benchmarks.rows.base import Fields, RowProblem, trust_field
@@ -19,7 +19,7 @@ from benchmarks.rows.image_references import ImageReferences
 from benchmarks.rows.mapping import TABLE, MappedFile, map_file
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
-_NAME = "rows"
+_NAME = OWN_ROWS
 _KINDS = (*SUFFIXES, ".jsonl", ".json", ".parquet", ".yaml", ".yml")
 _YES_NO = {True: "Yes", False: "No"}
 

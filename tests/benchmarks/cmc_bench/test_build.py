@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -266,16 +265,46 @@ def test_contradicting_year_is_near_if_possible(tmp_path: Path) -> None:
     assert build.manifest["contradicting_values"] == {"year within 10": 5, "same coarse type": 1}
 
 
-def test_example_that_breaks_a_rule_is_skipped_with_the_reason(tmp_path: Path) -> None:
-    """Two pictures, the answers Yes and No: the wrong image's answer would be the gold or the contradicting value."""
-    with pytest.raises(SourceError, match=r"yield no example.*no wrong image"):
-        _build(tmp_path / "out", ("rows", own_rows(tmp_path / "r", ["Yes", "No", "yes.", "no"])))
-    with pytest.raises(SourceError, match=r"yield no example.*no contradicting value"):
-        _build(tmp_path / "out", ("rows", own_rows(tmp_path / "s", ["1,000", "1000", "1000.0"])))
+def test_yes_and_no_make_all_conditions_but_both_wrong(tmp_path: Path) -> None:
+    """With two answers the wrong picture of text-correct is one of the other; both-wrong would need a third."""
+    build = _build(tmp_path / "out", ("rows", own_rows(tmp_path / "r", ["Yes", "No", "yes.", "no"])))
+    singles = {f"{source}-only/{side}" for source in ("image", "text") for side in ("right", "wrong")}
+    for rows in _groups(build).values():
+        assert set(rows) == {*FOUR[:3], *singles}
+        assert differ(*rows["text-correct"]["references"].values())
+        assert differ(*rows["image-correct"]["references"].values())
+    assert {c: sum(reasons.values()) for c, reasons in build.manifest["conditions_left_out"].items()} == {
+        "both-wrong": 4
+    }
+    assert build.manifest["conditions"]["both-wrong"] == 0
+
+
+def test_row_without_a_wrong_value_keeps_its_other_conditions(tmp_path: Path) -> None:
     build = _build(tmp_path / "out", ("rows", own_rows(tmp_path / "t", ["Yes", "No", "7"])))
-    assert build.manifest["examples"]["factual"] == 2
-    assert build.manifest["sources"]["rows"]["skipped"] == {"no contradicting value: no other answer of its type": 1}
-    assert "rows.jsonl:3" in (build.path / "skipped.jsonl").read_text("utf-8")
+    assert build.manifest["examples"]["factual"] == 3
+    by_answer = {rows["aligned"]["references"]["image"]: rows for rows in _groups(build).values()}
+    assert set(by_answer["7"]) == {
+        *("aligned", "text-correct", "image-only/right", "image-only/wrong", "text-only/right")
+    }
+    lines = [json.loads(line) for line in (build.path / "skipped.jsonl").read_text("utf-8").splitlines()]
+    assert {line["condition"] for line in lines if line["row"] == "rows.jsonl:3"} == {"image-correct", "both-wrong"}
+    assert build.manifest["sources"]["rows"]["skipped"] == {}
+
+
+def test_row_without_a_wrong_picture_keeps_its_other_conditions(tmp_path: Path) -> None:
+    write_picture(tmp_path / "0.png", 0)
+    rows = [{"image": "0.png", "question": f"{i}?", "answer": str(i)} for i in range(2)]
+    write_lines(tmp_path / "rows.jsonl", rows)
+    build = _build(tmp_path / "out", ("rows", tmp_path))
+    for rows_of in _groups(build).values():
+        assert set(rows_of) == {*FOUR[:2], "image-only/right", "text-only/right", "text-only/wrong"}
+    assert set(build.manifest["conditions_left_out"]) == {"text-correct", "both-wrong"}
+
+
+def test_rows_without_any_conflict_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="disagree"):
+        _build(tmp_path / "out", ("rows", own_rows(tmp_path / "s", ["1,000", "1000", "1000.0"])))
+    assert not (tmp_path / "out").exists()
 
 
 def test_image_option_is_never_the_contradicting_value(tmp_path: Path) -> None:
@@ -326,11 +355,18 @@ def test_examples_obey_the_rules_for_any_answers(tmp_path_factory: pytest.TempPa
     usable = [c for c in candidates(read_source("rows", str(folder))) if isinstance(c, Candidate)]
     result = construct(usable, seed=1, per_type=5)
     for example in result.all:
-        three = (example.right.row.answer, example.value, example.donor.row.answer)
-        assert differ(three[0], three[1], example.right.row.question)
-        assert all(differ(a, b) for a, b in combinations(three, 2))
-        assert example.right.image.pixels != example.donor.image.pixels
-        assert coarse_type(example.value) == coarse_type(example.right.row.answer)
+        gold, value, donor = example.right.row.answer, example.value, example.donor
+        if value:
+            assert differ(gold, value, example.right.row.question)
+            assert coarse_type(value) == coarse_type(gold)
+        if donor:
+            assert differ(gold, donor.row.answer)
+            assert example.right.image.pixels != donor.image.pixels
+        assert ("both-wrong" in example.conditions) == bool(value and donor and differ(value, donor.row.answer))
+        assert ("image-correct" in example.conditions, "text-correct" in example.conditions) == (
+            bool(value),
+            bool(donor),
+        )
         if example.origin == "year within 10":
             assert abs(int(example.value) - int(example.right.row.answer)) <= 10
     tried = sum(map(len, result.examples.values())) + len(result.left_out)
@@ -503,13 +539,13 @@ def test_an_image_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monk
 
 
 @pytest.mark.slow
-def test_thousands_of_unpairable_rows_take_bounded_time(tmp_path: Path) -> None:
+def test_thousands_of_rows_without_a_third_answer_take_bounded_time(tmp_path: Path) -> None:
     write_picture(tmp_path / "0.png", 0)
     write_picture(tmp_path / "1.png", 1)
     answers = ["Yes", "No"] * 2500
     rows = [{"image": f"{i % 2}.png", "question": f"{i}?", "answer": answer} for i, answer in enumerate(answers)]
     write_lines(tmp_path / "rows.jsonl", rows)
     started = time.process_time()
-    with pytest.raises(SourceError, match="no example"):
-        _build(tmp_path / "out", ("rows", tmp_path))
+    build = _build(tmp_path / "out", ("rows", tmp_path), per_stratum=5000)
+    assert build.manifest["conditions"]["both-wrong"] == 0
     assert time.process_time() - started < 20

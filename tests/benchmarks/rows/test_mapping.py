@@ -299,7 +299,7 @@ def test_a_table_of_one_s_own_is_not_taken_for_another_tool_s(folder: Path) -> N
     row = {"image": "0.png", "question": ASKED, "answer": "43", "contexts": ["Kale came to 43."]}
     (read,) = rows(lines(folder, row))
     assert (read.answer, read.passage) == ("43", "Kale came to 43.")
-    assert check(lines(folder, row)).remarks == []
+    assert not any("read as" in remark for remark in check(lines(folder, row)).remarks)
 
 
 def test_presets_are_those_that_the_help_names() -> None:
