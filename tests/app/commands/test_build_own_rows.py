@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,40 @@ def test_what_is_wrong_with_the_command_or_the_file_is_exit_code_2(
     write(here, content)
     assert message in here.run("build", *arguments, code=2).stderr
     assert not here.workspace.exists() or not list(here.workspace.rglob("manifest.json"))
+
+
+def test_unknown_keys_are_one_error_and_its_mapping_checks_and_builds(here: Rashomon) -> None:
+    table = write(here, f"Seite;Frage;Antwort;\x1b[31m\n{GOOD.replace(',', ';')}")
+    stderr = here.run("build", "cmc-bench", "--from", table, "--check", code=2).stderr
+    assert len(stderr.splitlines()) == 1
+    assert "\x1b" not in stderr
+    mapping = stderr.strip().rpartition("--map ")[2]
+    assert mapping == "question=frage,answer=antwort,image=seite"
+    parsed = json.loads(here.run("build", "cmc-bench", "--from", table, "--map", mapping, "--check", "--json").stdout)
+    assert (parsed["usable"], set(parsed)) == (4, {"usable", "rows", "remarks"})
+    assert "32 instances" in here.run("build", "cmc-bench", "--from", table, "--map", mapping).stdout
+
+
+def test_a_mapping_without_a_table_or_to_nothing_is_exit_code_2(here: Rashomon) -> None:
+    table = write(here, f"image,question,answer\n{GOOD}")
+    for arguments in (
+        ("--map", "image=page"),
+        ("--from", table, "--map", "image=page"),
+        ("--from", table, "--map", "x"),
+    ):
+        assert len(here.run("build", "cmc-bench", *arguments, code=2).stderr.splitlines()) == 1
+
+
+def test_pictures_in_cells_are_never_printed(here: Rashomon) -> None:
+    broken = "A" * 100_001
+    lines = [f"{n}\t{b64encode(picture(n)).decode()}\tHow many {n}?\t\t{n + 5}" for n in range(4)]
+    (here.home / "v.tsv").write_text(
+        "\n".join(
+            ["index\timage\tquestion\thint\tanswer", *lines, f"4\t{broken}\tWhat?\t\t9", f"5\t{broken[:-5]}\tWho?\t\t9"]
+        )
+    )
+    done = here.run("build", "cmc-bench", "--from", "~/v.tsv", "--check", "--json")
+    parsed = json.loads(done.stdout)
+    assert parsed["usable"] == 4
+    assert "read as a VLMEvalKit table" in parsed["remarks"]
+    assert len(done.stdout) + len(here.run("build", "cmc-bench", "--from", "~/v.tsv", "--check").stdout) < 5000

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from benchmarks.build import BuildOptions
 from benchmarks.cmc_bench.sources import read_source as read_table
@@ -395,3 +397,46 @@ def test_each_case_ends_in_rows_or_in_a_reason(tmp_path: Path, name: str, benchm
         checked = check(tmp_path / name, benchmark=benchmark)
         assert checked.usable >= usable
         assert all(row.fix and len(row.fix) < 300 for row in checked.rows if not row.usable)
+
+
+# --- what a file may hold ----------------------------------------------------------------------------
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["0.png", ASKED, BASE64[0]]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["question", "answer", "image", "contexts", "a.b", "role", "content", "x"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+NAMES = (
+    "image question answer query inputs outputs metadata input output vars assert index a b hint image_path doc_id "
+    "evidence_pages user_input response contexts reference_outputs expectedOutput imgname label messages"
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.dictionaries(st.sampled_from(NAMES.split()), json_values, max_size=7), max_size=3),
+    st.sampled_from(
+        ["", "langsmith", "langfuse", "promptfoo", "vlmevalkit", "mmlongbench-doc", "image=a.b,answer=x", "ragas"]
+    ),
+)
+def test_any_json_is_rows_or_one_error(folder: Path, content: list[dict[str, Any]], mapping: str) -> None:
+    (folder / "any.json").write_text(json.dumps(content), "utf-8")
+    for read in (lambda: check(folder / "any.json", mapping), lambda: check(folder / "any.json", mapping, "retrieval")):
+        try:
+            described = f"{len(read().rows)} rows"
+        except RashomonError as error:
+            described = str(error)
+        assert described == f"{len(content)} rows" or 10 < len(described) < 2000
