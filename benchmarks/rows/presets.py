@@ -34,16 +34,18 @@ class Preset:
     """True if its rows hold what a retrieval system found for a question."""
     shares_images: bool = False
     """True if a row may hold the index of another row in the place of that row's image."""
-    not_in_tables: frozenset[str] = frozenset()
-    """Keys that a table of one's own has and this form does not."""
 
 
 def recognised(keys: Collection[str], *, table: bool) -> str:
-    """Return the name of the preset whose signature is among the keys of a file's rows; empty if there is none."""
+    """Return the name of the preset whose signature is among the keys of a file's rows; empty if there is none.
+
+    A table or log that has this project's own names is none of those that have others or hold a model's answers.
+    """
     names = set(keys)
+    is_own = names.issuperset(("image", "question", "answer") if table else ("question", "passages", "images"))
     for name, preset in PRESETS.items():
-        is_own_table = table and not preset.not_in_tables.isdisjoint(names)
-        if not is_own_table and any(signature <= names for signature in preset.signatures):
+        is_foreign = preset.is_log or "question" not in preset.keys["question"]
+        if not (is_own and is_foreign) and any(signature <= names for signature in preset.signatures):
             return name
     return ""
 
@@ -160,7 +162,6 @@ PRESETS: Mapping[str, Preset] = {
         (frozenset({"question", "contexts", "answer"}), frozenset({"question", "contexts", "ground_truth"})),
         {"question": ("question",), "passage": ("contexts",), "answer": ("ground_truth", "ground_truths")},
         is_log=True,
-        not_in_tables=frozenset({"image"}),
     ),
     "langsmith": Preset(
         "a LangSmith export, whose outputs are not the right answer",

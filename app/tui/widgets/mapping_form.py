@@ -15,7 +15,7 @@ from app.tui.hostile_text import literal, sanitize
 from app.tui.theme import RIGHT, WRONG
 from app.tui.widgets.field import Field
 from benchmarks.errors import UnknownKeysError
-from benchmarks.rows.mapping import written_mapping
+from benchmarks.rows.columns import written_mapping
 
 _COLUMNS = {
     "question": "question",

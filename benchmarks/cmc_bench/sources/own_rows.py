@@ -9,16 +9,19 @@ from pathlib import Path
 
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, Family, SourceRow, existing_path, layout_error
 from benchmarks.cmc_bench.sources.mmmu import parse_options, resolve_gold
-from benchmarks.errors import SourceError
+from benchmarks.errors import SourceError, UnknownKeysError
 from benchmarks.rows.base import Fields, RowProblem, trust_field
 from benchmarks.rows.cell_images import one_image
 from benchmarks.rows.cell_passages import passage_texts
+from benchmarks.rows.columns import TABLE
 from benchmarks.rows.csv_rows import SUFFIXES
 from benchmarks.rows.files import RawRow, ShownImage, SkippedRow, list_files, read_rows, text_field
 from benchmarks.rows.image_references import ImageReferences
-from benchmarks.rows.mapping import TABLE, MappedFile, map_file
+from benchmarks.rows.mapping import MappedFile, map_file
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
+OTHER_KEYS = "the file has other keys; name it alone, with --from"
+
 _NAME = OWN_ROWS
 _KINDS = (*SUFFIXES, ".jsonl", ".json", ".parquet", ".yaml", ".yml")
 _YES_NO = {True: "Yes", False: "No"}
@@ -36,7 +39,13 @@ def read(place: str, cluster: str = "", mapping: str = "") -> Iterator[SourceRow
     if not paths:
         raise layout_error(_NAME, root, LAYOUT)
     for file in paths:
-        mapped = _mapped(file, root.parent if is_file else root, is_file, cluster, mapping)
+        try:
+            mapped = _mapped(file, root.parent if is_file else root, is_file, cluster, mapping)
+        except UnknownKeysError:
+            if len(paths) == 1:
+                raise
+            yield SkippedRow(_NAME, file.name, OTHER_KEYS)
+            continue
         preset = mapped.columns.preset
         shared = (
             ImageReferences(partial(read_rows, file, file.parent, _NAME)) if preset and preset.shares_images else None

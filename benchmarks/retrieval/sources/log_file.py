@@ -12,8 +12,9 @@ from benchmarks.retrieval.log_row import LogRow
 from benchmarks.rows.base import Fields, RowProblem, trust_field
 from benchmarks.rows.cell_images import cell_image, image_values
 from benchmarks.rows.cell_passages import passage_texts
+from benchmarks.rows.columns import LOG
 from benchmarks.rows.files import Loader, RawRow, ShownImage, SkippedRow, read_rows, text_field
-from benchmarks.rows.mapping import LOG, MappedFile, map_file
+from benchmarks.rows.mapping import MappedFile, map_file
 from benchmarks.rows.sources import existing_path, layout_error
 
 LAYOUT = (

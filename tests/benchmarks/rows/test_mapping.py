@@ -304,6 +304,20 @@ def test_a_table_of_one_s_own_is_not_taken_for_another_tool_s(folder: Path) -> N
     assert not any("read as" in remark for remark in check(lines(folder, row)).remarks)
 
 
+def test_a_table_with_our_names_and_others_is_ours(folder: Path) -> None:
+    row = {"image": "0.png", "question": ASKED, "answer": "43", "input": "x", "output": "y", "metadata": {}, "vars": {}}
+    assert rows(lines(folder, row))[0].question == ASKED
+
+
+def test_a_folder_may_hold_a_file_with_other_keys(folder: Path) -> None:
+    lines(folder, {"image": "0.png", "question": ASKED, "answer": "43"}, name="a.jsonl")
+    lines(folder, {"page": "0.png", "asked": ASKED}, name="b.jsonl")
+    row, other = table(folder)
+    assert isinstance(row, SourceRow)
+    assert isinstance(other, SkippedRow)
+    assert other.row == "b.jsonl"
+
+
 def test_presets_are_those_that_the_help_names() -> None:
     from click.testing import CliRunner
 
@@ -434,9 +448,9 @@ NAMES = (
 )
 def test_any_json_is_rows_or_one_error(folder: Path, content: list[dict[str, Any]], mapping: str) -> None:
     (folder / "any.json").write_text(json.dumps(content), "utf-8")
-    for read in (lambda: check(folder / "any.json", mapping), lambda: check(folder / "any.json", mapping, "retrieval")):
+    for benchmark in ("cmc-bench", "retrieval"):
         try:
-            described = f"{len(read().rows)} rows"
+            described = f"{len(check(folder / 'any.json', mapping, benchmark).rows)} rows"
         except RashomonError as error:
             described = str(error)
         assert described == f"{len(content)} rows" or 10 < len(described) < 2000

@@ -1,0 +1,85 @@
+"""Columns of tables and logs: their names, and the keys of a file that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, shortened
+from benchmarks.rows.files import RawRow
+from benchmarks.rows.nested_keys import is_filled, lookup, plain_names
+from benchmarks.rows.presets import Preset
+from benchmarks.vocabulary import TRUST
+
+COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "image": ("image", "images", "image_1", "pages", "page_images"),
+    "question": ("question", "query"),
+    "answer": ("answer", "label", "gold"),
+    "passage": ("passage", "passages", "texts", "contexts"),
+    "image_answer": ("image_answer",),
+    "text_answer": ("text_answer",),
+    "conflict": ("conflict",),
+    "group": ("group", "subject"),
+    "document": DOCUMENT_COLUMNS,
+    "options": ("options",),
+    "subfield": ("subfield",),
+    "family": ("family",),
+    TRUST: (TRUST,),
+}
+"""The columns of a table and the keys of a log, with their alternative names; the first that a row fills counts."""
+
+TABLE = ("image", "question", "answer")
+LOG = ("question", "passage", "image")
+"""The columns that a table, and a retrieval log, must have."""
+
+_LISTED = 20
+_LONGEST_KEY = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The keys that hold each column of a file; those ``chosen`` by the user go before what the preset derives."""
+
+    keys: Mapping[str, tuple[str, ...]]
+    chosen: Mapping[str, str]
+    preset: Preset | None = None
+
+    def row(self, raw: RawRow) -> RawRow:
+        """Return a row with its fields by column, and with all folders of its images."""
+        fields = plain_names(raw.fields)
+        columns = {column: self._value(fields, column) for column in self.keys}
+        folders = raw.folders
+        if self.preset is not None:
+            derived = self.preset.derive(fields)
+            columns |= {column: value for column, value in derived.items() if column not in self.chosen}
+            folders += tuple(folder / name for folder in folders for name in self.preset.folders)
+        return RawRow(raw.where, columns, folders, raw.anywhere)
+
+    def _value(self, fields: Fields, column: str) -> Any:
+        values = (lookup(fields, key) for key in self.keys[column])
+        no_objects = column == "question" or (column == "answer" and self.preset is not None)
+        return next((v for v in values if is_filled(v) and not (no_objects and isinstance(v, dict))), None)
+
+    def remarks(self, keys: Sequence[str]) -> list[str]:
+        """Return remarks on the preset, and on the outermost of a file's ``keys`` from which nothing is read."""
+        used = {part for names in self.keys.values() for key in names for part in (key, key.partition(".")[0])}
+        used |= self.preset.read_too if self.preset is not None else set()
+        unused = [
+            key for key in dict.fromkeys(k if k in used else k.partition(".")[0] for k in keys) if key not in used
+        ]
+        remarks = [f"read as {self.preset.title}"] if self.preset is not None else []
+        if unused:
+            remarks.append(f"nothing is read from the column{'s'[: len(unused) > 1]} {listed(unused)}")
+        return remarks
+
+
+def written_mapping(keys: Mapping[str, str]) -> str:
+    """Return the text that :func:`~benchmarks.rows.mapping.parse_mapping` reads."""
+    return ",".join(f"{column}={key}" for column, key in keys.items())
+
+
+def listed(keys: Sequence[str], separator: str = ", ") -> str:
+    """Return the first of some keys of a file for a message, without the ends of long ones."""
+    more = f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else ""
+    return separator.join(shortened(key, _LONGEST_KEY) for key in keys[:_LISTED]) + more
