@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
 from benchmarks.cmc_bench.sources.base import Family, SourceRow, existing_path, layout_error
-from benchmarks.cmc_bench.sources.mmmu import parse_options, resolve_gold
+from benchmarks.cmc_bench.sources.mmmu import resolve_gold
 from benchmarks.errors import SourceError
+from benchmarks.rows.answers import answer_text, check_cells, option_texts
 from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, RowProblem, check_cluster, trust_field
 from benchmarks.rows.csv_rows import SUFFIXES, read_columns
 from benchmarks.rows.files import RawRow, ShownImage, SkippedRow, image_loader, list_files, read_rows, text_field
@@ -34,7 +35,6 @@ REQUIRED_COLUMNS = ("image", "question", "answer")
 
 _NAME = "rows"
 _KINDS = (*SUFFIXES, ".jsonl", ".json", ".parquet")
-_YES_NO = {True: "Yes", False: "No"}
 
 
 def read(place: str, cluster: str = "") -> Iterator[SourceRow | SkippedRow]:
@@ -94,42 +94,35 @@ def _is_delimited(file: Path) -> bool:
 
 def _row(raw: RawRow, cluster: str) -> SourceRow | SkippedRow:
     fields = raw.fields
-    options = parse_options(_options(fields))
-    family: Family = "mmmu" if options or text_field(fields, "family") == "mmmu" else "chartqa"
+    question = text_field(fields, *COLUMN_NAMES["question"])
     try:
-        answer = resolve_gold(_answer(fields), options)
+        check_cells(fields, [name for names in COLUMN_NAMES.values() for name in names])
+        options = option_texts(fields)
+        answer = resolve_gold(_answer(fields, question, options), options)
+        conflict = answer_text(fields.get("conflict"), question)
         image = ShownImage(image_loader(raw, *COLUMN_NAMES["image"]))
         trust = trust_field(fields)
     except RowProblem as problem:
         return SkippedRow(_NAME, raw.where, str(problem), problem.place)
+    family: Family = "mmmu" if options or text_field(fields, "family") == "mmmu" else "chartqa"
     return SourceRow(
         source=_NAME,
         row=raw.where,
         family=family,
-        question=text_field(fields, *COLUMN_NAMES["question"]),
+        question=question,
         answer=answer,
         image=image,
         options=options,
         subject=text_field(fields, *COLUMN_NAMES["group"]),
         subfield=text_field(fields, "subfield"),
         passage=text_field(fields, "passage"),
-        conflict=text_field(fields, "conflict"),
+        conflict=conflict,
         document=text_field(fields, *([cluster] if cluster else COLUMN_NAMES["document"])),
         trust=trust,
     )
 
 
-def _options(fields: Fields) -> object:
-    """Return the options; a table cell may separate them by bars."""
-    options = fields.get("options")
-    if isinstance(options, str) and "|" in options and not options.lstrip().startswith(("[", "{")):
-        return [option.strip() for option in options.split("|")]
-    return options
-
-
-def _answer(fields: Fields) -> str:
-    """Return the answer's text; true and false become Yes and No."""
-    answers = {name: fields.get(name) for name in COLUMN_NAMES["answer"]}
-    return text_field(
-        {name: _YES_NO[value] if isinstance(value, bool) else value for name, value in answers.items()}, *answers
-    )
+def _answer(fields: Fields, question: str, options: Sequence[str]) -> str:
+    """Return the answer's text. Raises RowProblem for what has no single meaning."""
+    column = next((name for name in COLUMN_NAMES["answer"] if fields.get(name) not in (None, "")), "answer")
+    return answer_text(fields.get(column), question, options, column)
