@@ -8,6 +8,7 @@ from benchmarks.base import Benchmark
 from benchmarks.errors import SourceError
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.rows.json_rows import read_json_lines
+from benchmarks.rows.workbook_rows import named_sheet, split_sheet
 from benchmarks.untrusted.typed_paths import typed_path
 
 LOGS = "retrieval"
@@ -18,17 +19,20 @@ _LOG_KEYS = {"passages", "contexts", "texts", "images", "pages", "page_images", 
 
 
 def table_path(text: str | Path) -> Path:
-    """Return the absolute path of the table. Raises SourceError if it is not a file."""
-    path = typed_path(str(text).strip())
+    """Return the absolute path of the table, with the sheet that is named behind it. Raises SourceError if it is not a file."""
+    file, sheet = split_sheet(Path(str(text).strip()))
+    path = typed_path(file)
     try:
         if path.is_file():
-            return path
+            return named_sheet(path, sheet)
         folder = path.is_dir()
     except (OSError, ValueError):
         folder = False
     if folder:
         raise SourceError(f"{path} is a folder; name the table in it, such as {path / 'rows.csv'}.")
-    raise SourceError(f"there is no file {path}; name a CSV, TSV or JSON-lines file of image, question and answer.")
+    raise SourceError(
+        f"there is no file {path}; name a CSV, Excel (.xlsx), .ods or JSON file of image, question and answer."
+    )
 
 
 def rows_benchmark(file: Path | None = None) -> Benchmark:

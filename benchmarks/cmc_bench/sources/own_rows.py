@@ -14,6 +14,9 @@ from benchmarks.rows.answers import answer_text, check_cells, option_texts
 from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, RowProblem, check_cluster, trust_field
 from benchmarks.rows.csv_rows import SUFFIXES, read_columns
 from benchmarks.rows.files import RawRow, ShownImage, SkippedRow, image_loader, list_files, read_rows, text_field
+from benchmarks.rows.workbook_rows import OLD_SUFFIXES as OLD_WORKBOOKS
+from benchmarks.rows.workbook_rows import SUFFIXES as WORKBOOKS
+from benchmarks.rows.workbook_rows import named_sheet, split_sheet
 from benchmarks.vocabulary import TRUST
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
@@ -34,7 +37,7 @@ COLUMN_NAMES = {
 REQUIRED_COLUMNS = ("image", "question", "answer")
 
 _NAME = "rows"
-_KINDS = (*SUFFIXES, ".jsonl", ".json", ".parquet")
+_KINDS = (*SUFFIXES, *WORKBOOKS, ".jsonl", ".json", ".parquet")
 
 
 def read(place: str, cluster: str = "") -> Iterator[SourceRow | SkippedRow]:
@@ -43,8 +46,9 @@ def read(place: str, cluster: str = "") -> Iterator[SourceRow | SkippedRow]:
     The images of a folder's rows must lie in it; a file's may lie anywhere. ``cluster`` is the column that names their
     documents, if it is none of the known ones.
     """
-    root = existing_path(_NAME, place, LAYOUT)
-    is_file = root.is_file()
+    file, sheet = split_sheet(Path(place))
+    root = named_sheet(existing_path(_NAME, str(file), LAYOUT), sheet)
+    is_file = not root.is_dir()
     folder = root.parent if is_file else root
     paths = [_table(root)] if is_file else list_files(root, ".jsonl")
     if not paths:
@@ -70,7 +74,9 @@ def unused_columns(file: Path) -> list[str]:
 
 def _table(file: Path) -> Path:
     """Return ``file`` if its kind and header are supported. Raises SourceError."""
-    if not file.name.lower().endswith(_KINDS):
+    if file.suffix.lower() in OLD_WORKBOOKS:
+        raise SourceError(f"{file.name} is a workbook of another kind; save it as .xlsx from your spreadsheet.")
+    if not split_sheet(file)[0].name.lower().endswith(_KINDS):
         raise SourceError(f"{file.name} is no table; give one that ends in {', '.join(_KINDS[:3])}.")
     if _is_delimited(file):
         header = read_columns(file)
