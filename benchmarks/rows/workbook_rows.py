@@ -128,7 +128,7 @@ def _messages(file: IO[bytes], asked: str, *, listing: bool) -> Iterator[dict[st
     filled = []
     for sheet in [asked] if asked else sheets:
         rows = _rows(file, workbook, sheet)
-        first = [row for row, _ in zip(rows, range(SEARCHED), strict=False)]
+        first = [row for _, row in zip(range(SEARCHED), rows, strict=False)]
         header = find_header([_texts(row) for row in first])
         if header is None:
             continue

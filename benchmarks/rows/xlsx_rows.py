@@ -21,6 +21,7 @@ from benchmarks.rows.sheet_row import Cell, SheetRow
 _CHUNK = 1 << 18
 _LARGEST_PART = 64 * 1024 * 1024
 """The maximum size of a workbook's parts other than its sheets, in bytes."""
+_MARKS = re.compile(rb"""t=["']e["']|[<:]f[ >/]|hidden=""")
 _COLUMN = re.compile("[A-Z]{1,3}")
 
 
@@ -44,7 +45,9 @@ def xlsx_rows(file: IO[bytes], workbook: Any, sheet: str) -> Iterator[SheetRow]:
             starts.setdefault(first + 1, {})[column] = last + 1
     with zipfile.ZipFile(file) as archive:
         codes = _formats(archive)
-        notes = _notes(archive, _part(archive, sheet))
+        part = _part(archive, sheet)
+        plain = all(code in ("", "General", "@") for code in codes.values()) and not _is_marked(archive, part)
+        notes = iter(()) if plain else _notes(archive, part)
         note = next(notes, None)
         for number, row in enumerate(values.iter_rows(), 1):
             while note is not None and note.number < number:
@@ -103,6 +106,17 @@ def _formats(archive: zipfile.ZipFile) -> Mapping[int, str]:
 
 def _local(name: str) -> str:
     return re.split("[}:]", name)[-1]
+
+
+def _is_marked(archive: zipfile.ZipFile, part: str) -> bool:
+    """Return whether a sheet's XML may have an error, a formula or a hidden row; searching it is faster than parsing it."""
+    with archive.open(part) as stream:
+        end = b""
+        while data := stream.read(_CHUNK):
+            if _MARKS.search(end + data):
+                return True
+            end = data[-20:]
+    return False
 
 
 def _notes(archive: zipfile.ZipFile, part: str) -> Iterator[_Notes]:

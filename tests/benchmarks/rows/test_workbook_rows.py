@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import zipfile
@@ -155,10 +154,6 @@ def test_ods_cells_are_what_their_owner_sees(tmp_path: Path) -> None:
     assert [row.fields["image"] for row in read(file) if isinstance(row, RawRow)] == ["0.png"] * 10
 
 
-def _damaged(file: Path) -> bytes:
-    return file.read_bytes()[:-200]
-
-
 @pytest.mark.parametrize(
     ("content", "name"),
     [
@@ -176,6 +171,7 @@ def test_files_that_are_no_workbook_are_refused(tmp_path: Path, content: bytes, 
     assert ("password" in str(refusal.value)) == (b"E\0n\0c" in content)
 
 
+@pytest.mark.slow
 def test_a_bomb_and_a_distant_cell_end_the_child_and_no_more(tmp_path: Path) -> None:
     file = book(tmp_path, ["0.png", "a?", 1.0])
     with zipfile.ZipFile(file) as archive:
@@ -191,7 +187,6 @@ def test_a_bomb_and_a_distant_cell_end_the_child_and_no_more(tmp_path: Path) -> 
         with pytest.raises(SourceError, match=r"bad\.xlsx"):
             read(tmp_path / "bad.xlsx")
         assert answers(file) == ["1"]
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4 * 2**20
 
 
 @pytest.mark.slow
