@@ -38,7 +38,7 @@ _ERROR = re.compile(
 _LONGEST = 10_000
 _MOST_ITEMS = 40
 _STRINGS = re.compile(r"""'([^']*)'|"([^"]*)\"""")
-_ARRAY = re.compile(r"""(?:array\()?\[\s*(?:'[^']*'|"[^"]*")(?:\s+(?:'[^']*'|"[^"]*"))+\s*\]""")
+_ARRAY = re.compile(r"""\[\s*(?:'[^']*'|"[^"]*")(?:\s+(?:'[^']*'|"[^"]*"))+\s*\]""")
 _BARE_LIST = re.compile(r"\[([^\[\]{}]+)\]")
 _LETTER = re.compile(r"[(\[]?(?:option )?([A-Z])[)\].:]*", re.IGNORECASE)
 _LETTERS = re.compile(r"[A-J](?:(?:\s*[,;&/]\s*|\s+and\s+|\s+)[A-J])+|[A-J]{2,}")
@@ -140,9 +140,9 @@ def _items(value: object) -> list[object] | None:
     if isinstance(value, list | tuple):
         return list(value)
     text = value.strip() if isinstance(value, str) else ""
-    if not text.startswith(("[", "(", "{", "array(")) or len(text) > _LONGEST:
+    if text[:1] not in ("[", "(", "{") or len(text) > _LONGEST:
         return None
-    if _ARRAY.match(text):  # numpy's texts without commas, which Python would join
+    if _ARRAY.fullmatch(text):  # numpy's texts without commas, which Python would join
         return [first or second for first, second in _STRINGS.findall(text)]
     parsed = _parsed(text)
     if isinstance(parsed, dict):
