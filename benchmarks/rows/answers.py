@@ -39,6 +39,7 @@ _LONGEST = 10_000
 _MOST_ITEMS = 40
 _STRINGS = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _ARRAY = re.compile(r"""\[\s*(?:'[^']*'|"[^"]*")(?:\s+(?:'[^']*'|"[^"]*"))+\s*\]""")
+_DOUBLED_QUOTES = re.compile(r"\[\s*'(?:[^']|'')*'(?:\s*,\s*'(?:[^']|'')*')*\s*\]")
 _BARE_LIST = re.compile(r"\[([^\[\]{}]+)\]")
 _LETTER = re.compile(r"[(\[]?(?:option )?([A-Z])[)\].:]*", re.IGNORECASE)
 _LETTERS = re.compile(r"[A-J](?:(?:\s*[,;&/]\s*|\s+and\s+|\s+)[A-J])+|[A-J]{2,}")
@@ -144,6 +145,8 @@ def _items(value: object) -> list[object] | None:
         return None
     if _ARRAY.fullmatch(text):  # numpy's texts without commas, which Python would join
         return [first or second for first, second in _STRINGS.findall(text)]
+    if "''" in text and _DOUBLED_QUOTES.fullmatch(text):  # SQL's texts, which Python would join
+        return [item.replace("''", "'") for item in re.findall(r"'((?:[^']|'')*)'", text)]
     parsed = _parsed(text)
     if isinstance(parsed, dict):
         raise RowProblem(OBJECT)
