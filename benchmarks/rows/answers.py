@@ -167,7 +167,7 @@ def _parsed(text: str) -> object:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # escapes that Python does not know
-            return ast.literal_eval(text)  # type: ignore[no-any-return]
+            return ast.literal_eval(text)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
 

@@ -12,7 +12,8 @@ from benchmarks.media import MISSING, read_image, shown_image
 from benchmarks.media.pdf import PdfPage, parse_page
 from benchmarks.rows.base import Fields, RowProblem
 from benchmarks.rows.json_rows import read_json_rows
-from benchmarks.rows.workbook_rows import is_workbook, read_workbook_rows, split_sheet
+from benchmarks.rows.text_lines import is_utf
+from benchmarks.rows.workbook_rows import is_workbook, read_workbook_rows, split_sheet, workbook_remarks
 from benchmarks.untrusted.finder_files import folder_entries
 
 Loader = Callable[[], bytes]
@@ -138,6 +139,13 @@ def read_rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) 
         else:
             problem = fields if isinstance(fields, RowProblem) else RowProblem(NOT_JSON)
             yield SkippedRow(source, where, str(problem), problem.place)
+
+
+def file_remarks(file: Path) -> list[str]:
+    """Return remarks on what of a table is read, and how: other sheets of a workbook, another encoding. Raises SourceError."""
+    if file.suffix.lower() in (".csv", ".tsv") and not is_utf(file):
+        return ["letters that are not UTF-8 are read as Windows-1252; save the table as CSV UTF-8 if some look wrong"]
+    return workbook_remarks(file)
 
 
 def text_field(fields: Fields, *names: str) -> str:

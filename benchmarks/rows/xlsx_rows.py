@@ -99,7 +99,9 @@ def _formats(archive: zipfile.ZipFile) -> Mapping[int, str]:
     if styles is None:
         return {}
     codes = dict(BUILT_IN)
-    codes |= {int(e.get("numFmtId", 0)): e.get("formatCode", "") for e in styles.iter() if _local(e.tag) == "numFmt"}
+    codes |= {
+        int(e.get("numFmtId", 0)): e.get("formatCode", "")[:255] for e in styles.iter() if _local(e.tag) == "numFmt"
+    }
     cells = next((element for element in styles if _local(element.tag) == "cellXfs"), ())
     return {style: codes.get(int(cell.get("numFmtId", 0)), "") for style, cell in enumerate(cells)}
 

@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -27,7 +28,7 @@ class Cell:
 class Sheet:
     """The rows of a sheet from row 1 on; ``merged`` are ranges such as ``A2:A4``, ``hidden`` the numbers of hidden rows."""
 
-    rows: Sequence[Sequence[Cell | str | float | bool | None]]
+    rows: Sequence[Sequence[Any]]
     merged: Sequence[str] = ()
     hidden: Sequence[int] = ()
     state: str = "visible"
