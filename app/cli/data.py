@@ -39,7 +39,8 @@ from benchmarks import number_ranges as ranges
     "from_file",
     type=PATH,
     metavar="FILE",
-    help="A table of your own rows: CSV, TSV or JSON lines with image, question and answer; or a retrieval log (retrieval).",
+    help="A table of your own rows: CSV, .xlsx, .ods or JSON with image, question and answer; a sheet is named as "
+    "FILE.xlsx#sheet=NAME. Or a retrieval log (retrieval).",
 )
 @click.option(
     "--check",

@@ -19,6 +19,7 @@ from benchmarks.rows.base import shortened
 from benchmarks.rows.files import ImageFile, Loader, RawRow, ShownImage, SkippedRow, read_rows
 from benchmarks.rows.nested_keys import flat_fields, plain_names
 from benchmarks.rows.presets import PRESETS, recognised
+from benchmarks.rows.workbook_rows import named_sheet, split_sheet
 from benchmarks.untrusted.typed_paths import typed_path
 
 LOGS = "retrieval"
@@ -29,17 +30,20 @@ _LOG_KEYS = {"passages", "contexts", "texts", "images", "pages", "page_images", 
 
 
 def table_path(text: str | Path) -> Path:
-    """Return the absolute path of the table. Raises SourceError if it is not a file."""
-    path = typed_path(str(text).strip())
+    """Return the absolute path of the table, with the sheet that is named behind it. Raises SourceError if it is not a file."""
+    file, sheet = split_sheet(Path(str(text).strip()))
+    path = typed_path(file)
     try:
         if path.is_file():
-            return path
+            return named_sheet(path, sheet)
         folder = path.is_dir()
     except (OSError, ValueError):
         folder = False
     if folder:
         raise SourceError(f"{path} is a folder; name the table in it, such as {path / 'rows.csv'}.")
-    raise SourceError(f"there is no file {path}; name a CSV, TSV or JSON-lines file of image, question and answer.")
+    raise SourceError(
+        f"there is no file {path}; name a CSV, Excel (.xlsx), .ods or JSON file of image, question and answer."
+    )
 
 
 def rows_benchmark(file: Path | None = None) -> Benchmark:

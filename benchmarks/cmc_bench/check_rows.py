@@ -24,7 +24,7 @@ from benchmarks.cmc_bench.sources.mmmu import NO_OPTION
 from benchmarks.cmc_bench.sources.own_rows import table_remarks
 from benchmarks.rows.base import trust_remarks
 from benchmarks.rows.closest_file import NearFiles
-from benchmarks.rows.files import MISSING_IMAGE, NO_IMAGE, NOT_JSON, SkippedRow
+from benchmarks.rows.files import MISSING_IMAGE, NO_IMAGE, NOT_JSON, SkippedRow, file_remarks
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.rows.row_checks import RowChecks, RowPreview, TableCheck
 
@@ -81,7 +81,7 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
             message = "; ".join([_summary(constructed.example(example)), *image.notes])
             checks.append(row.row, True, message, example=example, warning="; ".join(image.warnings))
             said += isinstance(row, SourceRow) and bool(row.trust)
-    remarks = table_remarks(file, options.mapping)
+    remarks = [*table_remarks(file, options.mapping), *file_remarks(file)]
     kinds = {kind: len(examples) for kind, examples in constructed.examples.items() if examples}
     remarks += [f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items()]
     remarks += checks.warning_remarks()

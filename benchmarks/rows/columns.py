@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from string import ascii_lowercase
 from typing import Any
 
 from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, shortened
@@ -33,11 +35,14 @@ TABLE = ("image", "question", "answer")
 LOG = ("question", "passage", "image")
 """The columns that a table, and a retrieval log, must have."""
 
+ANSWER_KEY = "key of the answer"
+"""The field of a row that names the key of its answer: a list of ``answers`` is read otherwise than one in ``answer``."""
+
 _LISTED = 20
 _LONGEST_KEY = 60
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Columns:
     """The keys that hold each column of a file; those ``chosen`` by the user go before what the preset derives."""
 
@@ -46,9 +51,13 @@ class Columns:
     preset: Preset | None = None
 
     def row(self, raw: RawRow) -> RawRow:
-        """Return a row with its fields by column, and with all folders of its images."""
+        """Return a row with its fields by column, the options of columns that are letters, and all folders of its images."""
         fields = plain_names(raw.fields)
-        columns = {column: self._value(fields, column) for column in self.keys}
+        columns = {
+            letter: fields[letter] for letter in ascii_lowercase if letter in fields and letter not in self._single
+        }
+        columns |= {column: self._value(fields, column)[1] for column in self.keys}
+        columns[ANSWER_KEY] = self._value(fields, "answer")[0].rpartition(".")[2]
         folders = raw.folders
         if self.preset is not None:
             derived = self.preset.derive(fields)
@@ -56,15 +65,23 @@ class Columns:
             folders += tuple(folder / name for folder in folders for name in self.preset.folders)
         return RawRow(raw.where, columns, folders, raw.anywhere)
 
-    def _value(self, fields: Fields, column: str) -> Any:
-        values = (lookup(fields, key) for key in self.keys[column])
+    @cached_property
+    def _single(self) -> set[str]:
+        """The letters that are keys of columns, and so no options."""
+        return {key for names in self.keys.values() for key in names if len(key) == 1}
+
+    def _value(self, fields: Fields, column: str) -> tuple[str, Any]:
+        """Return the first filled key of a column, and its value."""
         no_objects = column == "question" or (column == "answer" and self.preset is not None)
-        return next((v for v in values if is_filled(v) and not (no_objects and isinstance(v, dict))), None)
+        values = ((key, lookup(fields, key)) for key in self.keys[column])
+        return next(
+            ((k, v) for k, v in values if is_filled(v) and not (no_objects and isinstance(v, dict))), ("", None)
+        )
 
     def remarks(self, keys: Sequence[str]) -> list[str]:
         """Return remarks on the preset, and on the outermost of a file's ``keys`` from which nothing is read."""
         used = {part for names in self.keys.values() for key in names for part in (key, key.partition(".")[0])}
-        used |= self.preset.read_too if self.preset is not None else set()
+        used |= {*ascii_lowercase, *(self.preset.read_too if self.preset is not None else ())}
         unused = [
             key for key in dict.fromkeys(k if k in used else k.partition(".")[0] for k in keys) if key not in used
         ]

@@ -12,6 +12,8 @@ from benchmarks.media import MISSING, read_image, shown_image
 from benchmarks.media.pdf import PdfPage, parse_page
 from benchmarks.rows.base import Fields, RowProblem
 from benchmarks.rows.json_rows import read_json_rows
+from benchmarks.rows.text_lines import is_utf
+from benchmarks.rows.workbook_rows import is_workbook, read_workbook_rows, split_sheet, workbook_remarks
 from benchmarks.untrusted.finder_files import folder_entries
 
 Loader = Callable[[], bytes]
@@ -107,10 +109,11 @@ def list_folders(folder: Path) -> list[Path]:
 
 
 def read_rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> Iterator[RawRow | SkippedRow]:
-    """Yield the rows of a .jsonl, .json, .yaml, .parquet, .csv or .tsv file.
+    """Yield the rows of a .jsonl, .json, .yaml, .parquet, .csv or .tsv file, or of a workbook (.xlsx, .ods) or one sheet of it.
 
-    ``places`` are the folders of its images, by default the file's own folder and ``root``. Errors and rows name the file
-    relative to ``root``. An unusable row is a SkippedRow. Raises SourceError if the file cannot be read at all.
+    A sheet is named as ``FILE.xlsx#sheet=NAME``. ``places`` are the folders of the images, by default the file's own folder and
+    ``root``. Errors and rows name the file relative to ``root``. An unusable row is a SkippedRow. Raises SourceError if the
+    file cannot be read at all.
     """
     name = file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
     image_folders = tuple(places) or tuple(dict.fromkeys((file.parent, root)))
@@ -119,6 +122,8 @@ def read_rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) 
         from benchmarks.rows.parquet_rows import parquet_rows
 
         pairs: Iterable[tuple[int, Any]] = parquet_rows(file, name)
+    elif is_workbook(file):
+        pairs = read_workbook_rows(*split_sheet(file), name)
     elif kind in (".csv", ".tsv"):
         from benchmarks.rows.csv_rows import read_csv_rows
 
@@ -138,6 +143,13 @@ def read_rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) 
         else:
             problem = fields if isinstance(fields, RowProblem) else RowProblem(NOT_JSON)
             yield SkippedRow(source, where, str(problem), problem.place)
+
+
+def file_remarks(file: Path) -> list[str]:
+    """Return remarks on what of a table is read, and how: other sheets of a workbook, another encoding. Raises SourceError."""
+    if file.suffix.lower() in (".csv", ".tsv") and not is_utf(file):
+        return ["letters that are not UTF-8 are read as Windows-1252; save the table as CSV UTF-8 if some look wrong"]
+    return workbook_remarks(file)
 
 
 def text_field(fields: Fields, *names: str) -> str:

@@ -23,9 +23,15 @@ def find_header(rows: Sequence[Sequence[str]]) -> tuple[int, int] | None:
     It is the first row with two of the names that such tables usually have, or else the first with two cells, or with one.
     """
     filled = [[cell.strip().lower() for cell in row if cell.strip()] for row in rows]
-    tests = (are_usual_names, lambda row: len(row) > 1, bool)
-    ranked = ((rank, place) for rank, test in enumerate(tests) for place, row in enumerate(filled) if test(row))
-    return next(ranked, None)
+    for rank, is_header in enumerate((are_usual_names, _has_two, bool)):
+        for place, row in enumerate(filled):
+            if is_header(row):
+                return rank, place
+    return None
+
+
+def _has_two(row: Sequence[str]) -> bool:
+    return len(row) > 1
 
 
 def are_usual_names(names: Iterable[object]) -> bool:

@@ -77,7 +77,7 @@ def _whole(file: Path, name: str) -> Iterator[tuple[int, Any]]:
         return enumerate(value, 1)
     text = _text(data)
     if all(row is None for _, row in _one_behind_the_other(text)):
-        raise SourceError(f"{name} holds no rows in JSON; save it as a list of objects, or as one object a line.")
+        raise _no_rows(name)
     return _one_behind_the_other(text)
 
 
@@ -94,7 +94,15 @@ def _rows_in(value: dict[str, Any], name: str) -> list[Any]:
     if len(lists) > 1:
         keys = ", ".join(repr(key[:40]) for key in list(lists)[:6])
         raise SourceError(f"{name} holds several lists of rows ({keys}); save one of them as a file of its own.")
-    return next(iter(lists.values()), [value])
+    if lists:
+        return next(iter(lists.values()))
+    if not any(isinstance(inner, dict) for inner in value.values()):
+        raise _no_rows(name)
+    return [value]
+
+
+def _no_rows(name: str) -> SourceError:
+    return SourceError(f"{name} holds no rows in JSON; save it as a list of objects, or as one object a line.")
 
 
 def _one_behind_the_other(text: str) -> Iterator[tuple[int, Any]]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
 
-from benchmarks.errors import SourceError
-from benchmarks.rows.base import LARGEST_LINE, RowProblem, open_source
-from benchmarks.untrusted.bounded_process import SECONDS, BoundedProcess, LimitError, serve
+from benchmarks.rows.base import LARGEST_LINE, RowProblem
+from benchmarks.rows.child_rows import ChildReader
+from benchmarks.untrusted.bounded_process import SECONDS, serve
 
 MEMORY = 1000 * 10**6
 """The child's memory in bytes. Writers put all images of a row group into one page, which unpacking holds in memory twice."""
@@ -29,7 +28,7 @@ LONG_ROW = f"the row is larger than {LARGEST_ROW // 1024**2} MiB"
 
 _ROWS_AT_ONCE = 8
 _BUFFER = 1 << 20
-_idle: list[BoundedProcess] = []
+_reader = ChildReader("benchmarks.rows.parquet_rows", MEMORY, SECONDS, "save it again in smaller groups of rows")
 
 
 def parquet_rows(file: Path, name: str) -> Iterator[tuple[int, dict[str, Any] | RowProblem]]:
@@ -37,24 +36,8 @@ def parquet_rows(file: Path, name: str) -> Iterator[tuple[int, dict[str, Any] | 
 
     Numbers, texts, lists, mappings and bytes keep their types; dates and other values become text.
     """
-    try:
-        reader = _idle.pop()  # each file that is read concurrently has its own child
-    except IndexError:
-        reader = BoundedProcess("benchmarks.rows.parquet_rows", memory=MEMORY, renewed=True)
-    refusal = ""
-    try:
-        with open_source(file) as stream, closing(reader.ask({}, stream)) as messages:
-            for number, (fields, payload) in enumerate(messages, 1):
-                refusal = fields.get("error", "")
-                if not refusal:
-                    yield number, _decoded(fields["row"], payload) if "row" in fields else RowProblem(LONG_ROW)
-    except LimitError as error:
-        amount = "1 GB of memory" if error.limit == "memory" else f"{SECONDS:.0f} seconds for a few rows"
-        refusal = f"needs more than {amount}; save it again in smaller groups of rows."
-    finally:
-        _idle.append(reader)
-    if refusal:
-        raise SourceError(f"{name} {refusal}")
+    for number, (fields, payload) in enumerate(_reader.messages(file, name), 1):
+        yield number, _decoded(fields["row"], payload) if "row" in fields else RowProblem(LONG_ROW)
 
 
 def _decoded(value: Any, payload: bytes) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from string import ascii_lowercase
 from typing import Any
 
 from benchmarks.rows.base import Fields
@@ -51,17 +50,11 @@ def recognised(keys: Collection[str], *, table: bool) -> str:
 
 
 def _vlmevalkit(fields: Fields) -> dict[str, Any]:
-    """Return the options from the columns A, B, ..., and the question below its hint."""
-    options = {}
-    for letter in ascii_lowercase:
-        if not is_filled(value := fields.get(letter)):
-            break
-        options[letter.upper()] = value
-    columns: dict[str, Any] = {"options": options} if options else {}
+    """Return the question below its hint."""
     hint, question = fields.get("hint"), fields.get("question")
     if isinstance(hint, str) and isinstance(question, str) and hint.strip() and question.strip():
-        columns["question"] = f"{hint.strip()}\n{question.strip()}"
-    return columns
+        return {"question": f"{hint.strip()}\n{question.strip()}"}
+    return {}
 
 
 def _mmlongbench(fields: Fields) -> dict[str, Any]:
@@ -134,7 +127,7 @@ PRESETS: Mapping[str, Preset] = {
         {"image": ("image", "image_path"), "question": ("question",), "answer": ("answer",)},
         _vlmevalkit,
         ("images",),
-        frozenset({"index", "hint", *ascii_lowercase}),
+        frozenset({"index", "hint"}),
         shares_images=True,
     ),
     "chartqa": Preset(

@@ -13,6 +13,8 @@ from benchmarks.rows.base import LARGEST_LINE, RowProblem, open_source
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _WORKBOOKS = {b"PK\x03\x04": "it .xlsx or .ods", b"\xd0\xcf\x11\xe0": "it as .xlsx from your spreadsheet"}
 
+_CHUNK = 1 << 20
+
 LONG_LINE = f"the line is longer than {LARGEST_LINE // 1024**2} MiB"
 DAMAGED = "the line is not whole text: part of it is UTF-8 and part is not"
 
@@ -40,12 +42,27 @@ def text_lines(file: Path) -> Iterator[str | RowProblem]:
                     yield line if line.isascii() else in_one_encoding(line)
 
 
+def is_utf(file: Path) -> bool:
+    """Return whether all of a file is text in UTF-8 or UTF-16. Raises SourceError if it cannot be read."""
+    with open_source(file) as data:
+        decoder = codecs.getincrementaldecoder(_encoding(data.read(4)))()
+        data.seek(0)
+        try:
+            while chunk := data.read(_CHUNK):
+                decoder.decode(chunk)
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
 def _encoding(start: bytes) -> str:
     for bom, name in _BOMS.items():
         if start.startswith(bom):
             return name
-    zeros = [byte == 0 for byte in start]
-    return {(False, True, False, True): "utf-16-le", (True, False, True, False): "utf-16-be"}.get(tuple(zeros), "utf-8")  # type: ignore[call-overload, no-any-return]
+    zeros = tuple(byte == 0 for byte in start)
+    if zeros in ((False, True, False, True), (True, False, True, False)):
+        return "utf-16-be" if zeros[0] else "utf-16-le"
+    return "utf-8"
 
 
 def in_one_encoding(line: str) -> str | RowProblem:

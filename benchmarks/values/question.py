@@ -22,7 +22,14 @@ _COUNT = re.compile(r"\bhow many (?!percent|per cent|%)")
 _UNITS = re.compile(r"\b(?:how (?:many|much)|in|\()\s?((?:[^\W\d_]|[°µ²³$€£¥%/^ ]){1,30})", re.IGNORECASE)
 _MAGNITUDE = re.compile(r"(?<![a-z])(hundred|thousand|million|billion|trillion|mn|bn)s?(?![a-z])")
 _POLAR = re.compile(r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b")
-_ORDERED = re.compile(r"\b(?:order|rank|ranked|sequence|from (?:highest|lowest|largest|smallest|most|least|first))\b")
+_ORDERED = re.compile(
+    r"\b(?:(?:in|what|which)(?: (?:what|which|the|right|correct|exact|same|that|this|rank|size|time|(?:as|des)cending"
+    r"|chronological|alphabetical))* order(?! to\b)|order (?:the|them|these)|ordered|sorted?|rank(?:ed|ing)?|sequence"
+    r"|(?:as|des)cending|chronological(?:ly)?|alphabetical(?:ly)?|first\b.{1,60}\bthen"
+    r"|(?:from )?(?:highest|largest|most|best|biggest|longest|latest|newest) to (?:the )?(?:lowest|smallest|least|worst|shortest|"
+    r"earliest|oldest)|(?:from )?(?:lowest|smallest|least|worst|shortest|earliest|oldest) to (?:the )?(?:highest|largest|most|"
+    r"best|biggest|longest|latest|newest)|from (?:highest|lowest|largest|smallest|most|least|first)|der reihe nach|reihenfolge)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)

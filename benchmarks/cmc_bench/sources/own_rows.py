@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, Family, SourceRow, existing_path, layout_error
-from benchmarks.cmc_bench.sources.mmmu import parse_options, resolve_gold
+from benchmarks.cmc_bench.sources.mmmu import resolve_gold
 from benchmarks.errors import SourceError, UnknownKeysError
+from benchmarks.rows.answers import answer_text, check_cells, option_texts
 from benchmarks.rows.base import Fields, RowProblem, trust_field
 from benchmarks.rows.cell_images import one_image
 from benchmarks.rows.cell_passages import passage_texts
-from benchmarks.rows.columns import TABLE
+from benchmarks.rows.columns import ANSWER_KEY, COLUMN_NAMES, TABLE
 from benchmarks.rows.csv_rows import SUFFIXES
 from benchmarks.rows.files import RawRow, ShownImage, SkippedRow, list_files, read_rows, text_field
 from benchmarks.rows.image_references import ImageReferences
 from benchmarks.rows.mapping import MappedFile, map_file
+from benchmarks.rows.workbook_rows import OLD_SUFFIXES as OLD_WORKBOOKS
+from benchmarks.rows.workbook_rows import SUFFIXES as WORKBOOKS
+from benchmarks.rows.workbook_rows import named_sheet, split_sheet
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
 OTHER_KEYS = "the file has other keys; name it alone, with --from"
 
 _NAME = OWN_ROWS
-_KINDS = (*SUFFIXES, ".jsonl", ".json", ".parquet", ".yaml", ".yml")
-_YES_NO = {True: "Yes", False: "No"}
+_KINDS = (*SUFFIXES, *WORKBOOKS, ".jsonl", ".json", ".parquet", ".yaml", ".yml")
 
 
 def read(place: str, cluster: str = "", mapping: str = "") -> Iterator[SourceRow | SkippedRow]:
@@ -33,8 +36,9 @@ def read(place: str, cluster: str = "", mapping: str = "") -> Iterator[SourceRow
     The images of a folder's rows must lie in it; a file's may lie anywhere. ``cluster`` is the column that names their
     documents, if it is none of the known ones, and ``mapping`` the text of ``--map``.
     """
-    root = existing_path(_NAME, place, LAYOUT)
-    is_file = root.is_file()
+    file, sheet = split_sheet(Path(place))
+    root = named_sheet(existing_path(_NAME, str(file), LAYOUT), sheet)
+    is_file = not root.is_dir()
     paths = [_table(root)] if is_file else list_files(root, ".jsonl")
     if not paths:
         raise layout_error(_NAME, root, LAYOUT)
@@ -73,49 +77,45 @@ def _mapped(file: Path, folder: Path, anywhere: bool, cluster: str, mapping: str
 
 def _table(file: Path) -> Path:
     """Return ``file`` if its kind is supported. Raises SourceError."""
-    if not file.name.lower().endswith(_KINDS):
+    if file.suffix.lower() in OLD_WORKBOOKS:
+        raise SourceError(f"{file.name} is a workbook of another kind; save it as .xlsx from your spreadsheet.")
+    if not split_sheet(file)[0].name.lower().endswith(_KINDS):
         raise SourceError(f"{file.name} is no table; give one that ends in {', '.join(_KINDS[:3])}.")
     return file
 
 
 def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
     fields = raw.fields
-    options = parse_options(_options(fields))
-    family: Family = "mmmu" if options or text_field(fields, "family") == "mmmu" else "chartqa"
+    question = text_field(fields, "question")
     try:
-        answer = resolve_gold(_answer(fields), options)
+        check_cells(fields, list(COLUMN_NAMES))
+        options = option_texts(fields)
+        answer = resolve_gold(_answer(fields, question, options), options)
+        conflict = answer_text(fields.get("conflict"), question)
         image = fields["image"] if shared is None else shared.resolved(fields["image"])
         load = ShownImage(one_image(raw, image))
         passage = "\n\n".join(passage_texts(fields["passage"])).strip()
         trust = trust_field(fields)
     except RowProblem as problem:
         return SkippedRow(_NAME, raw.where, str(problem), problem.place)
+    family: Family = "mmmu" if options or text_field(fields, "family") == "mmmu" else "chartqa"
     return SourceRow(
         source=_NAME,
         row=raw.where,
         family=family,
-        question=text_field(fields, "question"),
+        question=question,
         answer=answer,
         image=load,
         options=options,
         subject=text_field(fields, "group"),
         subfield=text_field(fields, "subfield"),
         passage=passage,
-        conflict=text_field(fields, "conflict"),
+        conflict=conflict,
         document=text_field(fields, "document"),
         trust=trust,
     )
 
 
-def _options(fields: Fields) -> object:
-    """Return the options; a table cell may separate them by bars."""
-    options = fields.get("options")
-    if isinstance(options, str) and "|" in options and not options.lstrip().startswith(("[", "{")):
-        return [option.strip() for option in options.split("|")]
-    return options
-
-
-def _answer(fields: Fields) -> str:
-    """Return the answer's text; true and false become Yes and No."""
-    answer = fields.get("answer")
-    return text_field({"answer": _YES_NO[answer] if isinstance(answer, bool) else answer}, "answer")
+def _answer(fields: Fields, question: str, options: Sequence[str]) -> str:
+    """Return the answer's text. Raises RowProblem for what has no single meaning."""
+    return answer_text(fields["answer"], question, options, fields[ANSWER_KEY])

@@ -14,7 +14,9 @@ from pyarrow import parquet
 
 from benchmarks.errors import SourceError
 from benchmarks.rows import parquet_rows
+from benchmarks.rows.child_rows import ChildReader
 from benchmarks.rows.files import RawRow, SkippedRow, read_rows
+from benchmarks.untrusted.bounded_process import SECONDS
 
 MB = 1 << 20
 
@@ -72,8 +74,8 @@ _BOMBS: dict[str, Callable[[Path], Path]] = {
 def test_small_file_takes_bounded_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = _BOMBS[kind](tmp_path)
     assert file.stat().st_size < MB
-    monkeypatch.setattr(parquet_rows, "MEMORY", 40 * 10**6)
-    monkeypatch.setattr(parquet_rows, "_idle", [])
+    reader = ChildReader("benchmarks.rows.parquet_rows", 40 * 10**6, SECONDS, "save it again")
+    monkeypatch.setattr(parquet_rows, "_reader", reader)
     with pytest.raises(SourceError, match="memory"):
         list(read_rows(file, tmp_path, "source"))
 

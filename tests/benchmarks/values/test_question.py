@@ -25,6 +25,11 @@ def test_units_magnitude_and_years_are_read() -> None:
         ("Is the bar red?", True, False),
         ("Which bar is red?", False, False),
         ("Rank the bars from highest to lowest.", False, True),
+        ("List the crops in descending order.", False, True),
+        ("Which crop leads first, and which one then?", False, True),
+        ("Name both, the lowest to the highest.", False, True),
+        ("Which two were sold in order to save money?", False, False),
+        ("Which two goods does the purchase order name?", False, False),
     ],
 )
 def test_form_of_the_question(question: str, polar: bool, ordered: bool) -> None:

@@ -1,0 +1,238 @@
+"""Answers and options as cells hold them: lists, alternatives, numbers, letters, objects and values of formulas."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+import warnings
+from collections.abc import Sequence
+from decimal import Decimal
+from string import ascii_lowercase
+
+from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.values import compare
+from benchmarks.values.question import read_question
+
+OBJECT = "a value is an object; write the value itself, or name its key"
+NESTED = "a value is a list of lists or objects; write one list of values"
+LONG_LIST = "a value is a list of more than 40 values; write fewer"
+ONE_ASKED = "the answer is a list of different values, and the question asks for one; write the right one"
+NO_MAJORITY = "the answers differ, and none has a majority; write the right one"
+UNCLEAR_LIST = (
+    "it is unclear whether the answer lists several values or spellings of one; write one, or ask for several"
+)
+FORMULA_ERROR = (
+    "a cell is the error of a formula, or has no value yet; correct it, and save the table from your spreadsheet"
+)
+SEVERAL_OPTIONS = "the answer names several options; write a row whose answer is one of them"
+LETTER_OR_OPTION = "it is unclear whether the answer is a letter or the text of an option; write the option's text"
+
+NO_VALUE = "#NOT CALCULATED!"
+"""The text of a cell whose formula has not been calculated."""
+
+_ERROR = re.compile(
+    rf"#(?:REF|DIV/0|VALUE|NAME|NUM|NULL|SPILL|CALC|FIELD|BEZUG|WERT|ZAHL|NULL)[!?]|#N/A|#NV|Err:\d{{3}}|{re.escape(NO_VALUE)}"
+)
+_LONGEST = 10_000
+_MOST_ITEMS = 40
+_STRINGS = re.compile(r"""'([^']*)'|"([^"]*)\"""")
+_ARRAY = re.compile(r"""\[\s*(?:'[^']*'|"[^"]*")(?:\s+(?:'[^']*'|"[^"]*"))+\s*\]""")
+_DOUBLED_QUOTES = re.compile(r"\[\s*'(?:[^']|'')*'(?:\s*,\s*'(?:[^']|'')*')*\s*\]")
+_BARE_LIST = re.compile(r"\[([^\[\]{}]+)\]")
+_LETTER = re.compile(r"[(\[]?(?:option )?([A-Z])[)\].:]*", re.IGNORECASE)
+_LETTERS = re.compile(r"[A-J](?:(?:\s*[,;&/]\s*|\s+and\s+|\s+)[A-J])+|[A-J]{2,}")
+_OWN_LETTER = re.compile(r"[(\[]?([A-Z])[)\].:]\s*(?=\S)")
+
+_NUMBERS = "two|three|four|five|six|seven|eight|nine|ten|[2-9]|1[0-9]|zwei|drei|vier|fünf"
+_PLURAL = r"(?!(?:was|is|has|does|this|us|yes)\b)[^\W\d_]{2,}(?<!s)(?<!u)(?<!i)s"
+_ALL = re.compile(
+    r"\b(?:list|name all|all (?:of )?the|both|respectively|enumerate|(?:what|which|who) (?:are|were)|nenne|beide|was sind|"
+    r"welche \w+ (?:sind|waren))\b"
+)
+_ONE = re.compile(
+    r"^\W*(?:how (?:many|much|old|long|far|tall|high|often)|when|wie (?:viele?|hoch|lang|alt|oft)|wann|"
+    r"what (?:is|was) the (?:value|percentage|percent|number|amount|share|year))\b"
+    r"|\b(?:sum|total|difference|average|mean|median|ratio)\b"
+)
+_SEVERAL = re.compile(
+    rf"\b(?:which|what|name|give|identify|top|welche|the) (?:[\w-]+ ){{0,2}}?(?:{_NUMBERS})\b"
+    rf"|\b(?:which|what)(?: of the)? (?:[\w-]+ )?{_PLURAL}\b"
+)
+_RANGE = re.compile(r"\b(?:range|interval|between which)\b")
+_ALTERNATIVES = frozenset({"answers", "ground_truths", "references", "labels", "aliases"})
+
+
+def answer_text(value: object, question: str, options: Sequence[str] = (), column: str = "answer") -> str:
+    """Return a right or wrong answer of a row as one text; "" if there is none.
+
+    A list of things is joined by commas, or by semicolons if a thing contains a comma, without order unless the question asks
+    for one. A list of spellings of one value, or of several people's answers, is that value; ``column`` is the key that held
+    it. With ``options``, a letter in brackets is the letter. Raises RowProblem for what has no single meaning.
+    """
+    items = _items(value)
+    if items is None and isinstance(value, str) and ("\n" in value or ";" in value) and _asks_for_several(question):
+        items = [*re.split(r"[;\n]", value)]
+    text = _plain(value) if items is None else _of_list(items, question, column, with_options=bool(options))
+    if _ERROR.fullmatch(text):
+        raise RowProblem(FORMULA_ERROR)
+    return _letter(text, options) if options else text
+
+
+def check_cells(fields: Fields, columns: Sequence[str]) -> None:
+    """Raise RowProblem if one of the ``columns`` holds the error of a formula."""
+    if any(isinstance(value := fields.get(name), str) and _ERROR.fullmatch(value.strip()) for name in columns):
+        raise RowProblem(FORMULA_ERROR)
+
+
+def option_texts(fields: Fields) -> tuple[str, ...]:
+    """Return a row's options: a list, an object by letters, a text with bars or other separators, or columns a, b, c, ..."""
+    value = fields.get("options")
+    if isinstance(value, dict) and isinstance(value.get("text"), list):
+        value = value["text"]
+    if isinstance(value, dict):
+        value = [value[key] for key in sorted(value, key=str)]
+    if isinstance(value, str):
+        value = _options_of(value.strip())
+    if not value:
+        columns = [_plain(fields.get(letter)) for letter in ascii_lowercase]
+        value = columns[: columns.index("")]
+    if not isinstance(value, list | tuple) or len(value) < 2:
+        return ()
+    texts = [_plain(option) for option in value]
+    letters = [match[1].upper() if (match := _OWN_LETTER.match(text)) else "" for text in texts]
+    if letters == [chr(ord("A") + place) for place in range(len(texts))]:
+        texts = [_OWN_LETTER.sub("", text, count=1) for text in texts]
+    return tuple(texts)
+
+
+def _options_of(text: str) -> object:
+    if "|" in text and not text.startswith(("[", "{")):
+        return [option.strip() for option in text.split("|")]
+    value = _parsed(text)
+    if isinstance(value, dict):
+        return [value[key] for key in sorted(value, key=str)]
+    if (items := _items(text)) is not None:
+        return items
+    separator = next((mark for mark in ("\n", ";", ", ") if mark in text), None)
+    return [option.strip() for option in text.split(separator) if option.strip()] if separator else None
+
+
+def _plain(value: object) -> str:
+    """Return a single value as text. Raises RowProblem for an object."""
+    if isinstance(value, bool):
+        return "Yes" if value else "No"
+    if isinstance(value, float) and not math.isfinite(value):
+        return ""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else _without_exponent(value)
+    if isinstance(value, dict) and value:
+        raise RowProblem(OBJECT)
+    return str(value).strip() if isinstance(value, str | int) else ""
+
+
+def _without_exponent(value: float) -> str:
+    return f"{Decimal(repr(value)):f}" if 1e-9 < abs(value) < 1e30 else repr(value)
+
+
+def _items(value: object) -> list[object] | None:
+    """Return the items of a list, also of one that a text writes; None for a single value. Raises RowProblem for an object."""
+    if isinstance(value, list | tuple):
+        return list(value)
+    text = value.strip() if isinstance(value, str) else ""
+    if text[:1] not in ("[", "(", "{") or len(text) > _LONGEST:
+        return None
+    if _ARRAY.fullmatch(text):  # numpy's texts without commas, which Python would join
+        return [first or second for first, second in _STRINGS.findall(text)]
+    if "''" in text and _DOUBLED_QUOTES.fullmatch(text):  # SQL's texts, which Python would join
+        return [item.replace("''", "'") for item in re.findall(r"'((?:[^']|'')*)'", text)]
+    parsed = _parsed(text)
+    if isinstance(parsed, dict):
+        raise RowProblem(OBJECT)
+    if isinstance(parsed, list | set) or (isinstance(parsed, tuple) and all(isinstance(i, str) for i in parsed)):
+        return sorted(parsed, key=str) if isinstance(parsed, set) else list(parsed)
+    if parsed is None and (bare := _BARE_LIST.fullmatch(text)):
+        separator = ";" if ";" in bare[1] else ","
+        return [item.strip(" \"'") for item in bare[1].split(separator)]
+    return None
+
+
+def _parsed(text: str) -> object:
+    """Return the value of JSON or of a Python literal; None if it is neither."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # escapes that Python does not know
+            return ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _of_list(items: Sequence[object], question: str, column: str, *, with_options: bool) -> str:
+    """Return the answer that a list is."""
+    answers = [item["answer"] if isinstance(item, dict) and "answer" in item else item for item in items]
+    if any(isinstance(item, list | dict) for item in answers):
+        raise RowProblem(NESTED)
+    texts = [text for item in answers if (text := " ".join(_plain(item).split()))]
+    if len(texts) > _MOST_ITEMS:
+        raise RowProblem(LONG_LIST)
+    groups: list[list[str]] = []
+    for text in texts:
+        same = next((group for group in groups if compare(group[0], text, question).verdict == "same"), None)
+        if same is None:
+            groups.append([text])
+        else:
+            same.append(text)
+    firsts = [group[0] for group in groups]
+    if len(groups) < 2:
+        return "".join(firsts)
+    if with_options:
+        raise RowProblem(SEVERAL_OPTIONS)
+    asked = read_question(question)
+    if len(texts) == 2 and _RANGE.search(asked.folded) and not _ALL.search(asked.folded):
+        return " to ".join(texts)
+    if _asks_for_several(question):
+        return _joined(texts if asked.ordered else firsts)
+    if len(groups) < len(texts):  # several people's answers: things of a list are not repeated
+        most = max(groups, key=len)
+        if len(most) * 2 <= len(texts):
+            raise RowProblem(NO_MAJORITY)
+        return most[0]
+    if all(compare(firsts[0], other, question).verdict == "unclear" for other in firsts[1:]):
+        if column in _ALTERNATIVES:
+            return firsts[0]
+        raise RowProblem(UNCLEAR_LIST)
+    if column in _ALTERNATIVES or _ONE.search(asked.folded):
+        raise RowProblem(ONE_ASKED)
+    return _joined(firsts)
+
+
+def _asks_for_several(question: str) -> bool:
+    asked = read_question(question)
+    several = _SEVERAL.search(asked.folded) and not _ONE.search(asked.folded)
+    return bool(several or asked.ordered or _ALL.search(asked.folded))
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return ("; " if any("," in text for text in texts) else ", ").join(texts)
+
+
+def _letter(text: str, options: Sequence[str]) -> str:
+    """Return a letter without what surrounds it, or else ``text``. Raises RowProblem for several letters, or an unclear one."""
+    if text in options and not _LETTER.fullmatch(text):
+        return text
+    letters = re.sub(r"[\s,;&/]|and", "", text)
+    if _LETTERS.fullmatch(text) and letters == "".join(sorted(set(letters))):
+        raise RowProblem(SEVERAL_OPTIONS)
+    match = _LETTER.fullmatch(text)
+    if match is None:
+        return text
+    letter = match[1].upper()
+    place = ord(letter) - ord("A")
+    if letter in options and place < len(options) and options[place] != letter:
+        raise RowProblem(LETTER_OR_OPTION)
+    return letter

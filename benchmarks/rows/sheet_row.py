@@ -1,0 +1,20 @@
+"""A row of a spreadsheet as its file holds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+Cell = str | bool
+
+
+@dataclass(slots=True)
+class SheetRow:
+    """The cells of a row as its owner sees them, from column A on; ``number`` is that of the spreadsheet.
+
+    ``merged`` has, by column, the last row of each merged cell that begins here.
+    """
+
+    number: int
+    cells: list[Cell]
+    hidden: bool = False
+    merged: dict[int, int] = field(default_factory=dict)

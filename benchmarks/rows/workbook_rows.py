@@ -1,0 +1,208 @@
+"""Reader of .xlsx and .ods workbooks in a child process; ``python -m benchmarks.rows.workbook_rows`` runs the child."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+from xml.etree.ElementTree import ParseError
+from xml.parsers.expat import ExpatError
+
+from benchmarks.rows.base import LARGEST_LINE, Fields, RowProblem
+from benchmarks.rows.child_rows import ChildReader
+from benchmarks.rows.header import SEARCHED, column_names, find_header
+from benchmarks.rows.sheet_row import Cell, SheetRow
+from benchmarks.untrusted.bounded_process import serve
+
+SUFFIXES = (".xlsx", ".xlsm", ".ods")
+OLD_SUFFIXES = (".xls", ".xlsb", ".numbers")
+
+MEMORY = 1000 * 10**6
+"""The child's memory in bytes; calamine holds a sheet in memory."""
+
+SECONDS = 20.0
+
+HIDDEN = "the row is hidden in the spreadsheet; show it, or remove it"
+LONG_ROW = f"the row is larger than {LARGEST_LINE // 1024**2} MiB"
+
+_SHEET = "#sheet="
+_ROWS_AT_ONCE = 100
+_LARGEST_OLE = 256 * 1024 * 1024
+_OLE = b"\xd0\xcf\x11\xe0"
+_reader = ChildReader("benchmarks.rows.workbook_rows", MEMORY, SECONDS, "save its sheet as CSV UTF-8")
+
+
+def split_sheet(path: Path) -> tuple[Path, str]:
+    """Return the file of ``FILE.xlsx#sheet=NAME`` and the name of the sheet; the name is empty in other paths."""
+    file, mark, sheet = str(path).rpartition(_SHEET)
+    return (Path(file), sheet) if mark and is_workbook(file) else (path, "")
+
+
+def named_sheet(file: Path, sheet: str) -> Path:
+    """Return the path of a sheet of a workbook, or of the workbook if ``sheet`` is empty."""
+    return file.with_name(f"{file.name}{_SHEET}{sheet}") if sheet else file
+
+
+def is_workbook(name: str | Path) -> bool:
+    """Return whether a file, with or without a sheet behind it, is a workbook that can be read, by its name."""
+    return str(name).partition(_SHEET)[0].lower().endswith(SUFFIXES)
+
+
+def read_workbook_rows(file: Path, sheet: str, name: str) -> Iterator[tuple[int, Fields | RowProblem]]:
+    """Yield the rows below the header, numbered as in the spreadsheet, by the lower-case names of their columns.
+
+    A cell is the text that its owner sees, or a bool; a merged one is in each of its rows. The ``sheet`` is the first visible one
+    that looks like a table, unless it is named. A hidden row is a RowProblem. Raises SourceError, whose message calls the file
+    ``name``.
+    """
+    header: list[str] = []
+    for fields, _ in _reader.messages(file, name, sheet=sheet):
+        if "header" in fields:
+            header = column_names(fields["header"], name)
+        for number, cells in fields.get("rows", ()):
+            if isinstance(cells, str):
+                yield number, RowProblem(cells)
+            else:
+                yield number, {key: cell for key, cell in zip(header, cells, strict=False) if key}
+
+
+def workbook_remarks(path: Path) -> list[str]:
+    """Return a remark on the visible sheets with rows that are not read; none for other files. Raises SourceError."""
+    file, asked = split_sheet(path)
+    if asked or not is_workbook(file):
+        return []
+    ((fields, _),) = _reader.messages(file, file.name, sheet="", list=True)
+    sheet, others = fields["sheet"], fields["others"]
+    if not others:
+        return []
+    names = ", ".join(other[:40] for other in others[:6])
+    return [f"only the sheet {sheet[:40]} is read, not {names}; {file.name}{_SHEET}{others[0][:40]} reads another"]
+
+
+def _prepare(request: dict[str, Any]) -> None:
+    import python_calamine  # noqa: F401
+
+
+def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Iterator[tuple[dict[str, Any], bytes]]:
+    import python_calamine
+
+    assert file is not None
+    try:
+        for message in _messages(file, request["sheet"], listing=request.get("list", False)):
+            yield message, b""
+    except MemoryError:
+        raise
+    except _RefusedError as error:
+        yield {"error": str(error)}, b""
+    except (
+        python_calamine.CalamineError,
+        ParseError,
+        ExpatError,
+        zipfile.BadZipFile,
+        OSError,
+        ValueError,
+        KeyError,
+        LookupError,
+        OverflowError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
+        yield {"error": f"is not a whole workbook ({type(error).__name__}); save it again as .xlsx."}, b""
+
+
+class _RefusedError(Exception):
+    """A reason to refuse a workbook, as the rest of the sentence that begins with its name."""
+
+
+def _messages(file: IO[bytes], asked: str, *, listing: bool) -> Iterator[dict[str, Any]]:
+    workbook = _open(file)
+    worksheets = [sheet for sheet in workbook.sheets_metadata if str(sheet.typ).endswith("WorkSheet")]
+    sheets = [sheet.name for sheet in worksheets if str(sheet.visible).endswith(".Visible") or sheet.name == asked]
+    if asked and asked not in sheets:
+        names = ", ".join(sheet[:40] for sheet in sheets[:12])
+        raise _RefusedError(f"has no sheet {asked[:80]!r}; its sheets are {names}.")
+    best: tuple[int, str, Iterator[SheetRow]] | None = None
+    filled = []
+    for sheet in [asked] if asked else sheets:
+        rows = _rows(file, workbook, sheet)
+        first = [row for _, row in zip(range(SEARCHED), rows, strict=False)]
+        header = find_header([_texts(row) for row in first])
+        if header is None:
+            continue
+        filled.append(sheet)
+        if best is None or header[0] < best[0]:
+            best = header[0], sheet, chain(first[header[1] :], rows)
+        if header[0] == 0 and not listing:
+            break
+    if best is None:
+        raise _RefusedError("has no visible sheet with rows; its first row names the columns.")
+    _, sheet, rows = best
+    if listing:
+        yield {"sheet": sheet, "others": [name for name in filled if name != sheet]}
+    else:
+        yield from _table(rows)
+
+
+def _open(file: IO[bytes]) -> Any:
+    import python_calamine
+
+    start = file.read(4)
+    file.seek(0)
+    if start == _OLE:
+        # A workbook with a password is a package inside an OLE file, and so is the old format.
+        if "EncryptedPackage".encode("utf-16-le") in file.read(_LARGEST_OLE):
+            raise _RefusedError("has a password; save a copy without one.")
+        raise _RefusedError("is a workbook of the old kind; save it as .xlsx from your spreadsheet.")
+    try:
+        return python_calamine.CalamineWorkbook.from_filelike(file)
+    except python_calamine.PasswordError:
+        raise _RefusedError("has a password; save a copy without one.") from None
+
+
+def _rows(file: IO[bytes], workbook: Any, sheet: str) -> Iterator[SheetRow]:
+    from benchmarks.rows.ods_rows import ods_rows
+    from benchmarks.rows.xlsx_rows import xlsx_rows
+
+    with zipfile.ZipFile(file) as archive:
+        is_ods = "content.xml" in archive.namelist()
+    return _filled(ods_rows(file, sheet) if is_ods else xlsx_rows(file, workbook, sheet))
+
+
+def _filled(rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
+    """Yield the rows that are not empty, with the value of each merged cell in all of its rows."""
+    merged: dict[int, tuple[int, Cell]] = {}
+    for row in rows:
+        merged = {column: (last, value) for column, (last, value) in merged.items() if last >= row.number}
+        if not any(cell != "" for cell in row.cells):
+            continue
+        for column, (_, value) in merged.items():
+            row.cells += [""] * (column + 1 - len(row.cells))
+            row.cells[column] = value
+        merged |= {column: (last, row.cells[column]) for column, last in row.merged.items() if column < len(row.cells)}
+        yield row
+
+
+def _texts(row: SheetRow) -> list[str]:
+    return [str(cell) for cell in row.cells]
+
+
+def _table(rows: Iterator[SheetRow]) -> Iterator[dict[str, Any]]:
+    yield {"header": _texts(next(rows))}
+    batch: list[tuple[int, list[Cell] | str]] = []
+    size = 0
+    for row in rows:
+        length = len(json.dumps(row.cells))
+        content: list[Cell] | str = HIDDEN if row.hidden else LONG_ROW if length > LARGEST_LINE else row.cells
+        batch.append((row.number, content))
+        size += length
+        if len(batch) == _ROWS_AT_ONCE or size > LARGEST_LINE:
+            yield {"rows": batch}
+            batch, size = [], 0
+    yield {"rows": batch}
+
+
+if __name__ == "__main__":
+    serve(_handle, _prepare)

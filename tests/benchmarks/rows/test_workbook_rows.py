@@ -1,0 +1,205 @@
+"""Tables in .xlsx and .ods workbooks: cells as their owner sees them, sheets, and files that are refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.errors import SourceError
+from benchmarks.rows.files import RawRow, SkippedRow, read_rows
+from benchmarks.rows.workbook_rows import HIDDEN, workbook_remarks
+from tests.support.workbooks import Cell, Sheet, ods_cell, write_ods, write_xlsx
+
+NAMES = ["image", "question", "answer"]
+
+
+def read(file: Path) -> list[RawRow | SkippedRow]:
+    return list(read_rows(file, file.parent, "rows"))
+
+
+def answers(file: Path) -> list[Any]:
+    return [row.fields.get("answer") if isinstance(row, RawRow) else row.reason for row in read(file)]
+
+
+def book(folder: Path, *rows: Any, **options: Any) -> Path:
+    return write_xlsx(folder / "rows.xlsx", {"Tabelle1": Sheet([NAMES, *rows], **options)})
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_sheet_is_read_with_the_numbers_of_its_rows(tmp_path: Path, shared: bool) -> None:
+    sheet = Sheet(
+        [["Charts of March"], [], [" Image ", "QUESTION", "Answer"], ["0.png", "a <b>?", "7,4 €"], [], ["1.png", "c?"]]
+    )
+    first, second = read(write_xlsx(tmp_path / "rows.xlsx", {"S": sheet}, shared=shared))
+    assert isinstance(first, RawRow)
+    assert (first.where, first.fields) == ("rows.xlsx:4", {"image": "0.png", "question": "a <b>?", "answer": "7,4 €"})
+    assert isinstance(second, RawRow)
+    assert (second.where, second.fields["answer"]) == ("rows.xlsx:6", "")
+
+
+@pytest.mark.parametrize(
+    ("cell", "seen"),
+    [
+        (Cell(0.482, "0.0%"), "48.2%"),
+        (Cell(0.482, "0.0\\ %"), "48.2 %"),
+        (Cell(0.48, "0%"), "48%"),
+        (Cell(7.4, '#,##0.00\\ "€"'), "7.40 €"),
+        (Cell(7.4, "#,##0.00\\ [$€-407]"), "7.40 €"),
+        (Cell(-3.5, "0.0;[Red]-0.0"), "-3.5"),
+        (Cell(5.5, '0.0" Mio. EUR"'), "5.5 Mio. EUR"),
+        (Cell(12.0, "00000"), "00012"),
+        (Cell(1200000.0, '0.0,,"M"'), "1200000"),
+        (Cell(0.5, "# ?/?"), "0.5"),
+        (43.0, "43"),
+        (48.2, "48.2"),
+        (0.1 + 0.2, "0.3"),
+        (1e6, "1000000"),
+        ("43", "43"),
+        ("4/5", "4/5"),
+        (True, True),
+        (Cell(45360.0, "dd.mm.yyyy"), "2024-03-09"),
+        (Cell(45360.0, "yyyy"), "2024"),
+        (Cell(45360.0, "mmm yy"), "March 2024"),
+        (Cell(45360.0, "d-mmm"), "March 9"),
+        (Cell(45360.604166667, "dd.mm.yyyy hh:mm"), "2024-03-09 14:30"),
+        (Cell(0.604166667, "hh:mm"), "14:30"),
+        (Cell(2.0, formula="1+1"), "2"),
+        (Cell("kale", formula="B1"), "kale"),
+        (Cell("", formula="B1"), ""),
+    ],
+)
+def test_a_cell_is_what_its_owner_sees(tmp_path: Path, cell: Any, seen: Any) -> None:
+    assert answers(book(tmp_path, ["0.png", "a?", cell])) == [seen]
+
+
+@pytest.mark.parametrize("cell", [Cell(error="#REF!"), Cell(error="#N/A", formula="B9"), Cell(formula="1+1")])
+def test_errors_and_formulas_without_a_value_are_left_out_with_their_reason(tmp_path: Path, cell: Any) -> None:
+    from benchmarks.cmc_bench.sources import read_source
+    from benchmarks.rows.answers import FORMULA_ERROR
+
+    file = book(tmp_path, ["0.png", "a?", cell], ["0.png", cell, "5"])
+    assert [row.reason for row in read_source("rows", str(file)) if isinstance(row, SkippedRow)] == [FORMULA_ERROR] * 2
+
+
+def test_an_error_beside_the_table_is_no_matter(tmp_path: Path) -> None:
+    file = write_xlsx(
+        tmp_path / "rows.xlsx", {"S": Sheet([[*NAMES, "note"], ["0.png", "a?", "5", Cell(error="#REF!")]])}
+    )
+    assert answers(file) == ["5"]
+
+
+def test_a_merged_cell_belongs_to_all_of_its_rows(tmp_path: Path) -> None:
+    rows = [[*NAMES, "document"], *([f"{n}.png", f"{n}?", n, "Q1" if n == 0 else None] for n in range(4))]
+    file = write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet(rows, merged=["D2:D4", "A7:B7"])})
+    assert [row.fields.get("document") for row in read(file) if isinstance(row, RawRow)] == ["Q1", "Q1", "Q1", ""]
+
+
+def test_hidden_rows_are_left_out_and_named(tmp_path: Path) -> None:
+    file = book(tmp_path, ["0.png", "a?", 1.0], ["1.png", "b?", 2.0], ["2.png", "c?", 3.0], hidden=[3])
+    assert answers(file) == ["1", HIDDEN, "3"]
+
+
+def test_the_first_visible_table_is_read_and_the_others_are_named(tmp_path: Path) -> None:
+    one, two, old = (
+        Sheet([NAMES, ["0.png", "a?", n]], state=s) for n, s in ((1.0, "visible"), (2.0, "visible"), (3.0, "hidden"))
+    )
+    note = Sheet([["Read me"], ["These are the charts", "of March"]])
+    file = write_xlsx(tmp_path / "rows.xlsx", {"Old": old, "Note": note, "Q1 & Q2": one, "Q3": two, "Empty": Sheet([])})
+    assert answers(file) == ["1"]
+    for name, answer in (("Q3", "2"), ("Old", "3"), ("Q1 & Q2", "1")):
+        assert answers(Path(f"{file}#sheet={name}")) == [answer]
+    (remark,) = workbook_remarks(file)
+    assert "Q1 & Q2" in remark
+    assert "Q3" in remark
+    assert "Old" not in remark
+    assert "Empty" not in remark
+    assert workbook_remarks(Path(f"{file}#sheet=Q3")) == workbook_remarks(book(tmp_path, ["0.png", "a?", 1.0])) == []
+    with pytest.raises(SourceError, match="Q1 & Q2"):
+        read(Path(f"{write_xlsx(file, {'Q1 & Q2': one})}#sheet=Q4"))
+
+
+def test_ods_cells_are_what_their_owner_sees(tmp_path: Path) -> None:
+    def row(question: str, answer: str) -> list[str]:
+        return [ods_cell("0.png"), ods_cell(question), answer]
+
+    merged = '<table:table-row><table:table-cell office:value-type="string" table:number-rows-spanned="2"><text:p>0.png</text:p>'
+    merged += f"</table:table-cell>{ods_cell('i?')}{ods_cell('8')}</table:table-row>"
+    covered = f"<table:table-row><table:covered-table-cell/>{ods_cell('j?')}{ods_cell('9')}</table:table-row>"
+    empty = '<table:table-row table:number-rows-repeated="1048000"><table:table-cell table:number-columns-repeated="16000"/>'
+    hidden = f'<table:table-row table:visibility="filter">{"".join(row("k?", ods_cell("10")))}</table:table-row>'
+    annotation = "<office:annotation><text:p>really?</text:p></office:annotation>"
+    rows: list[Any] = [
+        [ods_cell(name) for name in NAMES],
+        row("a?", ods_cell("48,2 %", "percentage", office_value="0.482")),
+        row("b?", ods_cell("7,40 €", "currency", office_value="7.4")),
+        row("c?", ods_cell("09.03.24", "date", office_date_value="2024-03-09")),
+        row("d?", ods_cell("März 2024", "date", office_date_value="2024-03-01")),
+        row("e?", ods_cell("WAHR", "boolean", office_boolean_value="true")),
+        row("f?", ods_cell("#REF!")),
+        row("g?", ods_cell("43", "float", office_value="43").replace("<text:p>", annotation + "<text:p>", 1)),
+        row("h?", ods_cell("kale\nrye")),
+        merged,
+        covered,
+        hidden,
+        f"{empty}</table:table-row>",
+    ]
+    file = write_ods(tmp_path / "rows.ods", {"Old": rows[:2], "S": rows}, hidden=["Old"])
+    seen = ["48,2 %", "7,40 €", "2024-03-09", "März 2024", True, "#REF!", "43", "kale\nrye", "8", "9", HIDDEN]
+    assert answers(file) == seen
+    assert [row.fields["image"] for row in read(file) if isinstance(row, RawRow)] == ["0.png"] * 10
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (b"", "rows.xlsx"),
+        (b"image,question,answer\n", "rows.xlsx"),
+        (b"\xd0\xcf\x11\xe0" + b"\0" * 600, "rows.xlsx"),
+        (b"\xd0\xcf\x11\xe0" + "EncryptedPackage".encode("utf-16-le"), "rows.xlsx"),
+        (b"PK\x03\x04" + b"\0" * 600, "rows.ods"),
+    ],
+)
+def test_files_that_are_no_workbook_are_refused(tmp_path: Path, content: bytes, name: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SourceError, match=name) as refusal:
+        read(tmp_path / name)
+    assert ("password" in str(refusal.value)) == (b"E\0n\0c" in content)
+
+
+@pytest.mark.slow
+def test_a_bomb_and_a_distant_cell_end_the_child_and_no_more(tmp_path: Path) -> None:
+    file = book(tmp_path, ["0.png", "a?", 1.0])
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    texts = b"<si><t>" + b"x" * 1_000_000 + b"</t></si>"
+    for name, old, new in (
+        ("xl/worksheets/sheet1.xml", b"A1", b"XFD1048576"),
+        ("xl/sharedStrings.xml", b"</sst>", texts * 1200 + b"</sst>"),
+    ):
+        with zipfile.ZipFile(tmp_path / "bad.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+            for part, content in parts.items():
+                archive.writestr(part, content.replace(old, new, 1) if part == name else content)
+        with pytest.raises(SourceError, match=r"bad\.xlsx"):
+            read(tmp_path / "bad.xlsx")
+        assert answers(file) == ["1"]
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_rows_take_no_memory_here(tmp_path: Path) -> None:
+    rows = [
+        [f"charts/{n}.png", f"What is the value of item {n}?", float(n), f"The value is {n}."] for n in range(100_000)
+    ]
+    file = write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet([[*NAMES, "passage"], *rows])})
+    script = (
+        "import resource, sys\nfrom pathlib import Path\nfrom benchmarks.rows.files import read_rows\n"
+        "file = Path(sys.argv[1])\nbefore = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "assert sum(1 for _ in read_rows(file, file.parent, 'x')) == 100_000\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=True)
+    assert int(done.stdout) * (1 if sys.platform == "darwin" else 1024) < 20 * 10**6
