@@ -6,12 +6,9 @@ from collections.abc import Mapping
 
 from benchmarks.cmc_bench.constants import ACCURATE as CMC_ACCURATE
 from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS as CMC_CONFLICTS
-from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
+from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, UNDECIDED
 from benchmarks.rows.base import DOCUMENT_COLUMNS
 from benchmarks.vocabulary import TRUST
-
-UNDECIDED = "undecided"
-"""The condition of a conflict whose right answer the log does not have."""
 
 CONDITIONS = (*PAPER_CONDITIONS, UNDECIDED, "image-only", "text-only")
 CONFLICT_CONDITIONS = (*CMC_CONFLICTS, UNDECIDED)

@@ -28,6 +28,8 @@ COLUMN_NAMES = {
     "subfield": ("subfield",),
     "family": ("family",),
     TRUST: (TRUST,),
+    "image_answer": ("image_answer",),
+    "text_answer": ("text_answer",),
 }
 """The columns of a file of rows, with their alternative names. The first three are required."""
 REQUIRED_COLUMNS = ("image", "question", "answer")
@@ -116,6 +118,8 @@ def _row(raw: RawRow, cluster: str) -> SourceRow | SkippedRow:
         conflict=text_field(fields, "conflict"),
         document=text_field(fields, *([cluster] if cluster else COLUMN_NAMES["document"])),
         trust=trust,
+        image_answer=text_field(fields, "image_answer"),
+        text_answer=text_field(fields, "text_answer"),
     )
 
 

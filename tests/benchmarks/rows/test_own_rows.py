@@ -240,10 +240,10 @@ def test_each_row_reports_its_result_or_its_fix(tmp_path: Path) -> None:
     assert len(checks) == len(ROWS)
     messages = {where: row.message for where, row in checks.items() if not row.usable}
     assert messages == {
-        "9": "the passage does not state the answer",
+        "9": "the passage does not state the answer, but several other values: '18', '8.5', '-8'",
         "10": "the conflicting value is the answer",
         "11": "the passage states the conflicting value as well, or may do so",
-        "12": "repeated: another row has this picture, question and answer",
+        "12": "repeated: rows.csv:3 is the same row",
         "13": "the row has no question",
         "14": "the row has no answer",
         "16": "the image is missing",
