@@ -83,8 +83,8 @@ class Candidate:
 
     @property
     def origin(self) -> str:
-        """``AS_FOUND`` if both sources of the row are its own and disagree, else ``CONSTRUCTED``."""
-        return AS_FOUND if self.is_conflict and self.row.passage else CONSTRUCTED
+        """``AS_FOUND`` if the row's own sources disagree, else ``CONSTRUCTED``."""
+        return AS_FOUND if self.is_conflict else CONSTRUCTED
 
     @cached_property
     def id(self) -> str:

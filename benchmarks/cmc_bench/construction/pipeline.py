@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import overload
 
-from benchmarks.cmc_bench.constants import AS_FOUND, PAPER_CONDITIONS, TYPES, ConflictType
+from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, TYPES, ConflictType
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
 from benchmarks.cmc_bench.construction.candidates import Candidate, answer_problem
 from benchmarks.cmc_bench.construction.passages import spells_answer, states
@@ -77,7 +77,7 @@ class ConstructedExample:
     @property
     def evidence(self) -> str:
         """Where the sources of a user's own row come from, as a phrase that is counted."""
-        if self.right.origin == AS_FOUND:
+        if self.right.is_conflict:
             return FOUND
         if not self.right.row.passage:
             return NO_PASSAGE

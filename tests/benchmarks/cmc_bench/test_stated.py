@@ -108,8 +108,8 @@ def stated(question: str, answer: str, passage: str, conflict: str = "", text_an
     names = KnownNames()
     for name in NAMES:
         names.add(name)
-    columns = {"passage": passage, "conflict": conflict, "text_answer": text_answer}
-    row = replace(SourceRow("rows", "t.csv:2", "chartqa", question, answer, bytes), **columns)
+    row = SourceRow("rows", "t.csv:2", "chartqa", question, answer, bytes)
+    row = replace(row, passage=passage, conflict=conflict, text_answer=text_answer)
     try:
         return stated_answer(row, names)
     except RowProblem as problem:
