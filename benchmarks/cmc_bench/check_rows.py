@@ -8,7 +8,7 @@ from dataclasses import astuple
 from pathlib import Path
 
 from benchmarks.build import BuildOptions
-from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
+from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS, PAPER_CONDITIONS
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile, RowFile
 from benchmarks.cmc_bench.construction.candidates import (
     CONFLICT_IS_ANSWER,
@@ -61,7 +61,7 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     example_of = _Numbers(len(rows))
     for number, candidate_number in enumerate(constructed.rights()):
         example_of[numbers[candidate_number]] = number
-    near_files, said = NearFiles(file.parent), 0
+    near_files, said, conflicts = NearFiles(file.parent), 0, 0
     evidence: Counter[str] = Counter()
     checks = RowChecks(lambda number: _preview(constructed.example(number)))
     for number, row in enumerate(rows):
@@ -78,6 +78,7 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
         else:
             constructed_example = constructed.example(example)
             evidence[constructed_example.evidence] += 1
+            conflicts += any(condition in CONFLICT_CONDITIONS for condition in constructed_example.conditions)
             image = constructed_example.right.image
             message = "; ".join([_summary(constructed_example), *image.notes])
             checks.append(row.row, True, message, example=example, warning="; ".join(image.warnings))
@@ -87,6 +88,8 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     remarks += [f"{name}: {count}" for name, count in evidence.items() if evidence.keys() - {NO_PASSAGE}]
     kinds = {kind: len(examples) for kind, examples in constructed.examples.items() if examples}
     remarks += [f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items()]
+    if kinds and not conflicts:
+        remarks.append("none can be made a conflict, so nothing can be built")
     remarks += checks.warning_remarks()
     remarks += trust_remarks(sum(kinds.values()), said)
     return TableCheck(checks, remarks)

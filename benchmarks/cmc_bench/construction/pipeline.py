@@ -31,7 +31,7 @@ NO_WRONG_IMAGE = "no wrong image: no other picture with an answer unlike the gol
 NO_WRONG_VALUE = "no wrong value that the passage could state"
 NOT_SPELLED = "the passage gives the answer in other words, which no other value can be put in the place of"
 NO_OTHER_PICTURE = "no other picture whose answer differs from the right one"
-NO_THIRD_VALUE = "no picture with a third answer, unlike the right one and the passage's wrong one"
+NO_THIRD_VALUE = "no other picture has a third answer, beside the right one and the wrong one of the passage"
 
 FOUND = "conflicts as found"
 NO_PASSAGE = "without a passage of their own"
