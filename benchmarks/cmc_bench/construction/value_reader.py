@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from benchmarks.values.clean_text import clean
+from benchmarks.values.comparison import in_one_unit
 from benchmarks.values.moments import Moment, find_moments
 from benchmarks.values.numerals import Number, find_numbers
 from benchmarks.values.parse import NO_WORDS, YES_WORDS, Amount, Polarity, Value
@@ -129,13 +130,19 @@ def _amounts(text: str, moments: list[Moment], answer: Amount, question: str) ->
     unit = answer.number.unit
     kinds = {(unit.kind, unit.dimension)} if unit else {(u.kind, u.dimension) for u in asked.units}
     if kinds:
-        in_unit = [n for n in numbers if n.unit and (n.unit.kind, n.unit.dimension) in kinds]
+        in_unit = [n for n in numbers if n.unit and (_kind(n) in kinds or (unit and in_one_unit(n, answer.number)))]
         numbers = in_unit or [n for n in numbers if n.unit is None]
+    elif answer.number.scaled:  # 4.2 billion is no number of people
+        numbers = [n for n in numbers if n.scaled] or numbers
     for number in numbers:
         # In a sentence a minus behind a word is read as a dash.
         start = number.start - (_MINUS.search(text[max(number.start - 2, 0) : number.start]) is not None)
         bound, approximate = (p.search(text[max(start - 24, 0) : start]) is not None for p in (_BOUND, _APPROXIMATE))
         yield replace(_read(text, start, number.end), is_bound=bound, is_rounded=approximate)
+
+
+def _kind(number: Number) -> tuple[str, str]:
+    return (number.unit.kind, number.unit.dimension) if number.unit else ("", "")
 
 
 def _overlaps(number: Number, moments: list[Moment]) -> bool:
