@@ -63,10 +63,8 @@ def answer_spans(
         spans = [(start, end) for start, end in spans if not _is_percent(text, end)] or spans
     if not spans and isinstance(value, Amount):
         for figure in _FIGURE.finditer(text):
-            if is_within_moment(text, *figure.span("numeral")):
-                continue
             stated = (s for s in _readings(figure) if compare(text[slice(*s)], answer, question).verdict in verdicts)
-            spans += islice(stated, 1)
+            spans += (span for span in islice(stated, 1) if _stands_for(value, text, *span))
     yield from spans
 
 

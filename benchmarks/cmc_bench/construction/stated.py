@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from benchmarks.cmc_bench.construction.passages import states
 from benchmarks.cmc_bench.construction.value_reader import ReadValue, is_readable, read_values
@@ -86,7 +87,7 @@ def stated_answer(row: SourceRow, names: KnownNames) -> str:
         return row.answer
     if row.conflict and states(row.passage, row.conflict, row.question):
         return row.conflict
-    values = _values(row, names)
+    values = list({replace(value, start=0, end=0): value for value in _values(row, names)}.values())
     unclear = None
     for value in values:
         result = compare(value.text, row.answer, row.question)
