@@ -19,6 +19,8 @@ _BEFORE_YEAR = re.compile(
     r"|year|jahre?s?|halbjahr|quartal|half|quarter))\s*$",
     re.IGNORECASE,
 )
+_ASKS_WHEN = re.compile(r"\b(?:when|years?|wann|jahre?s?|quand|année|cuándo|año)\b")
+_ASKS_HOW_MUCH = re.compile(r"\b(?:how (?:many|much)|number of|wie ?(?:viele?|hoch)|anzahl|combien|cuánt[oa]s?)\b")
 _LEAST_LIKE_YEARS = 500
 """The smallest whole number that a year beside it may be mistaken for."""
 
@@ -70,9 +72,12 @@ def read_values(text: str, answer: Value, question: str = "") -> list[ReadValue]
             same_kind = [m for m in moments if m.kind == answer.kind and m.readings not in asked]
             return [_read(text, m.start, m.end) for m in same_kind]
         case Amount():
-            if answer.number.form == "year":
-                return list(_years(text, moments, question))
-            return list(_amounts(text, moments, answer, question))
+            is_year = answer.number.form == "year" and not _ASKS_HOW_MUCH.search(question.casefold())
+            years = list(_years(text, moments, question)) if is_year else []
+            if is_year and _ASKS_WHEN.search(question.casefold()):
+                return years
+            # 1950 may be a number of people: a question that does not settle it has values of both kinds.
+            return sorted({*years, *_amounts(text, moments, answer, question)}, key=lambda value: value.start)
     return []
 
 

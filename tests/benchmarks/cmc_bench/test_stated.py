@@ -55,6 +55,9 @@ ROWS = [
     ("tausender punkt?", "1.204,5", "Wert: 1.204,5 Mio. EUR", RIGHT),
     ("How many?", "three", "There were five of them.", "five"),
     ("How many?", "3", "There were three of them.", RIGHT),
+    ("How many units?", "1002", "Im Jahr 2024 lag der Absatz bei 6303 Stück.", "6303"),
+    ("How many units?", "1950", "In 2024 it was 1.870.", "1.870"),
+    ("Headcount?", "1950", "In 2024 it was 1.870.", SEVERAL),
     # Money and percentages.
     ("What was revenue?", "$4.1 million", "Revenue fell to $3.2 million.", "$3.2 million"),
     ("What was revenue?", "$3.2 million", "Revenue fell to 3,200,000 dollars.", RIGHT),
@@ -76,6 +79,7 @@ ROWS = [
     ("Which year after 2008 was best?", "2015", "After 2008 the best one was 2017.", "2017"),
     ("In welchem Jahr?", "2015", "Der Rekord fiel ins Jahr 2021.", "2021"),
     ("In which year?", "2015", "It went well.", SILENT),
+    ("In which year?", "2015", "It went well, with 44 units.", SILENT),
     ("When is it due?", "12 March 2024", "It is due on 14 March 2024, as agreed in 2021.", "14 March 2024"),
     ("When is it due?", "12 March 2024", "Fällig am 12.03.2024.", RIGHT),
     ("Wann ist es fällig?", "12. März 2024", "Fällig ist es am 15. April 2024.", "15. April 2024"),
