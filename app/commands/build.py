@@ -58,7 +58,7 @@ _MAX_REASONS_LISTED = 5
 
 _MAX_RUNS_LISTED = 5
 
-_COUNTS = ("examples", "conditions", "change_types", "types", "levels", "models")
+_COUNTS = ("examples", "conditions", "evidence", "change_types", "types", "levels", "models")
 """The counts of a manifest that are always printed."""
 
 WORDS = "words"

@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 MetricFunction = Callable[[Any], Any]
 
 NO_PAIR = "the two runs share no instance"
+NOT_ALL_CONDITIONS = "no instance of some condition that the metric needs is labelled in both runs"
 NO_LABELS = "no instance that counts for the metric is labelled in both runs"
 
 
@@ -148,7 +149,7 @@ class RunPair:
         place, condition, before, after = self.coded.T
         counted = counted_labels[condition, before] | counted_labels[condition, after]
         clusters, n = self.clusters.at(place[counted]).own_count, int(counted.sum())
-        reason = NO_LABELS if self.shared else NO_PAIR
+        reason = NO_PAIR if not self.shared else NOT_ALL_CONDITIONS if n else NO_LABELS
         within = metric_range(metric, self.label_metrics)
         wider = None if within is None else (within[0] - within[1], within[1] - within[0])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +29,8 @@ from benchmarks.acts import has_scorecard, name_rules, names_sources, rules_unde
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.behaviour_table import behaviour_table
+from benchmarks.cmc_bench.constants import AS_FOUND, CONSTRUCTED
+from benchmarks.cmc_bench.tables import has_origins, is_of_origin
 from benchmarks.confidence_tables import CONFIDENCE_TABLES, confidence_tables
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.factors.tables import factor_tables, reference_cells, reference_note
@@ -213,11 +215,7 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
         tables = [*tables[:1], bounds, *tables[1:]]
     if (behaviours := behaviour_table(runs, inputs.judge)) is not None:
         tables = [*tables, behaviours]
-    scorecard = scorecard_table(
-        inputs.benchmark, runs, inputs.judge, rule=inputs.trust, resamples=RESAMPLES, seed=inputs.seed
-    )
-    if scorecard is not None:
-        tables = [*tables, scorecard]
+    tables = [*tables, *_scorecards(inputs, runs)]
     repeats = repeats_table(inputs.benchmark, runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     if repeats is not None:
         tables = [*tables, repeats]
@@ -252,6 +250,23 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
         known = [*names, *CONFIDENCE_TABLES] if scored else names
         raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, known)}")
     return [table for table in tables if table.name == only]
+
+
+def _scorecards(inputs: TableInputs, runs: Mapping[str, Answers]) -> Iterator[Table]:
+    """Yield the scorecard and, where a run has conflicts as found and constructed ones, that of each."""
+    splits: dict[str, Mapping[str, Answers]] = {"": runs}
+    if any(map(has_origins, runs.values())):
+        for origin in (AS_FOUND, CONSTRUCTED):
+            splits[origin] = {run: answers.where(is_of_origin(origin)) for run, answers in runs.items()}
+    for origin, part in splits.items():
+        table = scorecard_table(
+            inputs.benchmark, part, inputs.judge, rule=inputs.trust, resamples=RESAMPLES, seed=inputs.seed
+        )
+        if table is not None and origin:
+            name = f"{table.name}-{origin.replace(' ', '-')}"
+            table = replace(table, name=name, title=f"{table.title}: {origin}")
+        if table is not None:
+            yield table
 
 
 def _all_failures(inputs: TableInputs, tables: Sequence[Table]) -> list[Table]:

@@ -12,10 +12,12 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.closed_book import closed_book_instance
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
+    AS_FOUND,
     CONDITIONS,
     CONFLICT_CONDITIONS,
     HUB_IDS,
     LABELS,
+    ORIGIN,
     PAPER_CONDITIONS,
 )
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
@@ -150,7 +152,8 @@ class CMCBench(Benchmark):
 
     def pages(self, instance: Instance) -> Pages:
         own, shown = super().pages(instance)
-        borrowed = instance.condition in ("text-correct", "both-wrong") or "/image-only/wrong" in instance.id
+        is_wrong = instance.condition in ("text-correct", "both-wrong") or "/image-only/wrong" in instance.id
+        borrowed = is_wrong and instance.strata.get(ORIGIN) != AS_FOUND
         return Pages(own[:-1], (*own[-1:], *shown)) if borrowed else Pages(own, shown)
 
     def closed_book(self, siblings: Sequence[Instance], prompt_set: Prompts) -> Instance | None:
@@ -170,7 +173,7 @@ class CMCBench(Benchmark):
     def correct(self, condition: str, label: str) -> bool:
         return label in ACCURATE[condition]
 
-    table_strata = ("type", "correct")
+    table_strata = ("type", "correct", ORIGIN)
 
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.cmc_bench.tables import tables

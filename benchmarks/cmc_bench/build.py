@@ -17,11 +17,11 @@ from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.cmc_bench.constants import CONDITIONS, CONFLICT_CONDITIONS, PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile, RowFile
 from benchmarks.cmc_bench.construction.candidates import candidates
-from benchmarks.cmc_bench.construction.pipeline import NO_DONOR, ConstructedExamples, construct, rank
+from benchmarks.cmc_bench.construction.pipeline import FOUND, NO_DONOR, NO_PASSAGE, ConstructedExamples, construct, rank
 from benchmarks.cmc_bench.instances import InstanceDraft, draft_instances, instance_ids
 from benchmarks.cmc_bench.released import read_released
 from benchmarks.cmc_bench.sources import read_source
-from benchmarks.cmc_bench.sources.base import resolve_sources
+from benchmarks.cmc_bench.sources.base import OWN_ROWS, resolve_sources
 from benchmarks.errors import NothingUsableError, SourceError, SpecError
 from benchmarks.hashed import HashOrder, count_distinct, hash64
 from benchmarks.rows.files import Loader, ShownImage, SkippedRow
@@ -41,7 +41,8 @@ class _Skipped:
 
     def add(self, row: SkippedRow) -> None:
         self._writer.add_skipped(row.source, row.row, row.reason)
-        self.reasons[row.source, row.reason] += 1
+        # A reason of a user's own row goes on with what the row says.
+        self.reasons[row.source, row.reason.partition(":")[0] if row.source == OWN_ROWS else row.reason] += 1
 
     def most_common(self) -> str:
         """Return the three most frequent reasons."""
@@ -88,34 +89,43 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
             skipped.add(left_out)
         if not gathered.drafts and not any(constructed.examples.values()):
             raise NothingUsableError(f"the rows of the sources yield no example ({skipped.most_common()}).")
-        conditions_left_out = _record_conditions(writer, constructed)
+        own_rows = _own_rows(writer, constructed)
         if not gathered.drafts and not any(set(e.conditions) & set(CONFLICT_CONDITIONS) for e in constructed.all):
-            raise NothingUsableError(f"no row has sources that disagree ({top_reasons(conditions_left_out)}).")
+            raise NothingUsableError(
+                f"no row has sources that disagree ({top_reasons(own_rows['conditions_left_out'])})."
+            )
         for media, load in gathered.loaders.items():
             _add_media(writer, media, load)
         facts = _Facts()
+        with_origin = FOUND in own_rows.get("evidence", {})
         checked = _checked(_ids(gathered, constructed), options.seed)
-        for draft, is_checked in zip(_drafts(gathered, constructed, writer), checked, strict=True):
+        for draft, is_checked in zip(
+            _drafts(gathered, constructed, writer, with_origin=with_origin), checked, strict=True
+        ):
             row = draft.to_row()
             row["strata"]["manual_check"] = "yes" if is_checked else "no"
             writer.add_row(row)
             facts.add(draft, row, is_checked=bool(is_checked))
-        manifest = _manifest(options, constructed, facts)
-        if conditions_left_out:
-            manifest["conditions_left_out"] = conditions_left_out
+        manifest = _manifest(options, constructed, facts) | own_rows
         manifest["sources"] = _sources(usable_rows, _used(usable, constructed, facts.released), skipped.reasons)
         return writer.finish(manifest, replace=options.replace)
 
 
-def _record_conditions(writer: BuildWriter, constructed: ConstructedExamples) -> dict[str, Counter[str]]:
-    """Record each condition that an example lacks; return the number of examples by condition and reason."""
-    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+def _own_rows(writer: BuildWriter, constructed: ConstructedExamples) -> dict[str, Any]:
+    """Return the facts of the user's own rows for the manifest, after recording each condition that an example lacks.
+
+    Without a passage among them and with all conditions there are none.
+    """
+    evidence: Counter[str] = Counter()
+    left_out: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for example in constructed.all:
+        row = example.right.row
+        evidence[example.evidence] += row.source == OWN_ROWS
         for condition, reason in example.left_out.items():
-            row = example.right.row
             writer.add_skipped(row.source, row.row, reason, condition)
-            counts[condition][reason] += 1
-    return dict(counts)
+            left_out[condition][reason] += 1
+    facts: dict[str, Any] = {"conditions_left_out": left_out} if left_out else {}
+    return facts | ({"evidence": +evidence} if (+evidence).keys() - {NO_PASSAGE} else {})
 
 
 def _gather(sources: Sequence[tuple[str, str]], skipped: _Skipped, options: BuildOptions) -> _Gathered:
@@ -140,13 +150,15 @@ def _gather(sources: Sequence[tuple[str, str]], skipped: _Skipped, options: Buil
     return gathered
 
 
-def _drafts(gathered: _Gathered, constructed: ConstructedExamples, writer: BuildWriter) -> Iterator[InstanceDraft]:
+def _drafts(
+    gathered: _Gathered, constructed: ConstructedExamples, writer: BuildWriter, *, with_origin: bool
+) -> Iterator[InstanceDraft]:
     """Yield all instances, in the build's order, after adding the images of their examples."""
     yield from gathered.drafts
     for example in constructed.all:
         for candidate in filter(None, (example.right, example.donor)):
             _add_media(writer, candidate.media, candidate.row.image)
-        yield from draft_instances(example)
+        yield from draft_instances(example, with_origin=with_origin)
 
 
 def _ids(gathered: _Gathered, constructed: ConstructedExamples) -> Iterator[str]:

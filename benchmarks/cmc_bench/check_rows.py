@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from dataclasses import astuple
 from pathlib import Path
 
 from benchmarks.build import BuildOptions
-from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
+from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS, PAPER_CONDITIONS
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile, RowFile
 from benchmarks.cmc_bench.construction.candidates import (
-    ANSWER_NOT_STATED,
     CONFLICT_IS_ANSWER,
     CONFLICT_STATED,
-    REPEATED,
     candidates,
 )
-from benchmarks.cmc_bench.construction.pipeline import NO_VALUE, NO_WRONG_IMAGE, ConstructedExample, construct
+from benchmarks.cmc_bench.construction.pipeline import NO_PASSAGE, ConstructedExample, construct
+from benchmarks.cmc_bench.evidence import AGREE_ON_WRONG
 from benchmarks.cmc_bench.instances import draft_instances, instance_from_row
 from benchmarks.cmc_bench.sources import read_source
 from benchmarks.cmc_bench.sources.base import SourceRow
@@ -35,12 +35,9 @@ _FIXES = {
     NO_IMAGE: "write the image's file, relative to the table's folder, in its image column",
     NO_OPTION: "write one of the options, or its letter, as the answer",
     NOT_JSON: "write one JSON object a line",
-    ANSWER_NOT_STATED: "write the answer as the passage spells it, or leave the passage empty and one is written",
     CONFLICT_IS_ANSWER: "write another, wrong value in its conflict column, or leave it empty",
-    CONFLICT_STATED: "write a value the passage does not hold in its conflict column, or leave it empty",
-    NO_VALUE: "write a wrong value in its conflict column, or add rows whose answers are of its type",
-    NO_WRONG_IMAGE: "add a row with another picture and another answer of its type",
-    REPEATED: "remove the row",
+    CONFLICT_STATED: "write the one that answers the question in its text_answer column, or another value in its conflict column",
+    AGREE_ON_WRONG: "this is no conflict between them; correct the answer, or what they say in image_answer and text_answer",
 }
 """The fix for each reason why a row is left out; a reason that is not here contains its own fix."""
 
@@ -64,26 +61,34 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     example_of = _Numbers(len(rows))
     for number, candidate_number in enumerate(constructed.rights()):
         example_of[numbers[candidate_number]] = number
-    near_files, said = NearFiles(file.parent), 0
+    near_files, said, conflicts = NearFiles(file.parent), 0, 0
+    evidence: Counter[str] = Counter()
     checks = RowChecks(lambda number: _preview(constructed.example(number)))
     for number, row in enumerate(rows):
         problem, example = problem_of[number], example_of[number]
         if problem is not None:
             left_out = SkippedRow(*problems[problem])
-            # A reason that names its own fix has it after a semicolon.
-            message, _, fix = left_out.reason.partition("; ")
+            # A reason that names its own fix has it after its last semicolon; before it a row's own text may have others.
+            message, _, fix = left_out.reason.rpartition("; ")
+            message, fix = (message, fix) if message else (fix, "")
             checks.append(row.row, False, message, _fix(_FIXES.get(left_out.reason, fix), left_out, near_files))
         elif example is None:
             quota_message = f"not needed: its type has {options.per_stratum} examples already"
             checks.append(row.row, True, quota_message, "add --per-stratum with a larger number to use it")
         else:
-            image = constructed.example(example).right.image
-            message = "; ".join([_summary(constructed.example(example)), *image.notes])
+            constructed_example = constructed.example(example)
+            evidence[constructed_example.evidence] += 1
+            conflicts += any(condition in CONFLICT_CONDITIONS for condition in constructed_example.conditions)
+            image = constructed_example.right.image
+            message = "; ".join([_summary(constructed_example), *image.notes])
             checks.append(row.row, True, message, example=example, warning="; ".join(image.warnings))
             said += isinstance(row, SourceRow) and bool(row.trust)
     remarks = [*table_remarks(file, options.mapping), *file_remarks(file)]
+    remarks += [f"{name}: {count}" for name, count in evidence.items() if evidence.keys() - {NO_PASSAGE}]
     kinds = {kind: len(examples) for kind, examples in constructed.examples.items() if examples}
     remarks += [f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items()]
+    if kinds and not conflicts:
+        remarks.append("none can be made a conflict, so nothing can be built")
     remarks += checks.warning_remarks()
     remarks += trust_remarks(sum(kinds.values()), said)
     return TableCheck(checks, remarks)
@@ -114,7 +119,13 @@ def _fix(fix: str, left_out: SkippedRow, near: NearFiles) -> str:
 
 def _summary(example: ConstructedExample) -> str:
     right, donor = example.right, example.donor
-    summary = f"{right.type}: {right.row.answer}"
+    row = right.row
+    summary = f"{right.type}: {row.answer}"
+    if right.is_conflict:
+        sources = {"picture": row.image_answer or row.answer, "passage": row.text_answer or row.answer}
+        summary += (
+            f"; the picture says {sources['picture']}, the passage {sources['passage']}: {right.condition} as found"
+        )
     if example.value:
         summary += f" against {example.value}"
     if donor is not None:

@@ -16,6 +16,12 @@ PAPER_CONDITIONS = ("aligned", "image-correct", "text-correct", "both-wrong")
 CONFLICT_CONDITIONS = PAPER_CONDITIONS[1:]
 CONDITIONS = (*PAPER_CONDITIONS, "image-only", "text-only")
 
+UNDECIDED = "undecided"
+"""The condition of a conflict whose right answer is not known, which only logs of retrieval have."""
+
+ORIGIN, AS_FOUND, CONSTRUCTED = "origin", "as found", "constructed"
+"""The stratum of a user's own rows in a build with conflicts that were found, and its values."""
+
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
 
 ACCURATE = {

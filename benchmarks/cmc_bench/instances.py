@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchmarks.cmc_bench.constants import Correct
+from benchmarks.cmc_bench.constants import ORIGIN, Correct
 from benchmarks.cmc_bench.construction.passages import passage_stating
 from benchmarks.cmc_bench.construction.pipeline import ConstructedExample
 from benchmarks.cmc_bench.prompts import parts
+from benchmarks.cmc_bench.sources.base import OWN_ROWS
 from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import DOCUMENT, RIGHT_VALUE, TRUST, Instance, Media
 
@@ -70,8 +71,10 @@ def instance_from_row(row: Mapping[str, Any], prompt_set: Prompts) -> Instance:
     )
 
 
-def draft_instances(example: ConstructedExample) -> list[InstanceDraft]:
+def draft_instances(example: ConstructedExample, *, with_origin: bool = False) -> list[InstanceDraft]:
     """Return the example's instances under its conditions of the paper, up to four, and each of its sources by itself.
+
+    ``with_origin`` adds the stratum ``ORIGIN`` to those of a user's own row.
 
     References (the paper gives them for the right sources; that a wrong image's is the gold answer of the example it
     belongs to is our choice): aligned: both gold; image-correct: gold and the contradicting value; text-correct:
@@ -85,8 +88,10 @@ def draft_instances(example: ConstructedExample) -> list[InstanceDraft]:
         strata[DOCUMENT] = row.document
     if row.trust:
         strata[TRUST] = row.trust
-    images = {True: (example.right.media, row.answer)}
-    texts = {True: (passage_stating(row, row.answer), row.answer)}
+    if with_origin and row.source == OWN_ROWS:
+        strata[ORIGIN] = example.right.origin
+    images = {not row.image_answer: (example.right.media, row.image_answer or row.answer)}
+    texts = {not row.text_answer: (passage_stating(row, row.answer), row.text_answer or row.answer)}
     if example.donor is not None:
         images[False] = (example.donor.media, example.donor.row.answer)
     if example.value:

@@ -10,7 +10,15 @@ import numpy as np
 
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.closed_book_table import closed_book_tables
-from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS, TYPES
+from benchmarks.cmc_bench.constants import (
+    AS_FOUND,
+    CONFLICT_CONDITIONS,
+    CONSTRUCTED,
+    LABELS,
+    ORIGIN,
+    PAPER_CONDITIONS,
+    TYPES,
+)
 from benchmarks.cmc_bench.metrics import MAIN_METRICS, condition_gap, label_shares
 from benchmarks.failure_table import failures_table
 from benchmarks.sheet import Column, Grid, Layout, Row, Sheets
@@ -56,6 +64,11 @@ NOTE_WRONG_IMAGE = (
     "The image reference of a wrong image is the gold answer of the example it belongs to (our choice): it answers another "
     "question, so reading a wrong image mostly becomes NEITHER."
 )
+
+
+def has_origins(answers: Answers) -> bool:
+    """Return whether conflicts as found stand beside constructed ones in a run."""
+    return {AS_FOUND, CONSTRUCTED} <= {kind.strata.get(ORIGIN) for kind in answers.kinds}
 
 
 def view_of(kind: AnswerKind) -> str:
@@ -108,6 +121,16 @@ def _is_of_type(name: str) -> Callable[[AnswerKind], bool]:
     return lambda kind: kind.strata.get("type") == name
 
 
+@cache
+def is_of_origin(name: str) -> Callable[[AnswerKind], bool]:
+    """Return a test for answers whose example is a conflict as found, or a constructed one."""
+    return lambda kind: kind.strata.get(ORIGIN) == name
+
+
+def _by_origin(answers: Answers) -> list[Row]:
+    return [Row(f" / {name}", _FOUR, is_of_origin(name)) for name in (AS_FOUND, CONSTRUCTED)]
+
+
 def _by_type(answers: Answers) -> list[Row]:
     present = answers.count(lambda kind: kind.strata.get("type", ""))
     return [
@@ -129,6 +152,9 @@ _GAP = Column(
 _ALONE: Mapping[str, Callable[[AnswerKind], bool]] = {
     f"{source} alone": partial(_shows_alone, source) for source in ("image", "text")
 }
+_ORIGINS = Layout("by-origin", "Main results by where a conflict comes from", GRID, _MAIN, _by_origin)
+"""A table of builds of a user's own rows with conflicts as found."""
+
 _LAYOUTS = (
     Layout(
         "main",
@@ -167,10 +193,14 @@ _LAYOUTS = (
 
 
 def tables(benchmark: Benchmark, runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Return every table that the answers fill: main, by-type, labels, gap, arbitration, closed-book, failures, both-audit."""
+    """Return every table that the answers fill: main, by-type, labels, gap, arbitration, closed-book, failures, both-audit.
+
+    Where conflicts as found stand beside constructed ones, by-origin is another.
+    """
     sheets = Sheets(benchmark, runs, judge, resamples, seed)
     return [
         *map(sheets.table, _LAYOUTS),
+        *([sheets.table(_ORIGINS)] if any(map(has_origins, runs.values())) else []),
         _arbitration(sheets),
         *closed_book_tables(sheets, _ALONE),
         failures_table(runs, judge, benchmark.conditions),

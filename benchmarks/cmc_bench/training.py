@@ -25,23 +25,25 @@ _SINGLE = ("image-only", "text-only")
 def training_rows(instances: Iterable[Instance], options: TrainingOptions) -> Iterator[TrainingRow]:
     """Yield three rows per example: the aligned one, one of its conflicts, and one of its sources by itself.
 
-    The last two are drawn by the seed and the example alone. Without rows of a single source, a model unlearns to answer where
-    it has nothing to compare. The answer to a conflict of which neither source is right is always named or refused, since there
-    is no right answer to learn.
+    A conflict as found has no aligned one, and an example without any conflict gives no row. The last two are drawn by the seed
+    and the example alone. Without rows of a single source, a model unlearns to answer where it has nothing to compare. The
+    answer to a conflict of which neither source is right is always named or refused, since there is no right answer to learn.
     """
     for example in by_group(instances):
         aligned = example.get("aligned")
         conflicts = [example[condition] for condition in CONFLICT_CONDITIONS if condition in example]
-        if aligned is None or not conflicts:
+        if not conflicts:
             continue
-        yield TrainingRow(aligned, _agreed(aligned, options.target), "no conflict", _named(aligned, options.target))
-        conflict = draw(options, "conflict", aligned.group).choice(conflicts)
+        if aligned is not None:
+            yield TrainingRow(aligned, _agreed(aligned, options.target), "no conflict", _named(aligned, options.target))
+        group = conflicts[0].group
+        conflict = draw(options, "conflict", group).choice(conflicts)
         target = _target(conflict, options.target)
         ignored = [value for source in ("image", "text") if (value := conflict.references[source][0]) != target]
-        rejected = draw(options, "rejected", aligned.group).choice(ignored)
+        rejected = draw(options, "rejected", group).choice(ignored)
         yield TrainingRow(conflict, target, "conflict", rejected)
-        if singles := [condition for condition in _SINGLE if condition in example]:
-            single = example[draw(options, "single", aligned.group).choice(singles)]
+        if singles := [c for c in _SINGLE if c in example and example[c].strata.get("correct") != "none"]:
+            single = example[draw(options, "single", group).choice(singles)]
             (answer,) = (single.references[source][0] for source in ("image", "text") if source in single.references)
             yield TrainingRow(single, answer, "no conflict", ABSTENTION)
 

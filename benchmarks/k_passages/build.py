@@ -42,7 +42,10 @@ class Example:
 
 
 class Examples:
-    """The examples of a build, in a temporary file; memory holds 12 bytes of each."""
+    """The examples of a build, in a temporary file; memory holds 12 bytes of each.
+
+    ``left_out`` are the ids of those that have no right or no wrong passage, such as conflicts as found.
+    """
 
     def __init__(self, base: Build) -> None:
         """Read a build. Raises SpecError if it is another benchmark's."""
@@ -52,9 +55,12 @@ class Examples:
                 "included."
             )
         self._records = RecordFile()
-        for _, rows in groupby(base.rows(), lambda row: row["group"]):
+        self.left_out: list[str] = []
+        for group, rows in groupby(base.rows(), lambda row: row["group"]):
             if (example := _example({row["condition"]: row for row in rows})) is not None:
                 self._records.append(asdict(example))
+            else:
+                self.left_out.append(group)
 
     def __len__(self) -> int:
         return len(self._records)
@@ -68,8 +74,8 @@ class Examples:
 
 
 def _example(rows: dict[str, Any]) -> Example | None:
-    """Return the example of its instances' rows; None if it lacks one that shows both right or both wrong sources."""
-    aligned, wrong = rows.get("aligned"), rows.get("both-wrong")
+    """Return the example of its instances' rows; None if it lacks a right or a wrong passage."""
+    aligned, wrong = rows.get("aligned"), rows.get("both-wrong") or rows.get("image-correct")
     if aligned is None or wrong is None:
         return None
     return Example(
@@ -136,6 +142,8 @@ def build_design(
     numbers = sorted(range(len(examples)), key=lambda number: hash64(f"{seed}|draw|{examples[number].id}"))
     written = 0
     with BuildWriter(out) as writer:
+        for group in examples.left_out:
+            writer.add_skipped(SOURCE, group, "it has no right or no wrong passage")
         for number in sorted(numbers[: size.examples]):
             row = _row(examples, number, design, seed)
             if row is None:
@@ -156,7 +164,7 @@ def build_design(
             "base": base.digest,
             "seed": seed,
             "design": design.to_json(),
-            "examples": {"used": written, "left out": size.examples - written},
+            "examples": {"used": written, "left out": size.examples - written + len(examples.left_out)},
             "cells": size.cells,
             "calls": written * size.cells,
         }

@@ -10,9 +10,9 @@ from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench import CMCBench
-from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
+from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, UNDECIDED
 from benchmarks.prompt_template import Prompts
-from benchmarks.retrieval.constants import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS, UNDECIDED
+from benchmarks.retrieval.constants import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS
 from benchmarks.retrieval.prompts import text_before_image
 from benchmarks.review import ReviewGuide
 from benchmarks.rows.row_checks import TableCheck

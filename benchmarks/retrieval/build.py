@@ -9,10 +9,11 @@ from pathlib import Path
 
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.cmc_bench.construction.candidates import REPEATED, answer_problem, inspect_image, text_problem
+from benchmarks.cmc_bench.evidence import decide
 from benchmarks.errors import MediaError, NothingUsableError, SpecError
 from benchmarks.hashed import hash64
 from benchmarks.retrieval.constants import CONDITIONS, CONFLICT_CONDITIONS
-from benchmarks.retrieval.instances import decide, instance_rows
+from benchmarks.retrieval.instances import instance_rows
 from benchmarks.retrieval.log_row import LogRow
 from benchmarks.retrieval.readings import SOURCES, Readings
 from benchmarks.retrieval.sources import NAMES, read_source

@@ -8,8 +8,9 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.build import BuildOptions
+from benchmarks.cmc_bench.evidence import decide
 from benchmarks.retrieval.build import checked_row
-from benchmarks.retrieval.instances import decide, instance_from_row, instance_rows
+from benchmarks.retrieval.instances import instance_from_row, instance_rows
 from benchmarks.retrieval.log_row import LogRow
 from benchmarks.retrieval.readings import SOURCES
 from benchmarks.retrieval.sources import read_source

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 
 from benchmarks.cmc_bench.constants import ACCURATE as CMC_ACCURATE
 from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS as CMC_CONFLICTS
-from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
-
-UNDECIDED = "undecided"
-"""The condition of a conflict whose right answer the log does not have."""
+from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, UNDECIDED
 
 CONDITIONS = (*PAPER_CONDITIONS, UNDECIDED, "image-only", "text-only")
 CONFLICT_CONDITIONS = (*CMC_CONFLICTS, UNDECIDED)

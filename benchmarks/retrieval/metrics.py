@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS
+from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS, UNDECIDED
 from benchmarks.cmc_bench.metrics import MAIN_METRICS
-from benchmarks.retrieval.constants import UNDECIDED
 from benchmarks.vocabulary import LabelMetrics
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.cmc_bench.constants import LABELS
+from benchmarks.cmc_bench.constants import LABELS, UNDECIDED
 from benchmarks.cmc_bench.tables import NOTE_WRONG_IMAGE, share_columns
 from benchmarks.cmc_bench.tables import tables as cmc_tables
-from benchmarks.retrieval.constants import UNDECIDED
 from benchmarks.sheet import Grid, Layout, Sheets
 from benchmarks.vocabulary import Table
 

@@ -67,6 +67,7 @@ class RowFile:
         return [
             *(row.source, row.row, row.family, row.question, row.answer, self._encoded_image(row.image)),
             *(list(row.options), row.subject, row.subfield, row.passage, row.conflict, row.document, row.trust),
+            *(row.image_answer, row.text_answer),
         ]
 
     def decoded_row(self, record: Sequence[Any]) -> SourceRow:

@@ -6,15 +6,19 @@ import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 
-from benchmarks.cmc_bench.constants import ConflictType
+from benchmarks.cmc_bench.constants import AS_FOUND, CONSTRUCTED, ConflictType
 from benchmarks.cmc_bench.construction.passages import states
-from benchmarks.cmc_bench.sources.base import Family, SourceRow
+from benchmarks.cmc_bench.construction.same_questions import SameQuestions
+from benchmarks.cmc_bench.construction.stated import KnownNames, stated_answer
+from benchmarks.cmc_bench.evidence import condition_of, decide
+from benchmarks.cmc_bench.sources.base import OWN_ROWS, Family, SourceRow
 from benchmarks.cmc_bench.sources.mmmu import UNKNOWN_ANSWER
 from benchmarks.errors import MediaError
 from benchmarks.media import examine_image, image_suffix, pixel_digest
+from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import Loader, ShownImage, SkippedRow
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.text.normal_form import CoarseType, coarse_type, normalise
@@ -32,7 +36,6 @@ _COMPARED = 64
 """The number of last answers to a question about a picture that another one is compared with."""
 
 INVALID_UNICODE = "the text is not valid Unicode"
-ANSWER_NOT_STATED = "the passage does not state the answer"
 CONFLICT_IS_ANSWER = "the conflicting value is the answer"
 CONFLICT_UNCLEAR = "it is unclear whether the conflicting value is the answer"
 CONFLICT_STATED = "the passage states the conflicting value as well, or may do so"
@@ -68,6 +71,21 @@ class Candidate:
         """The image as a build stores it."""
         return Media(self.sha256, self.image.suffix)
 
+    @property
+    def is_conflict(self) -> bool:
+        """True if the row's own sources disagree with its answer, or with each other."""
+        return bool(self.row.image_answer or self.row.text_answer)
+
+    @property
+    def condition(self) -> str:
+        """The condition that the row's own sources are in."""
+        return condition_of(is_image=not self.row.image_answer, is_text=not self.row.text_answer)[0]
+
+    @property
+    def origin(self) -> str:
+        """``AS_FOUND`` if the row's own sources disagree, else ``CONSTRUCTED``."""
+        return AS_FOUND if self.is_conflict else CONSTRUCTED
+
     @cached_property
     def id(self) -> str:
         """The example's id, derived from its content."""
@@ -97,41 +115,82 @@ def conflict_type(family: Family, answer: str) -> ConflictType:
 def candidates(rows: Iterable[SourceRow | SkippedRow]) -> Iterator[Candidate | SkippedRow]:
     """Yield the usable rows, and the others with the reason; of rows with the same content the first is used.
 
-    Memory holds 192 bits of each row's content, and its number.
+    Rows are read twice, since one may contradict an earlier one of the same table; an iterator is copied to memory. Otherwise
+    memory holds some 200 bits of each row's content, and its number.
     """
-    pictures: OrderedDict[str, CandidateImage] = OrderedDict()
-    known = _KnownRows()
-    for row in rows:
-        if isinstance(row, SkippedRow):
-            yield row
+    rows = list(rows) if iter(rows) is rows else rows
+    checked, same_questions, names = RecordFile(), SameQuestions(), KnownNames()
+    known, images = _KnownRows(), _Images()
+    for number, row in enumerate(rows):
+        outcome = row if isinstance(row, SkippedRow) else images.examine(row)
+        if isinstance(row, SourceRow) and not isinstance(outcome, SkippedRow):
+            _, image = outcome
+            if row.source == OWN_ROWS:
+                same_questions.add(number, image.pixels, row)
+                names.add(row.answer)
+            elif not known.add(image.pixels, row):
+                outcome = SkippedRow(row.source, row.row, REPEATED)
+        checked.append([astuple(outcome)] if isinstance(outcome, SkippedRow) else [outcome[0], *astuple(outcome[1])])
+    for number, row in enumerate(rows):
+        first, *image_facts = checked[number]
+        if isinstance(row, SkippedRow) or not image_facts:
+            yield SkippedRow(*first)
             continue
+        if row.source == OWN_ROWS:
+            try:
+                row = _with_evidence(row, same_questions.problem(number), names)
+            except RowProblem as problem:
+                yield SkippedRow(row.source, row.row, str(problem))
+                continue
+        suffix, pixels, notes, warnings = image_facts
+        image = CandidateImage(suffix, pixels, tuple(notes), tuple(warnings))
+        yield Candidate(row, conflict_type(row.family, row.answer), first, image)
+
+
+class _Images:
+    """The digests and facts of rows' images; those of the last ones are kept."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, CandidateImage] = OrderedDict()
+
+    def examine(self, row: SourceRow) -> tuple[str, CandidateImage] | SkippedRow:
+        """Return a row's image, with the digest of its bytes, or why the row's texts or its image are unusable."""
         problem = (
             text_problem(row.question, row.subject + row.subfield + row.document)
             or answer_problem(row.answer)
-            or passage_problem(row)
+            or _own_text_problem(row)
         )
         if problem:
-            yield SkippedRow(row.source, row.row, problem)
-            continue
+            return SkippedRow(row.source, row.row, problem)
         try:
             data = row.image()
             sha256 = hashlib.sha256(data).hexdigest()
-            if sha256 not in pictures:
-                pictures[sha256] = inspect_image(data, row.image)
-                if len(pictures) > _PICTURES:
-                    pictures.popitem(last=False)
+            if sha256 not in self._kept:
+                self._kept[sha256] = inspect_image(data, row.image)
+                if len(self._kept) > _PICTURES:
+                    self._kept.popitem(last=False)
         except MediaError as error:
-            yield SkippedRow(row.source, row.row, f"the image {error.reason}")
-            continue
-        image = pictures[sha256]
-        if not known.add(image.pixels, row):
-            yield SkippedRow(row.source, row.row, REPEATED)
-            continue
-        yield Candidate(row, conflict_type(row.family, row.answer), sha256, image)
+            return SkippedRow(row.source, row.row, f"the image {error.reason}")
+        return sha256, self._kept[sha256]
+
+
+def _with_evidence(row: SourceRow, problem: str | None, names: KnownNames) -> SourceRow:
+    """Return a row of a user's own with what its sources say where that is not its answer. Raises RowProblem."""
+    if problem:
+        raise RowProblem(problem)
+    decision = decide(row.answer, row.image_answer or row.answer, stated_answer(row, names) or row.answer, row.question)
+    if isinstance(decision, str):
+        raise RowProblem(decision)
+    image, text = (
+        "" if decision.references[source] == row.answer else decision.references[source] for source in ("image", "text")
+    )
+    if not (image or text) and (reason := _conflict_problem(row)):
+        raise RowProblem(reason)
+    return replace(row, image_answer=image, text_answer=text)
 
 
 class _KnownRows:
-    """The content of the rows so far, and their answers by picture, question and own texts in a temporary file."""
+    """The content of the rows so far, and their answers by picture and question in a temporary file."""
 
     def __init__(self) -> None:
         self._contents: set[int] = set()
@@ -141,7 +200,7 @@ class _KnownRows:
     def add(self, pixels: str, row: SourceRow) -> bool:
         """Add a row; return False if one with the same value as its answer is known."""
         content = int(digest([pixels, *row.content])[:32], 16)
-        asked = int(digest([pixels, row.question, row.passage, row.conflict])[:16], 16)
+        asked = int(digest([pixels, row.question])[:16], 16)
         answers = self._answers[self._numbers[asked]] if asked in self._numbers else []
         if content in self._contents or any(compare(a, row.answer, row.question).verdict == "same" for a in answers):
             return False
@@ -173,25 +232,28 @@ def answer_problem(answer: str) -> str | None:
     return None if _is_unicode(answer) else INVALID_UNICODE
 
 
-def passage_problem(row: SourceRow) -> str | None:
-    """Return why a row's own passage or conflicting value is unusable; None if it is usable or absent."""
+def _own_text_problem(row: SourceRow) -> str | None:
+    """Return why a row's own passage, or a value that it gives, is unusable; None if they are usable or absent."""
     if len(row.passage) > LONGEST_PASSAGE:
         return f"the passage is longer than {LONGEST_PASSAGE} characters"
     if not _is_unicode(row.passage):
         return INVALID_UNICODE
-    if row.passage and not states(row.passage, row.answer, row.question):
-        return ANSWER_NOT_STATED
+    values = {"conflict": row.conflict, "image_answer": row.image_answer, "text_answer": row.text_answer}
+    problems = ((name, answer_problem(value)) for name, value in values.items() if value)
+    return next((f"of its {name}: {problem}" for name, problem in problems if problem), None)
+
+
+def _conflict_problem(row: SourceRow) -> str | None:
+    """Return why the conflicting value that a row wants cannot contradict its answer; None if it can or is absent."""
     if not row.conflict:
         return None
-    if problem := answer_problem(row.conflict):
-        return f"of the conflicting value: {problem}"
     result = compare(row.conflict, row.answer, row.question)
     if result.verdict == "same":
         return CONFLICT_IS_ANSWER
     if result.verdict == "unclear":
         return f"{CONFLICT_UNCLEAR}: {result.reason}; write both alike, or leave its conflict column empty"
     is_stated = row.passage and states(row.passage, row.conflict, row.question, ("same", "unclear"))
-    return CONFLICT_STATED if is_stated else None
+    return CONFLICT_STATED if is_stated and not row.text_answer else None
 
 
 def text_problem(question: str, beside: str) -> str | None:

@@ -6,9 +6,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 
+from benchmarks.cmc_bench.construction.value_reader import is_clause_end, is_within_moment
 from benchmarks.cmc_bench.sources.base import Family, SourceRow
 from benchmarks.values import compare
-from benchmarks.values.parse import Amount, parse
+from benchmarks.values.parse import Amount, Polarity, Value, parse
+from benchmarks.values.question import read_question
+from benchmarks.values.units import PERCENT, unit_at_start
 
 _NOUNS: Mapping[Family, str] = {"chartqa": "value", "mmmu": "answer"}
 _FIGURE = re.compile(
@@ -37,23 +40,44 @@ def passage_stating(row: SourceRow, value: str) -> str:
     return text
 
 
+def spells_answer(row: SourceRow) -> bool:
+    """Return whether another value can be put in the place of the answer in ``row``'s passage; a template is written for it."""
+    return not row.passage or states(row.passage, row.answer, row.question)
+
+
 def answer_spans(
     text: str, answer: str, question: str = "", verdicts: Collection[str] = ("same",)
 ) -> Iterator[tuple[int, int]]:
     """Yield the spans in which ``text`` states ``answer``, in order.
 
     They match its spelling, whatever the case and spacing; for a number that does not occur in this spelling, the numerals of
-    its value, with or without the unit (``1204`` for ``1,204``): those that compare to it with one of ``verdicts``.
+    its value, with or without the unit (``1204`` for ``1,204``): those that compare to it with one of ``verdicts``. The 12 of a
+    date and the "no" of "no doubt" state nothing.
     """
     spelled = r"\s+".join(map(re.escape, answer.split()))
     # 12 is not stated by 12.5, 1,204 by 204, nor 5 by -5; a range such as 2005-2008 states 2008.
     pattern = re.compile(rf"(?<!\w)(?<!\d[.,])(?<!\s[-−])(?<!^[-−]){spelled}(?!\w)(?![.,]\d)", re.IGNORECASE)
-    spans = [match.span() for match in pattern.finditer(text)]
-    if not spans and isinstance(parse(answer), Amount):
+    value = parse(answer)
+    spans = [match.span() for match in pattern.finditer(text) if _stands_for(value, text, *match.span())]
+    if isinstance(value, Amount) and value.number.unit is None and PERCENT not in read_question(question).units:
+        spans = [(start, end) for start, end in spans if not _is_percent(text, end)] or spans
+    if not spans and isinstance(value, Amount):
         for figure in _FIGURE.finditer(text):
             stated = (s for s in _readings(figure) if compare(text[slice(*s)], answer, question).verdict in verdicts)
-            spans += islice(stated, 1)
+            spans += (span for span in islice(stated, 1) if _stands_for(value, text, *span))
     yield from spans
+
+
+def _stands_for(answer: Value, text: str, start: int, end: int) -> bool:
+    """Return whether what is spelled as the answer can state it."""
+    if isinstance(answer, Polarity):
+        return is_clause_end(text, start)
+    return not isinstance(answer, Amount) or answer.number.form == "year" or not is_within_moment(text, start, end)
+
+
+def _is_percent(text: str, end: int) -> bool:
+    unit = unit_at_start(text[end : end + 12].lstrip())
+    return unit is not None and unit[0] == PERCENT
 
 
 def _readings(figure: re.Match[str]) -> Iterator[tuple[int, int]]:

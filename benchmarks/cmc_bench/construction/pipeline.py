@@ -18,7 +18,7 @@ from typing import overload
 from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, TYPES, ConflictType
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
 from benchmarks.cmc_bench.construction.candidates import Candidate, answer_problem
-from benchmarks.cmc_bench.construction.passages import states
+from benchmarks.cmc_bench.construction.passages import spells_answer, states
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, SourceRow
 from benchmarks.hashed import HashOrder, count_distinct, hash64
 from benchmarks.rows.files import SkippedRow
@@ -29,9 +29,12 @@ from benchmarks.values import compare
 NO_VALUE = "no contradicting value: no other answer of its type"
 NO_WRONG_IMAGE = "no wrong image: no other picture with an answer unlike the gold and the contradicting value"
 NO_WRONG_VALUE = "no wrong value that the passage could state"
+NOT_SPELLED = "the passage gives the answer in other words, which no other value can be put in the place of"
 NO_OTHER_PICTURE = "no other picture whose answer differs from the right one"
-NO_THIRD_VALUE = "no picture with a third answer, unlike the right one and the passage's wrong one"
+NO_THIRD_VALUE = "no other picture has a third answer, beside the right one and the wrong one of the passage"
 
+FOUND = "conflicts as found"
+NO_PASSAGE = "without a passage of their own"
 NO_DONOR = 2**32 - 1
 """The number that stands for no candidate."""
 
@@ -50,7 +53,8 @@ class ConstructedExample:
 
     The gold, ``value`` and ``donor``'s answer are three different answers; the two images differ in their pixels.
     ``origin`` says where the value comes from. Of a user's own row the value, the donor or a third answer may be missing
-    ("" or None): ``left_out`` then has the reason of each condition that cannot be shown.
+    ("" or None): ``left_out`` then has the reason of each condition that cannot be shown. A row whose sources disagree by
+    themselves has neither.
     """
 
     right: Candidate
@@ -66,7 +70,18 @@ class ConstructedExample:
     @property
     def conditions(self) -> tuple[str, ...]:
         """The conditions that combine its sources, in the paper's order."""
+        if self.right.is_conflict:
+            return (self.right.condition,)
         return tuple(condition for condition in PAPER_CONDITIONS if condition not in self.left_out)
+
+    @property
+    def evidence(self) -> str:
+        """Where the sources of a user's own row come from, as a phrase that is counted."""
+        if self.right.is_conflict:
+            return FOUND
+        if not self.right.row.passage:
+            return NO_PASSAGE
+        return "passages with a contradicting twin" if self.value else "passages without a contradicting twin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,9 +329,11 @@ class _Pairing:
     def example(self, number: int) -> Pair | str:
         """Return the contradicting value and the donor of an example, or the reason why there is none.
 
-        A user's own row is never refused: what cannot be shown of it is left out.
+        A user's own row is never refused: what cannot be shown of it is left out. Sources that disagree are left as they are.
         """
         candidate = self._candidates[number]
+        if candidate.is_conflict:
+            return Pair("", NO_DONOR, "")
         first = ("", "")
         for value, origin in self._values(number, candidate):
             row = candidate.row
@@ -330,13 +347,16 @@ class _Pairing:
         if candidate.row.source != OWN_ROWS:
             return NO_WRONG_IMAGE if value else NO_VALUE
         donor = self._donor(number, candidate, (candidate.row.answer,))
-        left_out = {} if value else {"image-correct": NO_WRONG_VALUE, "both-wrong": NO_WRONG_VALUE}
+        why = NO_WRONG_VALUE if spells_answer(candidate.row) else NOT_SPELLED
+        left_out = {} if value else {"image-correct": why, "both-wrong": why}
         if donor is None:
             left_out |= {"text-correct": NO_OTHER_PICTURE, "both-wrong": NO_OTHER_PICTURE}
         return Pair(value, NO_DONOR if donor is None else donor, origin, left_out or {"both-wrong": NO_THIRD_VALUE})
 
     def _values(self, number: int, candidate: Candidate) -> Iterator[tuple[str, str]]:
         gold = candidate.row.answer
+        if not spells_answer(candidate.row):
+            return
         if candidate.row.conflict:
             yield candidate.row.conflict, "the row's own"
             return
@@ -398,7 +418,12 @@ def _value_pools(candidate: Candidate) -> list[tuple[str, ...]]:
 
 
 def _image_pools(candidate: Candidate) -> list[tuple[str, ...]]:
-    """Return the pools of wrong images, the preferred first: for ChartQA, those of the same conflict type."""
+    """Return the pools of wrong images, the preferred first: for ChartQA, those of the same conflict type.
+
+    A picture that does not show its row's answer is in none.
+    """
+    if candidate.row.image_answer:
+        return []
     return _pools(("image", candidate.type if candidate.row.family == "chartqa" else ""), candidate.row)
 
 

@@ -30,9 +30,10 @@ class SourceRow:
 
     ``family`` decides whose rules of section 3.2 apply. ``row`` is where a person finds it. ``answer`` is the gold
     text, option letters resolved; ``options`` the texts of a multiple choice, else empty. ``image`` gives the
-    image's bytes and may raise MediaError. ``passage`` is a text of the row's own that states the gold, ``conflict`` the
-    contradicting value that its owner wants; both mostly empty. ``document`` names the document or page that it is about,
-    ``trust`` what should win for it where its sources disagree, a key of ``RULES``.
+    image's bytes and may raise MediaError. ``passage`` is a text of the row's own, ``conflict`` the contradicting value that
+    its owner wants; both mostly empty. ``document`` names the document or page that it is about, ``trust`` what should win
+    for it where its sources disagree, a key of ``RULES``. ``image_answer`` and ``text_answer`` are what the picture shows and
+    what the passage states; of a candidate only where that is not the answer.
     """
 
     source: str
@@ -48,12 +49,15 @@ class SourceRow:
     conflict: str = ""
     document: str = ""
     trust: str = ""
+    image_answer: str = ""
+    text_answer: str = ""
 
     @property
     def content(self) -> tuple[str, ...]:
         """The content that distinguishes rows with the same image; optional fields are included only if present."""
-        own_texts = (self.passage, self.conflict)
-        return (self.question, self.answer, *(own_texts if any(own_texts) else ()))
+        own_texts, stated = (self.passage, self.conflict), (self.image_answer, self.text_answer)
+        optional = (*own_texts, *stated) if any(stated) else own_texts if any(own_texts) else ()
+        return (self.question, self.answer, *optional)
 
 
 Reader = Callable[[str], Iterator[SourceRow | SkippedRow]]

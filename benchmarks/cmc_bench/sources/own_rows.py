@@ -113,6 +113,8 @@ def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
         conflict=conflict,
         document=text_field(fields, "document"),
         trust=trust,
+        image_answer=text_field(fields, "image_answer"),
+        text_answer=text_field(fields, "text_answer"),
     )
 
 

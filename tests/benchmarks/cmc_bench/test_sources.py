@@ -317,7 +317,7 @@ def test_hostile_rows_are_counted_by_reason_and_never_fatal(tmp_path: Path) -> N
         "the question is longer than 20000 characters": 1,
         "the text is not valid Unicode": 1,
         "the answer's letter has no option": 1,
-        "repeated: another row has this picture, question and answer": 1,
+        "repeated: rows.jsonl:1 is the same row; remove one of them": 1,
         "the line is not a JSON object": 4,
     }
     usable = _usable("rows", folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.retrieval.instances import AGREE_ON_WRONG, UNCLEAR, Decision, decide
+from benchmarks.cmc_bench.evidence import AGREE_ON_WRONG, UNCLEAR, Decision, decide
 from benchmarks.retrieval.readings import answer_of
 
 QUESTION = "What was the value of kale in 2015?"

@@ -106,8 +106,10 @@ def test_unsupported_files_are_refused_with_kind_and_line(tmp_path: Path, conten
 
 
 def test_another_kind_of_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"rows\.xlsx is no table; give one that ends in \.csv"):
-        usable(table(tmp_path, b"PK\x03\x04", "rows.xlsx"))
+    with pytest.raises(SourceError, match=r"rows\.docx is no table; give one that ends in \.csv"):
+        usable(table(tmp_path, b"PK\x03\x04", "rows.docx"))
+    with pytest.raises(SourceError, match=r"rows\.xls .*\.xlsx"):
+        usable(table(tmp_path, b"\xd0\xcf\x11\xe0", "rows.xls"))
 
 
 cells = st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"]), max_size=20)
@@ -237,10 +239,10 @@ def test_each_row_reports_its_result_or_its_fix(tmp_path: Path) -> None:
     assert len(checks) == len(ROWS)
     messages = {where: row.message for where, row in checks.items() if not row.usable}
     assert messages == {
-        "9": "the passage does not state the answer",
+        "9": "the passage does not state the answer, but several other values: '18', '8.5', '-8'",
         "10": "the conflicting value is the answer",
         "11": "the passage states the conflicting value as well, or may do so",
-        "12": "repeated: another row has this picture, question and answer",
+        "12": "repeated: rows.csv:3 is the same row",
         "13": "the row has no question",
         "14": "the row has no answer",
         "16": "the image is missing",
