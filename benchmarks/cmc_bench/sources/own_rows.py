@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, Family, SourceRow, existing_path, layout_error
-from benchmarks.cmc_bench.sources.mmmu import resolve_gold
+from benchmarks.cmc_bench.sources.mmmu import NO_OPTION, resolve_gold
 from benchmarks.errors import SourceError, UnknownKeysError
 from benchmarks.rows.answers import answer_text, check_cells, option_texts
 from benchmarks.rows.base import Fields, RowProblem, trust_field
@@ -24,6 +24,7 @@ from benchmarks.rows.workbook_rows import SUFFIXES as WORKBOOKS
 from benchmarks.rows.workbook_rows import named_sheet, split_sheet
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
+NOT_AN_OPTION = "the answer is none of the options; write one of them, or its letter"
 OTHER_KEYS = "the file has other keys; name it alone, with --from"
 
 _NAME = OWN_ROWS
@@ -90,7 +91,7 @@ def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
     try:
         check_cells(fields, list(COLUMN_NAMES))
         options = option_texts(fields)
-        answer = resolve_gold(_answer(fields, question, options), options)
+        answer = _resolved(_answer(fields, question, options), options)
         conflict = answer_text(fields.get("conflict"), question)
         image = fields["image"] if shared is None else shared.resolved(fields["image"])
         load = ShownImage(one_image(raw, image))
@@ -116,6 +117,16 @@ def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
         image_answer=text_field(fields, "image_answer"),
         text_answer=text_field(fields, "text_answer"),
     )
+
+
+def _resolved(answer: str, options: tuple[str, ...]) -> str:
+    """Return the option that an answer means. Raises RowProblem if it means none, which need not be a letter."""
+    try:
+        return resolve_gold(answer, options)
+    except RowProblem as problem:
+        if str(problem) == NO_OPTION and len(answer) > 1:
+            raise RowProblem(NOT_AN_OPTION) from None
+        raise
 
 
 def _answer(fields: Fields, question: str, options: Sequence[str]) -> str:

@@ -176,6 +176,11 @@ def test_a_vlmevalkit_table_may_name_files(folder: Path) -> None:
     assert "several images" in reasons(two)[0]
 
 
+def test_an_answer_beside_the_options_is_not_called_a_letter(folder: Path) -> None:
+    file = tsv(folder, ("index", "image", "question", "A", "B", "answer"), (0, BASE64[0], "Which?", "x", "y", "40"))
+    assert reasons(file) == ["the answer is none of the options; write one of them, or its letter"]
+
+
 def test_a_chartqa_file_is_read(folder: Path) -> None:
     (folder / "png").mkdir()
     (folder / "png" / "two_col_1.png").write_bytes(picture(4))
