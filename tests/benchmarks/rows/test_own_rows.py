@@ -105,8 +105,10 @@ def test_unsupported_files_are_refused_with_kind_and_line(tmp_path: Path, conten
 
 
 def test_another_kind_of_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"rows\.xlsx is no table; give one that ends in \.csv"):
-        usable(table(tmp_path, b"PK\x03\x04", "rows.xlsx"))
+    with pytest.raises(SourceError, match=r"rows\.docx is no table; give one that ends in \.csv"):
+        usable(table(tmp_path, b"PK\x03\x04", "rows.docx"))
+    with pytest.raises(SourceError, match=r"rows\.xls .*\.xlsx"):
+        usable(table(tmp_path, b"\xd0\xcf\x11\xe0", "rows.xls"))
 
 
 cells = st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"]), max_size=20)

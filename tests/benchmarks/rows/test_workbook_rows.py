@@ -94,7 +94,7 @@ def test_an_error_beside_the_table_is_no_matter(tmp_path: Path) -> None:
 
 
 def test_a_merged_cell_belongs_to_all_of_its_rows(tmp_path: Path) -> None:
-    rows = [[*NAMES, "document"], *([f"{n}.png", f"{n}?", n, "Q1" if n == 0 else None] for n in range(4))]
+    rows: list[Any] = [[*NAMES, "document"], *([f"{n}.png", f"{n}?", n, "Q1" if n == 0 else None] for n in range(4))]
     file = write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet(rows, merged=["D2:D4", "A7:B7"])})
     assert [row.fields.get("document") for row in read(file) if isinstance(row, RawRow)] == ["Q1", "Q1", "Q1", ""]
 
