@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
+from app.new_run.custom_rows import table_path
+from benchmarks.build import BuildOptions
 from benchmarks.errors import SourceError
+from benchmarks.registry import get_benchmark
 from benchmarks.rows.files import RawRow, SkippedRow, read_rows
 from benchmarks.rows.workbook_rows import HIDDEN, workbook_remarks
+from tests.support.data.small import picture
 from tests.support.workbooks import Cell, Sheet, ods_cell, write_ods, write_xlsx
 
 NAMES = ["image", "question", "answer"]
@@ -203,3 +207,26 @@ def test_a_hundred_thousand_rows_take_no_memory_here(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=True)
     assert int(done.stdout) * (1 if sys.platform == "darwin" else 1024) < 20 * 10**6
+
+
+def test_a_sheet_is_checked_and_built_by_its_name(tmp_path: Path) -> None:
+    sheets = {
+        name: Sheet([NAMES, *([f"{n}.png", f"{n}?", n + 10.0 * len(name)] for n in range(4))]) for name in ("Q1", "Q33")
+    }
+    file = write_xlsx(tmp_path / "rows.xlsx", sheets)
+    for number in range(4):
+        (tmp_path / f"{number}.png").write_bytes(picture(number))
+    sheet = table_path(f" {file}#sheet=Q33 ")
+    check = get_benchmark("cmc-bench").check_rows(sheet, BuildOptions())
+    assert [row.usable for row in check.rows] == [True] * 4
+    assert [row.where for row in check.rows] == [f"rows.xlsx#sheet=Q33:{number}" for number in range(2, 6)]
+    build = get_benchmark("cmc-bench").build([("rows", str(sheet))], tmp_path / "built", BuildOptions())
+    values = {value for row in build.rows() for value in row["references"].values()}
+    assert values == {"30", "31", "32", "33"}
+    (remark,) = (
+        remark for remark in get_benchmark("cmc-bench").check_rows(file, BuildOptions()).remarks if "Q33" in remark
+    )
+    assert "rows.xlsx#sheet=Q33" in remark
+    for missing in (tmp_path / "none.xlsx#sheet=Q1", tmp_path / "rows.csv#sheet=Q1"):
+        with pytest.raises(SourceError):
+            table_path(missing)
