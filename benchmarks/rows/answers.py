@@ -42,7 +42,7 @@ _MOST_ITEMS = 40
 _STRINGS = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _ARRAY = re.compile(r"""\[\s*(?:'[^']*'|"[^"]*")(?:\s+(?:'[^']*'|"[^"]*"))+\s*\]""")
 _DOUBLED_QUOTES = re.compile(r"\[\s*'(?:[^']|'')*'(?:\s*,\s*'(?:[^']|'')*')*\s*\]")
-_BARE_LIST = re.compile(r"[\[{]([^\[\]{}]+)[\]}]")
+_BARE_LIST = re.compile(r"(?:\[|\{(?=.*,))([^\[\]{}]+)[\]}]")
 _BARE_OBJECT = re.compile(r"\{[^{}]*:[^{}]*\}")
 _OPEN_LIST = re.compile(r"""\[\s*['"]""")
 _UNCLEAR_COMMAS = re.compile(r"\[(?=.*\d,\d)(?=.*\d, )[\d,. ]+\]")

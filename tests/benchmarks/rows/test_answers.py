@@ -52,6 +52,7 @@ WHICH = "Which two crops tie?"
         ('"No", said Ann', "Who said no?", '"No", said Ann'),
         ('"kale"', "Which?", '"kale"'),
         ("{kale,rye}", WHICH, "kale, rye"),
+        ("{kale}", "Which?", "{kale}"),
         ("- kale\n- rye", WHICH, "kale, rye"),
         ("1. kale\n2. rye", "Rank the two.", "kale, rye"),
         ("[12,5; 13,4]", "Welche Werte?", "12,5; 13,4"),
