@@ -23,6 +23,9 @@ MEMORY = 1000 * 10**6
 
 SECONDS = 20.0
 
+MOST_ROWS = 1 << 20
+"""The maximum number of rows of a sheet, as in Excel; an .ods file can repeat a row as often as it likes."""
+
 HIDDEN = "the row is hidden in the spreadsheet; show it, or remove it"
 LONG_ROW = f"the row is larger than {LARGEST_LINE // 1024**2} MiB"
 
@@ -159,6 +162,8 @@ def _filled(rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
     """Yield the rows that are not empty, with the value of each merged cell in all of its rows."""
     merged: dict[int, tuple[int, Cell]] = {}
     for row in rows:
+        if row.number > MOST_ROWS:
+            raise _RefusedError(f"has more than {MOST_ROWS:,} rows; save it as smaller files.")
         merged = {column: (last, value) for column, (last, value) in merged.items() if last >= row.number}
         if not any(cell != "" for cell in row.cells):
             continue

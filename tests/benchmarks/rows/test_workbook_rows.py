@@ -175,6 +175,23 @@ def test_files_that_are_no_workbook_are_refused(tmp_path: Path, content: bytes, 
     assert ("password" in str(refusal.value)) == (b"E\0n\0c" in content)
 
 
+def test_a_row_that_an_ods_file_repeats_without_end_is_refused(tmp_path: Path) -> None:
+    header = [ods_cell(name) for name in NAMES]
+    endless = f'<table:table-row table:number-rows-repeated="9999999">{"".join(header)}</table:table-row>'
+    empty = '<table:table-row table:number-rows-repeated="9999999"/>'
+    rows = iter(read_rows(write_ods(tmp_path / "rows.ods", {"S": [header, endless]}), tmp_path, "rows"))
+    first = next(rows)
+    assert isinstance(first, RawRow)
+    assert first.where == "rows.ods:2"
+    with pytest.raises(SourceError, match=r"rows\.ods"):
+        read(write_ods(tmp_path / "rows.ods", {"S": [header, empty, endless]}))
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="'answer'"):
+        read(write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet([[*NAMES, " ANSWER"], ["0.png", "a?", 1.0, 2.0]])}))
+
+
 @pytest.mark.slow
 def test_a_bomb_and_a_distant_cell_end_the_child_and_no_more(tmp_path: Path) -> None:
     file = book(tmp_path, ["0.png", "a?", 1.0])
