@@ -17,6 +17,8 @@ from benchmarks.values.question import read_question
 
 OBJECT = "a value is an object; write the value itself, or name its key"
 NESTED = "a value is a list of lists or objects; write one list of values"
+OPEN_LIST = "a value opens a list with a bracket and does not close it; close it, or write the value alone"
+UNCLEAR_COMMAS = "it is unclear which commas of a list separate its values; separate them by semicolons"
 LONG_LIST = "a value is a list of more than 40 values; write fewer"
 ONE_ASKED = "the answer is a list of different values, and the question asks for one; write the right one"
 NO_MAJORITY = "the answers differ, and none has a majority; write the right one"
@@ -40,7 +42,12 @@ _MOST_ITEMS = 40
 _STRINGS = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _ARRAY = re.compile(r"""\[\s*(?:'[^']*'|"[^"]*")(?:\s+(?:'[^']*'|"[^"]*"))+\s*\]""")
 _DOUBLED_QUOTES = re.compile(r"\[\s*'(?:[^']|'')*'(?:\s*,\s*'(?:[^']|'')*')*\s*\]")
-_BARE_LIST = re.compile(r"\[([^\[\]{}]+)\]")
+_BARE_LIST = re.compile(r"(?:\[|\{(?=.*,))([^\[\]{}]+)[\]}]")
+_BARE_OBJECT = re.compile(r"\{[^{}]*:[^{}]*\}")
+_OPEN_LIST = re.compile(r"""\[\s*['"]""")
+_UNCLEAR_COMMAS = re.compile(r"\[(?=.*\d,\d)(?=.*\d, )[\d,. ]+\]")
+_BULLET = re.compile(r"\s*(?:[-•*–]|\d{1,2}[.)])\s+")
+_QUOTES = " \"'“”„‘’«»"
 _LETTER = re.compile(r"[(\[]?(?:option )?([A-Z])[)\].:]*", re.IGNORECASE)
 _LETTERS = re.compile(r"[A-J](?:(?:\s*[,;&/]\s*|\s+and\s+|\s+)[A-J])+|[A-J]{2,}")
 _OWN_LETTER = re.compile(r"[(\[]?([A-Z])[)\].:]\s*(?=\S)")
@@ -73,7 +80,7 @@ def answer_text(value: object, question: str, options: Sequence[str] = (), colum
     """
     items = _items(value)
     if items is None and isinstance(value, str) and ("\n" in value or ";" in value) and _asks_for_several(question):
-        items = [*re.split(r"[;\n]", value)]
+        items = [_BULLET.sub("", item, count=1) if _BULLET.match(item) else item for item in re.split(r"[;\n]", value)]
     text = _plain(value) if items is None else _of_list(items, question, column, with_options=bool(options))
     if _ERROR.fullmatch(text):
         raise RowProblem(FORMULA_ERROR)
@@ -141,20 +148,26 @@ def _items(value: object) -> list[object] | None:
     if isinstance(value, list | tuple):
         return list(value)
     text = value.strip() if isinstance(value, str) else ""
-    if text[:1] not in ("[", "(", "{") or len(text) > _LONGEST:
+    if not text.startswith(("[", "(", "{", '"', "'")) or len(text) > _LONGEST:
         return None
     if _ARRAY.fullmatch(text):  # numpy's texts without commas, which Python would join
         return [first or second for first, second in _STRINGS.findall(text)]
     if "''" in text and _DOUBLED_QUOTES.fullmatch(text):  # SQL's texts, which Python would join
         return [item.replace("''", "'") for item in re.findall(r"'((?:[^']|'')*)'", text)]
-    parsed = _parsed(text)
-    if isinstance(parsed, dict):
+    if _UNCLEAR_COMMAS.fullmatch(text):
+        raise RowProblem(UNCLEAR_COMMAS)
+    if _OPEN_LIST.match(text) and not text.endswith("]"):
+        raise RowProblem(OPEN_LIST)
+    parsed = _parsed(text if text[0] in "[({" else f"[{text}]")
+    if parsed == {} or (isinstance(parsed, list) and text[0] not in "[({" and len(parsed) < 2):
+        return [] if parsed == {} else None
+    if isinstance(parsed, dict) or (parsed is None and _BARE_OBJECT.fullmatch(text)):
         raise RowProblem(OBJECT)
     if isinstance(parsed, list | set) or (isinstance(parsed, tuple) and all(isinstance(i, str) for i in parsed)):
         return sorted(parsed, key=str) if isinstance(parsed, set) else list(parsed)
     if parsed is None and (bare := _BARE_LIST.fullmatch(text)):
-        separator = ";" if ";" in bare[1] else ","
-        return [item.strip(" \"'") for item in bare[1].split(separator)]
+        separator = ";" if ";" in text else ","
+        return [item.strip(_QUOTES) for item in bare[1].split(separator)]
     return None
 
 

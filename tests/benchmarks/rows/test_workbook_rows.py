@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
+from app.new_run.custom_rows import table_path
+from benchmarks.build import BuildOptions
 from benchmarks.errors import SourceError
+from benchmarks.registry import get_benchmark
 from benchmarks.rows.files import RawRow, SkippedRow, read_rows
 from benchmarks.rows.workbook_rows import HIDDEN, workbook_remarks
+from tests.support.data.small import picture
 from tests.support.workbooks import Cell, Sheet, ods_cell, write_ods, write_xlsx
 
 NAMES = ["image", "question", "answer"]
@@ -94,7 +98,7 @@ def test_an_error_beside_the_table_is_no_matter(tmp_path: Path) -> None:
 
 
 def test_a_merged_cell_belongs_to_all_of_its_rows(tmp_path: Path) -> None:
-    rows = [[*NAMES, "document"], *([f"{n}.png", f"{n}?", n, "Q1" if n == 0 else None] for n in range(4))]
+    rows: list[Any] = [[*NAMES, "document"], *([f"{n}.png", f"{n}?", n, "Q1" if n == 0 else None] for n in range(4))]
     file = write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet(rows, merged=["D2:D4", "A7:B7"])})
     assert [row.fields.get("document") for row in read(file) if isinstance(row, RawRow)] == ["Q1", "Q1", "Q1", ""]
 
@@ -171,6 +175,23 @@ def test_files_that_are_no_workbook_are_refused(tmp_path: Path, content: bytes, 
     assert ("password" in str(refusal.value)) == (b"E\0n\0c" in content)
 
 
+def test_a_row_that_an_ods_file_repeats_without_end_is_refused(tmp_path: Path) -> None:
+    header = [ods_cell(name) for name in NAMES]
+    endless = f'<table:table-row table:number-rows-repeated="9999999">{"".join(header)}</table:table-row>'
+    empty = '<table:table-row table:number-rows-repeated="9999999"/>'
+    rows = iter(read_rows(write_ods(tmp_path / "rows.ods", {"S": [header, endless]}), tmp_path, "rows"))
+    first = next(rows)
+    assert isinstance(first, RawRow)
+    assert first.where == "rows.ods:2"
+    with pytest.raises(SourceError, match=r"rows\.ods"):
+        read(write_ods(tmp_path / "rows.ods", {"S": [header, empty, endless]}))
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="'answer'"):
+        read(write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet([[*NAMES, " ANSWER"], ["0.png", "a?", 1.0, 2.0]])}))
+
+
 @pytest.mark.slow
 def test_a_bomb_and_a_distant_cell_end_the_child_and_no_more(tmp_path: Path) -> None:
     file = book(tmp_path, ["0.png", "a?", 1.0])
@@ -203,3 +224,26 @@ def test_a_hundred_thousand_rows_take_no_memory_here(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=True)
     assert int(done.stdout) * (1 if sys.platform == "darwin" else 1024) < 20 * 10**6
+
+
+def test_a_sheet_is_checked_and_built_by_its_name(tmp_path: Path) -> None:
+    sheets = {
+        name: Sheet([NAMES, *([f"{n}.png", f"{n}?", n + 10.0 * len(name)] for n in range(4))]) for name in ("Q1", "Q33")
+    }
+    file = write_xlsx(tmp_path / "rows.xlsx", sheets)
+    for number in range(4):
+        (tmp_path / f"{number}.png").write_bytes(picture(number))
+    sheet = table_path(f" {file}#sheet=Q33 ")
+    check = get_benchmark("cmc-bench").check_rows(sheet, BuildOptions())
+    assert [row.usable for row in check.rows] == [True] * 4
+    assert [row.where for row in check.rows] == [f"rows.xlsx#sheet=Q33:{number}" for number in range(2, 6)]
+    build = get_benchmark("cmc-bench").build([("rows", str(sheet))], tmp_path / "built", BuildOptions())
+    values = {value for row in build.rows() for value in row["references"].values()}
+    assert values == {"30", "31", "32", "33"}
+    (remark,) = (
+        remark for remark in get_benchmark("cmc-bench").check_rows(file, BuildOptions()).remarks if "Q33" in remark
+    )
+    assert "rows.xlsx#sheet=Q33" in remark
+    for missing in (tmp_path / "none.xlsx#sheet=Q1", tmp_path / "rows.csv#sheet=Q1"):
+        with pytest.raises(SourceError):
+            table_path(missing)
