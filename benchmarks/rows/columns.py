@@ -56,8 +56,9 @@ class Columns:
         columns = {
             letter: fields[letter] for letter in ascii_lowercase if letter in fields and letter not in self._single
         }
-        columns |= {column: self._value(fields, column)[1] for column in self.keys}
-        columns[ANSWER_KEY] = self._value(fields, "answer")[0].rpartition(".")[2]
+        values = {column: self._value(fields, column) for column in self.keys}
+        columns |= {column: value for column, (_, value) in values.items()}
+        columns[ANSWER_KEY] = values["answer"][0].rpartition(".")[2]
         folders = raw.folders
         if self.preset is not None:
             derived = self.preset.derive(fields)
