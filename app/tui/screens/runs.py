@@ -177,7 +177,7 @@ class RunsScreen(RashomonScreen):
 
     def _offer_resume(self, runs: Sequence[WatchedRun]) -> None:
         if len(runs) == 1:
-            self.rashomon.toast(f"{runs[0].display_name} is unfinished; R resumes it")
+            self.rashomon.toast(f"{runs[0].name} is unfinished; R resumes it")
         elif runs:
             self.rashomon.toast(f"{len(runs)} runs are unfinished; R resumes the one under the cursor")
 
@@ -281,9 +281,9 @@ class RunsScreen(RashomonScreen):
                 if title is not None:
                     self.in_thread(lambda: set_title(folder, title), lambda _: self.refresh_bindings(), group="rename")
 
-            text = f"The folder stays {folder.name}. Without a name, the run has its automatic one."
-            value = run.summary.title or ("" if run.display_name == run.name else run.display_name)
-            self.app.push_screen(TextDialog("Name of the run", text, value=value, check=_check_title), on_answer)
+            text = f"It is listed beside the name, {folder.name}, which commands and all screens use. Empty removes it."
+            dialog = TextDialog("Title of the run", text, value=run.summary.title, check=_check_title)
+            self.app.push_screen(dialog, on_answer)
 
     def action_compare(self) -> None:
         if len(self.marked()) < 2:
@@ -507,9 +507,9 @@ def _check_folder(text: str) -> str:
 def _about(run: WatchedRun, resuming: str, width: int, rule: str | None) -> Content:
     """Return four lines of details about a run; ``resuming`` is said of one that can be resumed, ``rule`` by the user."""
     summary, state = run.summary, state_appearance(run.summary.state)
-    first = literal(f"{state} ", state.colour) + literal(run.display_name or run.name, "bold")
-    if run.display_name != run.name:
-        first += literal(f"  {run.name}", DIM)
+    first = literal(f"{state} ", state.colour) + literal(run.name, "bold")
+    if summary.title:
+        first += literal(f"  {summary.title}", DIM)
     if summary.problem is not None:
         return first + "\n" + literal(summary.problem, WRONG, limit=400)
     spec = summary.spec
