@@ -30,7 +30,9 @@ def elide_shared(texts: Sequence[str], width: int) -> list[str]:
                 short = _shorten(tokens[text], departures[tokens[text]], width)
                 if short is not None:
                     elided[text] = short
-    return [set_cell_size(text, width) if cell_len(text) > width else text for text in (elided.get(t, "…") for t in texts)]
+    return [
+        set_cell_size(text, width) if cell_len(text) > width else text for text in (elided.get(t, "…") for t in texts)
+    ]
 
 
 def _departures(rows: Iterable[Tokens]) -> dict[Tokens, list[int]]:

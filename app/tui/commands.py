@@ -223,7 +223,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "new.section.1",
         "ctrl+n,right_square_bracket",
-        "Next section",
+        "Section",
         "The next section of the form.",
         footer=True,
         palette=False,

@@ -203,7 +203,9 @@ class Questions(Styled):
         yield VirtualTable([Column("label", 8), Column("question", 0, distinct=True)], header=False)
 
     def on_mount(self) -> None:
-        self.query_one(VirtualTable).show(len(self.TEXTS), lambda first, count: [["wrong", text] for text in self.TEXTS])
+        self.query_one(VirtualTable).show(
+            len(self.TEXTS), lambda first, count: [["wrong", text] for text in self.TEXTS]
+        )
 
 
 def test_questions_in_a_narrow_list_show_what_sets_them_apart() -> None:

@@ -14,7 +14,6 @@ from app.exports.formats import default_folder
 from app.exports.writer import write_files
 from app.report.latex import to_latex
 from app.report.render import to_csv, to_markdown
-from app.tui.commands import Command
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.export import ExportScreen
@@ -135,11 +134,6 @@ class ResultsScreen(RashomonScreen):
     def result_table(self) -> ResultTable:
         """The table that the keys for intervals and copying apply to."""
         raise NotImplementedError
-
-    def describe(self, command: Command) -> str | None:
-        if command.id != f"{self.name_}.intervals":
-            return command.title
-        return f"{'Hide' if self.ready and self.result_table.intervals_displayed else 'Show'} intervals"
 
     # --- keys ------------------------------------------------------------------------------------
 

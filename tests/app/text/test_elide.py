@@ -48,7 +48,9 @@ def test_texts_without_spaces_are_cut_within_the_word() -> None:
 
 
 def test_names_of_runs_show_what_differs() -> None:
-    names = [f"cmc-bench-qwen3-vl-4b-instruct-{bits}bit-paper-{code}" for bits, code in ((4, "1a2b3c4d"), (8, "5e6f7a8b"))]
+    names = [
+        f"cmc-bench-qwen3-vl-4b-instruct-{bits}bit-paper-{code}" for bits, code in ((4, "1a2b3c4d"), (8, "5e6f7a8b"))
+    ]
     first, second = elide_shared(names, 24)
     assert "4bit" in first
     assert "8bit" in second
