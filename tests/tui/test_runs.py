@@ -16,6 +16,7 @@ from app.store.data_types import ConditionProgress
 from app.store.workspace import DEMOS_FOLDER, RunSummary
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
+from app.tui.screens.own_rows import OwnRowsScreen
 from app.tui.screens.run_list import RunList
 from app.tui.screens.runs import RunsScreen
 from app.tui.widgets.choice_dialogs import ChoiceDialog
@@ -69,6 +70,17 @@ def test_an_empty_workspace(size: tuple[int, int], stage: Stage, snapshot: Snaps
         assert app.processes.running_count() == 0
 
     drive(stage.app(), script, size)
+
+
+def test_an_empty_workspace_leads_with_own_documents_then_a_paper_then_the_demo(stage: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        text = screen_text(app)
+        places = [text.index(word) for word in ("8 ", "Your own documents", "f6 ", "A paper", "D ", "The demo")]
+        assert places == sorted(places)
+        await pilot.press("8")
+        await until(pilot, lambda: isinstance(app.screen, OwnRowsScreen))
+
+    drive(stage.app(), script, SIZES["80x24"])
 
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)

@@ -53,12 +53,17 @@ _ORDER_WORDS = {
     "left": "time left",
 }
 _FIRST_STEPS = (
-    ("runs.demo", "the demo: a tiny model on drawn charts; no download"),
-    ("everywhere.go.new", "a run of your own"),
-    ("everywhere.go.fetch", "fetch a model or data"),
-    ("runs.workspace", "open another folder"),
+    (
+        "everywhere.go.rows",
+        "Your own documents",
+        "charts or other pictures in a folder, and a spreadsheet of questions",
+    ),
+    ("everywhere.go.fetch", "A paper's benchmark", "fetch its data and a model, build it, run it (fn and f6 on a Mac)"),
+    ("runs.demo", "The demo", "a tiny model reads drawn charts; a minute or two, no download"),
 )
-"""What an empty workspace offers: the ids of commands, each with what it leads to."""
+"""The ways in that an empty workspace offers: the ids of commands, each with its name and what it takes."""
+_NEXT_STEPS = (("everywhere.go.new", "to run a build that you have"), ("runs.workspace", "to open another folder"))
+"""What an empty workspace offers besides."""
 
 
 class RunsScreen(RashomonScreen):
@@ -158,18 +163,21 @@ class RunsScreen(RashomonScreen):
         return self._first_steps()
 
     def _first_steps(self) -> list[Cell]:
-        """Return what can be done in an empty workspace, each with its key."""
+        """Return the ways to begin in an empty workspace, each with its key."""
         commands = {command.id: command for command in COMMANDS}
-        steps = [
-            (format_keys(commands[name], self.rashomon.keys).partition(" ")[0], text)
-            for name, text in _FIRST_STEPS
-            if name in commands
-        ]
-        if self._demos:
-            steps[0] = (steps[0][0], "the demo's runs")
-        width = max(len(keys) for keys, _ in steps)
-        lines: list[Cell] = ["", [("No runs yet. To begin:", "$foreground")], ""]
-        lines += [[(f"  {keys:<{width}}  ", "bold $key"), (text, "$foreground")] for keys, text in steps]
+
+        def key(name: str) -> str:
+            return format_keys(commands[name], self.rashomon.keys).partition(" ")[0]
+
+        width = max(len(key(name)) for name, *_ in _FIRST_STEPS)
+        lines: list[Cell] = ["", [("No runs yet. Three ways to begin; press a key:", "$foreground")]]
+        for name, title, text in _FIRST_STEPS:
+            text = "opens the demo's runs, in a workspace of their own" if name == "runs.demo" and self._demos else text
+            lines += ["", [(f"  {key(name):<{width}}  ", "bold $key"), (title, "bold $foreground")]]
+            lines.append([(f"  {'':<{width}}  {text}", "$foreground")])
+        lines.append("")
+        for name, text in _NEXT_STEPS:
+            lines.append([(f"  {key(name):<{width}}  ", "bold $key"), (text, "$foreground")])
         return lines
 
     def on_resize(self, event: events.Resize) -> None:
