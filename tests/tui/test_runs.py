@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -357,6 +359,11 @@ def test_a_title_is_listed_beside_the_name(stage: Stage) -> None:
     drive(stage.app(), script, SIZES["120x40"])
 
 
+def opened(app: RashomonApp, screen: str) -> bool:
+    """Return whether the screen of that name is on display."""
+    return getattr(app.screen, "name_", "") == screen
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 def test_every_screen_calls_a_run_by_the_name_that_commands_take(size: tuple[int, int], stage: Stage) -> None:
@@ -368,8 +375,10 @@ def test_every_screen_calls_a_run_by_the_name_that_commands_take(size: tuple[int
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         for key, screen in (("1", "runs"), ("2", "live"), ("3", "samples"), ("4", "tables"), ("e", "export")):
             await pilot.press(key)
-            await until(pilot, lambda screen=screen: getattr(app.screen, "name_", "") == screen)
+            await until(pilot, partial(opened, app, screen))
             await until(pilot, lambda: names[1] in screen_text(app))
+        app.open_screen("compare", [stage.workspace.runs_folder / name for name in names])
+        await until(pilot, lambda: {"4bit", "8bit"} <= set(re.findall("[48]bit", screen_text(app).splitlines()[0])))
 
     drive(stage.app(), script, size)
 
