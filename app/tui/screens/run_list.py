@@ -312,7 +312,9 @@ class RunList:
         return max(content, cell_len(self._headed(item)))
 
     def _tells(self, title: str, rows: Sequence[RunRow]) -> bool:
-        """Return whether a column says something."""
+        """Return whether a column says something: the model's, only beside names that do not contain it."""
+        if title == "model":
+            return any(row.model not in row.run.name.lower() for row in rows)
         if title == "title":
             return any(row.title for row in rows)
         if title == "":
