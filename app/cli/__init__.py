@@ -7,7 +7,7 @@ completion start quickly. Nothing in this package may import a heavy library at 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -29,8 +29,41 @@ _TABLES = (
 """The commands that compute tables; None is the terminal interface."""
 
 
+SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
+    "Evaluate": (system.demo, run.batch, run.resume, run.judge_command, results.baselines, run.import_command),
+    "Look": (
+        *(results.runs, results.show, results.compare, results.recommend, results.parity),
+        *(results.report, results.published),
+    ),
+    "People": (run.label, run.override, people.review, people.answer),
+    "Data and models": (
+        *(data.build, data.data, data.models, data.benchmarks, data.judges, data.prompts),
+        *(data.vary, data.passages, data.figures),
+        *(training.training, training.train, training.trainings, training.learning_curve),
+    ),
+    "Share": (results.export, sharing.bundle, sharing.open_bundle, run.adopt, sharing.cite, sharing.push),
+    "Machine": (system.doctor, system.serve, system.completion_script),
+}
+"""The commands by the section of ``--help``; completion has the same order."""
+
+
 class RashomonGroup(click.Group):
-    """A group that accepts ``--workspace`` anywhere on the line and ``--batch`` as a name of the command ``batch``."""
+    """A group that lists its commands in sections.
+
+    It accepts ``--workspace`` anywhere on the line and ``--batch`` as a name of the command ``batch``.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands in the order of the sections."""
+        return list(self.commands)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections of commands, then the options."""
+        width = max(map(len, self.commands))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([((command.name or "").ljust(width), _summary(command)) for command in commands])
+        click.Command.format_options(self, ctx, formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments with ``--workspace FOLDER`` moved to the front and ``--batch`` replaced by ``batch``."""
@@ -54,6 +87,11 @@ class RashomonGroup(click.Group):
         return super().parse_args(ctx, front + rest)
 
 
+def _summary(command: click.Command) -> str:
+    """Return the first sentence of a command's help."""
+    return re.split(r"\.(?:\s|$)", command.help or "", maxsplit=1)[0]
+
+
 def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
         from app.system.version import rashomon_version
@@ -62,11 +100,33 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
         context.exit()
 
 
+_HELP = """\
+Evaluate vision-language models whose sources disagree.
+
+Three ways to begin, as commands. `rashomon` alone opens the interface, which has a key for each.
+
+\b
+Your own documents: a folder of charts, and a spreadsheet of questions
+  rashomon build cmc-bench --from FILE --check
+A paper's benchmark and results, with a model from the Hugging Face Hub
+  rashomon data get cmc-bench
+The demo: a tiny model reads drawn charts; a minute or two, no download
+  rashomon demo
+
+To run a model without the interface: `rashomon --batch --benchmark NAME --model ID`, or `rashomon --batch SPEC.toml`.
+"""
+
+
 @click.group(
     cls=RashomonGroup,
+    help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=False,
     invoke_without_command=True,
+    epilog=(
+        "Exit codes: 0 success; 1 the run ended with failures recorded, or could not continue; 2 the command or the spec is "
+        "wrong; 130 interrupted."
+    ),
 )
 @click.option(
     "--workspace",
@@ -88,15 +148,7 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
 )
 @click.pass_context
 def cli(context: click.Context, workspace: Path | None, images: str | None) -> int:
-    """Evaluate vision-language models whose sources disagree.
-
-    In a terminal, `rashomon` without a command opens the terminal interface.
-
-    To run without it: `rashomon --batch SPEC.toml`, or `rashomon --batch --benchmark NAME --model ID`.
-
-    Exit codes: 0 success; 1 the run ended with failures recorded, or could not continue; 2 the command or the spec is
-    wrong; 130 interrupted.
-    """
+    """Open the interface, or print the help page where there is no terminal; a command does its own work."""
     from app.store.workspace import Workspace
 
     if context.invoked_subcommand in _TABLES:
@@ -113,16 +165,9 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
     return 0
 
 
-for _command in (
-    *run.COMMANDS,
-    *people.COMMANDS,
-    *data.COMMANDS,
-    *training.COMMANDS,
-    *results.COMMANDS,
-    *sharing.COMMANDS,
-    *system.COMMANDS,
-):
-    cli.add_command(_command)
+for _commands in SECTIONS.values():
+    for _command in _commands:
+        cli.add_command(_command)
 
 
 def run_cli(arguments: Sequence[str]) -> int:

@@ -113,7 +113,7 @@ from benchmarks import number_ranges as ranges
 @as_json
 @click.pass_obj
 def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
-    """Build a benchmark from its sources. Your own rows can be one of them: `--from rows.csv`."""
+    """Build a benchmark from its sources or your own documents. Your rows are a table: `--from rows.csv`."""
     from app.commands.build import BuildArguments, ConstructionModels
     from app.commands.build import build as build_benchmark
 
@@ -157,7 +157,7 @@ def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
 @as_json
 @click.pass_obj
 def passages(workspace: Any, /, build: str, **options: Any) -> None:
-    """Build k passages: one right passage among wrong ones and passages of other examples, in every setting of the levels."""
+    """Build examples with one right passage among wrong ones. Every setting of the levels is built."""
     from app.commands.passages import PassagesArguments
     from app.commands.passages import passages as build_passages
 
@@ -174,7 +174,7 @@ def passages(workspace: Any, /, build: str, **options: Any) -> None:
 @click.option("--width", default="page", show_default=True, metavar="WIDTH", help="Width of figures: column or page.")
 @click.pass_obj
 def figures(workspace: Any, /, build: str, formats: str, out: Path | None, width: str) -> None:
-    """Draw the statistics of a build that its paper draws, such as samples by category (clash, contra4, crosscheck-bench)."""
+    """Draw the statistics of a build that its paper draws. For clash, contra4 and crosscheck-bench."""
     from app.commands.figures import draw_figures
 
     draw_figures(workspace, build, formats=split_commas(formats), out=out, width=width)
@@ -214,7 +214,7 @@ def figures(workspace: Any, /, build: str, formats: str, out: Path | None, width
 @as_json
 @click.pass_obj
 def vary(workspace: Any, /, build: str, **options: Any) -> None:
-    """Repeat a build's examples under crossed levels of factors: blur, stated sources, order, length, distance and others.
+    """Repeat a build's examples under crossed levels. The factors are blur, stated sources, order, length, distance and others.
 
     The result is a build: run it with `rashomon --batch --data FOLDER`. Every level is applied to the same examples.
     """
@@ -316,7 +316,7 @@ def models_adapter(workspace: Any, /, adapter: Path, model: str, **options: Any)
 @as_json
 @click.pass_obj
 def benchmarks(workspace: Any, /, name: str | None, as_json: bool) -> None:
-    """List the benchmarks and whether each is built, or print one with the setup of its paper.
+    """List the benchmarks, or print one with its paper's setup. The list says whether each is built.
 
     `rashomon --batch paper:NAME` runs the setup.
     """
@@ -368,13 +368,10 @@ def judges_check(workspace: Any, /, judge: str, **options: Any) -> int:
 @as_json
 @click.pass_obj
 def prompts(workspace: Any, /, name: str | None, **options: Any) -> None:
-    """List prompt sets for any benchmark, print one as a file, or preview a file of yours.
+    """List prompt sets, print one as a file, or preview yours.
 
     `--batch --prompt-set NAME`, or a file's path, runs with it.
     """
     from app.commands.prompts import prompts as show_prompts
 
     show_prompts(workspace, name, **options)
-
-
-COMMANDS = (prompts, build, vary, passages, figures, data, models, benchmarks, judges)

@@ -49,7 +49,7 @@ _BUILD_HELP = "BUILD is a build's folder, or the name of a benchmark that is bui
 @as_json
 @click.pass_obj
 def review(workspace: Any, /, build: str, **options: Any) -> int:
-    """Review a build's rows by hand: accept, reject with a reason, or fix. Reviewers do not see each other's decisions.
+    """Review a build's rows: accept, reject or fix. A rejection has a reason. Reviewers do not see each other's decisions.
 
     Every decision is saved at once, and the same command continues. The reviewed build is a new build.
     """
@@ -81,7 +81,7 @@ def review(workspace: Any, /, build: str, **options: Any) -> int:
 @as_json
 @click.pass_obj
 def answer(workspace: Any, /, benchmark: str, **options: Any) -> int:
-    """Answer a benchmark's questions yourself, timed, for a human baseline. The answers are a run of the model person:NAME.
+    """Answer a benchmark's questions, for a human baseline. Each answer is timed. The answers are a run of the model person:NAME.
 
     You see what a model is sent. Without --as, the command prints every person's share of right answers, the mean over people
     and their agreement.
@@ -92,6 +92,3 @@ def answer(workspace: Any, /, benchmark: str, **options: Any) -> int:
     options["conditions"] = split_commas(options["conditions"])
     options["strata"] = parse_strata(options["strata"])
     return answer_questions(workspace, benchmark, AnswerArguments(**options))
-
-
-COMMANDS = (review, answer)

@@ -107,7 +107,7 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
 @as_json
 @click.pass_obj
 def compare(workspace: Any, /, run: Sequence[str], formats: str | None, **options: Any) -> None:
-    """Compare runs. Shows differences with significance tests, flipped labels, memory and speed."""
+    """Compare runs: differences, flips, memory and speed. Differences have significance tests."""
     from app.commands.compare import CompareArguments
     from app.commands.compare import compare as compare_runs
 
@@ -199,7 +199,7 @@ def parity(workspace: Any, /, names: Sequence[str], **options: Any) -> int:
 @as_json
 @click.pass_obj
 def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
-    """Recommend a run. It is the smallest and the fastest one that is as good as the best within a margin.
+    """Recommend the smallest and the fastest of the best runs. They are as good as the best within a margin.
 
     Policy baselines are never recommended; they only show what ignoring the sources achieves.
     """
@@ -252,8 +252,9 @@ def export(workspace: Any, /, run: Sequence[str], formats: str, **options: Any) 
 )
 @click.pass_obj
 def report(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
-    """Write a report: a page for decision makers, then setup, results, limitations and licences as a paper has them.
+    """Write a report: which model, why, and what it gets wrong.
 
+    It has a page for decision makers, then setup, results, limitations and licences as a paper has them.
     It is report.html, which needs no network and prints well, and report.tex with its figures.
     """
     from app.commands.report import report as write_report
@@ -283,13 +284,10 @@ def published(benchmark: str | None, **options: Any) -> None:
 @display
 @click.pass_obj
 def baselines(workspace: Any, /, run: Sequence[str], rules: str | None, display: str | None) -> int:
-    """Make baselines of a run's answers to each source alone, without any model call.
+    """Make baselines of a run's answers to each source alone. No model is called.
 
     They are runs of their own, beside which models appear in every table and figure.
     """
     from app.commands.baselines import baselines as make_baselines
 
     return make_baselines(workspace, run, split_commas(rules), display)
-
-
-COMMANDS = (runs, show, baselines, compare, parity, recommend, report, export, published)

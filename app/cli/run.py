@@ -280,6 +280,3 @@ def adopt(workspace: Any, /, run: str, **options: Any) -> int:
     from app.commands.adopt import adopt_run
 
     return adopt_run(workspace, run, **options)
-
-
-COMMANDS = (batch, resume, judge_command, label, override, import_command, adopt)

@@ -24,7 +24,7 @@ FILE_HELP = "With --workspace FILE, or with FILE:RUN in place of RUN, other comm
 @as_json
 @click.pass_obj
 def bundle(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
-    """Write runs to one file, with their builds, media and a report. Equal runs give equal bytes."""
+    """Write runs to one file, with builds, media and a report. Equal runs give equal bytes."""
     from app.commands.bundle import bundle_runs
 
     bundle_runs(workspace, run, **options)
@@ -54,7 +54,7 @@ def open_bundle(workspace: Any, /, file: Path, **options: Any) -> int:
 @as_json
 @click.pass_obj
 def cite(workspace: Any, /, run: Sequence[str], as_json: bool) -> None:
-    """Print BibTeX of the tool, and of runs' benchmarks, sources and engines, with the licences of data and models.
+    """Print BibTeX of the tool and of runs. It has their benchmarks, sources and engines, and the licences of data and models.
 
     Only what is stored is printed; the licence of a model is that of its card.
     """
@@ -72,7 +72,7 @@ def cite(workspace: Any, /, run: Sequence[str], as_json: bool) -> None:
 @judge
 @click.pass_obj
 def push(workspace: Any, /, run: Sequence[str], target: str, **options: Any) -> None:
-    """Send runs to the Hugging Face Hub as a data set: records as Parquet, and a card with the metrics; no media.
+    """Send runs to the Hugging Face Hub as a data set. It has records as Parquet and a card with the metrics, but no media.
 
     Shows the files, sizes, rows and licences first, and asks. The token is that of `hf auth login`, or HF_TOKEN.
 
@@ -81,6 +81,3 @@ def push(workspace: Any, /, run: Sequence[str], target: str, **options: Any) -> 
     from app.commands.push import push_runs
 
     push_runs(workspace, run, target, **options)
-
-
-COMMANDS = (bundle, open_bundle, cite, push)

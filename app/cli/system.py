@@ -103,6 +103,3 @@ def demo(workspace: Any, /, benchmark: str, display: str | None) -> int:
     from app.commands.demo import demo as run_demo
 
     return run_demo(workspace, benchmark, display=display)
-
-
-COMMANDS = (doctor, completion_script, serve, demo)

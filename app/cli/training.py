@@ -62,7 +62,7 @@ _accept_engine = click.option(
 @as_json
 @click.pass_obj
 def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
-    """Write a build as fine-tuning data, for `rashomon train` and `python -m mlx_vlm.train`.
+    """Write a build as fine-tuning data. `rashomon train` and `python -m mlx_vlm.train` read it.
 
     Rows that are test data are refused: those of the workspace's other builds, and of builds that runs were made from.
     """
@@ -200,7 +200,7 @@ def trainings(workspace: Any, /, as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def learning_curve(workspace: Any, /, sizes: str | None, formats: str | None, **options: Any) -> int:
-    """Train on several data sets and sizes, and measure each adapter: data quality against quantity.
+    """Train on several data sets and sizes; measure the adapters. The curve shows data quality against quantity.
 
     The same command resumes.
 
@@ -239,5 +239,3 @@ _SETTINGS = (
 """The options of a training that all points of a curve share."""
 
 learning_curve.params[:0] = [option for option in train.params if option.name in ("model", "seed", *_SETTINGS)]
-
-COMMANDS = (training, train, trainings, learning_curve)

@@ -111,7 +111,7 @@ def conflict_result(run: RunSummary, acts: Acts | None = None, rule: str | None 
     says = benchmark is not None and names_sources(benchmark)
     name = name_rules({own or rule or "" for own, _ in acts}) if says else ""
     if not name:
-        hint = "; what should win: Settings" if says else ""
+        hint = "; Settings (7) take what should win" if says else ""
         return ConflictResult(Estimate(None, n=n, reason="no rule"), conditions, "acts", answered, by_act, hint=hint)
     followed = sum(count for (own, act), count in acts.items() if act in FOLLOWS[own or rule or ""])
     return ConflictResult(Estimate(followed / n, n=n), conditions, "rule", answered, by_act, name)

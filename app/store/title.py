@@ -1,4 +1,4 @@
-"""Titles: names that a user gives to runs, in place of those of their folders.
+"""Titles that a user gives to runs, listed beside their names.
 
 A title is a file in the run's folder. The folder keeps its name, by which the same command resumes the run, its worker commits
 answers, and `rashomon show NAME` and comparisons find it; and the database stays as it is, so that a run can be renamed while it

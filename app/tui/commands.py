@@ -131,7 +131,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("runs.sort", "S", "Sort", "Order the runs by the next column."),
     Command("runs.reverse", "I", "Invert", "Invert the order of the runs."),
     Command("runs.group", "b", "Group", "Group the runs by benchmark, or list them all."),
-    Command("runs.rename", "r", "Rename", "Give the run a name; its folder keeps its own."),
+    Command("runs.rename", "r", "Title", "Give the run a title, which is listed beside its name."),
     Command("runs.demo", "D", "Demo", "Open the demo's runs; run the demo first if there are none."),
     Command("runs.workspace", "o", "Workspace", "Open another folder, or the demo's workspace."),
     # live
@@ -223,7 +223,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "new.section.1",
         "ctrl+n,right_square_bracket",
-        "Next section",
+        "Section",
         "The next section of the form.",
         footer=True,
         palette=False,

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from app.commands.confirm_addresses import address_warning
 from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, read_received_run, usable_build
+from app.tui.commands import COMMANDS
+from app.tui.keymap import format_keys
 from app.tui.services import BackgroundScreen, Services
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import Confirm
@@ -105,5 +107,8 @@ def _offer_run(screen: BackgroundScreen, folder: Path) -> None:
     def on_answer(yes: bool | None) -> None:
         if yes:
             app.open_screen("new", query=str(folder))
+        else:
+            (command,) = (command for command in COMMANDS if command.id == "everywhere.go.new")
+            app.toast(f"built; {format_keys(command, app.keys)} runs it")
 
     screen.in_thread(lambda: Build.open(folder), show, group="built")

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from app.engine.workers.device_lock import device_lock_path
 from app.report.conflict_acts import Acts, ConflictActs
-from app.report.run_names import display_names
 from app.report.throughput import Throughput
 from app.store.locks import FileLock
 from app.store.workspace import ACTIVE_STATES, RunSummary, Summaries, Workspace
@@ -30,8 +29,6 @@ class WatchedRun:
     answers_per_second: float | None = None
     tokens_per_second: float | None = None
     seconds_left: float | None = None
-    display_name: str = ""
-    """The name to display; may be hostile."""
     acts: Acts | None = None
     """The acts of its answers under conflict, if its data are the user's own."""
 
@@ -95,13 +92,12 @@ class WorkspaceWatcher:
     def _read(self, first: float) -> Iterator[WorkspaceSnapshot]:
         """Yield partial snapshots while reading, the first after ``first`` seconds, and finally the complete one."""
         for summaries, total in self._summaries.read_incrementally(first):
-            names = display_names(summaries)
-            runs = tuple(self._watched(summary, names[summary.name]) for summary in summaries)
+            runs = tuple(self._watched(summary) for summary in summaries)
             queued = any(run.summary.state == "queued" for run in runs)
             device = FileLock(device_lock_path()).holder() if queued else None
             yield WorkspaceSnapshot(runs, device, len(runs) == total, total, self.workspace.path)
 
-    def _watched(self, summary: RunSummary, name: str) -> WatchedRun:
+    def _watched(self, summary: RunSummary) -> WatchedRun:
         folder = self.workspace.runs_folder / summary.name
         key = summary.name, summary.created
         if key not in self._acts:
@@ -109,13 +105,13 @@ class WorkspaceWatcher:
         acts = None if summary.problem else self._acts[key].read(summary)
         if summary.state not in ("running", "judging"):
             self._speeds.pop(summary.name, None)
-            return WatchedRun(folder, summary, display_name=name, acts=acts)
+            return WatchedRun(folder, summary, acts=acts)
         speeds = self._speeds.setdefault(summary.name, _Speeds(Throughput(self.clock), Throughput(self.clock)))
         speeds.answers.sample(summary.done)
         speeds.tokens.sample(sum(p.tokens for p in summary.progress))
         seconds_left = speeds.answers.eta(summary.total - summary.done) if summary.state == "running" else None
         rates = speeds.answers.per_second, speeds.tokens.per_second
-        return WatchedRun(folder, summary, *rates, seconds_left, name, acts)
+        return WatchedRun(folder, summary, *rates, seconds_left, acts)
 
     def start(self, report: Callable[[WorkspaceSnapshot], object]) -> None:
         """Start the thread; it calls ``report`` with each snapshot that differs from the previous one."""

@@ -20,6 +20,7 @@ from tests.support.fake_hub import FakeHub, Repo
 
 MODELS = (
     "mlx-community/Qwen3-VL-4B-Instruct-4bit",
+    "mlx-community/Qwen3-VL-4B-Instruct-8bit",
     "mlx-community/LFM2.5-VL-1.6B-4bit",
     "mlx-community/gemma-3n-E2B-it-4bit",
     "mlx-community/deepseek-vl2-small-4bit",

@@ -10,7 +10,7 @@ from tests.docs.pages import PAGES, ROOT, anchors, fences, links
 from tests.support.tui_stage import SIZES
 from tests.tui.pictures import SHOTS
 
-README_LINES = 150
+README_LINES = 100
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -35,6 +35,22 @@ def test_every_page_is_linked_from_the_readme() -> None:
                 if link.file in PAGES:
                     waiting.append(link.file)
     assert set(PAGES) <= reached
+
+
+def test_one_page_lists_all_pages() -> None:
+    """The README links to it, and no page of docs/ is reached by a detour only."""
+    listed = {link.file for link in links("docs/pages.md") if not link.is_web}
+    assert {page for page in PAGES if page.startswith("docs/")} - {"docs/pages.md"} <= listed
+    assert "docs/pages.md" in {link.file for link in links("README.md")}
+
+
+def test_the_readme_leads_with_the_three_ways_in_of_help() -> None:
+    from tests.app.cli.test_help import STARTS
+
+    text = (ROOT / "README.md").read_text("utf-8")
+    places = [text.index(start) for start in STARTS]
+    assert places == sorted(places)
+    assert places[-1] < text.index("```")
 
 
 def test_the_readme_is_short() -> None:

@@ -89,6 +89,7 @@ def test_a_table_is_checked_looked_at_and_built(
         await until(pilot, lambda: isinstance(app.screen, Confirm))  # which waits for the process
         await until(pilot, lambda: "24 instances" in screen_text(app))
         await pilot.press("n")
+        await until(pilot, lambda: "^n runs it" in screen_text(app))
         assert app.screen.query_one(Picture)
         assert Build.open(built).manifest["instances"] == 24
         await press(pilot, "b", "enter")

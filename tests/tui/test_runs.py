@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from app.store.data_types import ConditionProgress
 from app.store.workspace import DEMOS_FOLDER, RunSummary
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
+from app.tui.screens.own_rows import OwnRowsScreen
 from app.tui.screens.run_list import RunList
 from app.tui.screens.runs import RunsScreen
 from app.tui.widgets.choice_dialogs import ChoiceDialog
@@ -71,6 +74,17 @@ def test_an_empty_workspace(size: tuple[int, int], stage: Stage, snapshot: Snaps
     drive(stage.app(), script, size)
 
 
+def test_an_empty_workspace_leads_with_own_documents_then_a_paper_then_the_demo(stage: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        text = screen_text(app)
+        places = [text.index(word) for word in ("8 ", "Your own documents", "f6 ", "A paper", "D ", "The demo")]
+        assert places == sorted(places)
+        await pilot.press("8")
+        await until(pilot, lambda: isinstance(app.screen, OwnRowsScreen))
+
+    drive(stage.app(), script, SIZES["80x24"])
+
+
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 def test_every_state_with_glyph_and_word(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
     every_state(stage)
@@ -102,7 +116,7 @@ def test_quantisations_of_a_model_are_distinguishable(size: tuple[int, int], sta
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         rows = screen_text(app).splitlines()[3:6]
         for kind, row in zip(reversed(kinds), rows, strict=True):
-            assert f"qwen3-vl-4b {kind} · cmc · paper" in row
+            assert f"{kind}-paper-0a1b2c3d"[: 4 if size[0] < 100 else None] in row
         await pilot.press("slash", *"4bit", "enter")
         await until(pilot, lambda: app.screen.query_one(VirtualTable).row_count == 1)
 
@@ -320,11 +334,12 @@ def test_groups_by_benchmark(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_is_renamed_and_its_folder_is_not(stage: Stage) -> None:
-    folder = stage.run("cmc-bench-Qwen3-VL-4B-Instruct-4bit-paper-0a1b2c3d", model="a/Qwen3-VL-4B-Instruct-4bit")
+def test_a_title_is_listed_beside_the_name(stage: Stage) -> None:
+    name = "cmc-bench-Qwen3-VL-4B-Instruct-4bit-paper-0a1b2c3d"
+    folder = stage.run(name, model="a/Qwen3-VL-4B-Instruct-4bit")
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        assert "qwen3-vl-4b 4bit · cmc · paper" in screen_text(app)
+        assert name in screen_text(app)
         await pilot.press("r")
         await until(pilot, lambda: isinstance(app.screen, TextDialog))
         app.screen.query_one(Input).value = "x" * 10_000
@@ -332,15 +347,40 @@ def test_a_run_is_renamed_and_its_folder_is_not(stage: Stage) -> None:
         assert isinstance(app.screen, TextDialog), "too long"
         app.screen.query_one(Input).value = "[red]best\x1b[31m one"
         await pilot.press("enter")
-        await until(pilot, lambda: r"[red]best\x1b[31m one" in screen_text(app))
+        await until(pilot, lambda: r"[red]best\x1b[31m one" in screen_text(app).partition("This run")[0])
+        assert name in screen_text(app)
         assert folder.exists()
         await pilot.press("r")
         await until(pilot, lambda: isinstance(app.screen, TextDialog))
         app.screen.query_one(Input).value = ""
         await pilot.press("enter")
-        await until(pilot, lambda: "qwen3-vl-4b 4bit · cmc · paper" in screen_text(app).partition("This run")[0])
+        await until(pilot, lambda: "best" not in screen_text(app))
 
-    drive(stage.app(), script)
+    drive(stage.app(), script, SIZES["120x40"])
+
+
+def opened(app: RashomonApp, screen: str) -> bool:
+    """Return whether the screen of that name is on display."""
+    return getattr(app.screen, "name_", "") == screen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_every_screen_calls_a_run_by_the_name_that_commands_take(size: tuple[int, int], stage: Stage) -> None:
+    names = [f"cmc-bench-Qwen3-VL-4B-Instruct-{kind}-paper-0a1b2c3d" for kind in ("4bit", "8bit")]
+    for name in names:
+        stage.run(name, model="a/Qwen3-VL-4B-Instruct-4bit")
+        assert stage.workspace.run_folder(name).name == name
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        for key, screen in (("1", "runs"), ("2", "live"), ("3", "samples"), ("4", "tables"), ("e", "export")):
+            await pilot.press(key)
+            await until(pilot, partial(opened, app, screen))
+            await until(pilot, lambda: names[1] in screen_text(app))
+        app.open_screen("compare", [stage.workspace.runs_folder / name for name in names])
+        await until(pilot, lambda: {"4bit", "8bit"} <= set(re.findall("[48]bit", screen_text(app).splitlines()[0])))
+
+    drive(stage.app(), script, size)
 
 
 def test_thousands_of_runs_are_ordered_and_grouped_quickly() -> None:
@@ -350,10 +390,10 @@ def test_thousands_of_runs_are_ordered_and_grouped_quickly() -> None:
         for condition in get_benchmark("cmc-bench").conditions
     )
     summaries = [RunSummary(f"run-{n:04}", "done", spec, progress, created=float(n), title=f"{n}") for n in range(5000)]
-    runs = [WatchedRun(Path(run.name), run, display_name=run.title) for run in summaries]
+    runs = [WatchedRun(Path(run.name), run) for run in summaries]
     listed = RunList(order="run", grouped=True)
     listed.update(runs, (), 120)
-    changed = [WatchedRun(Path(run.name), replace(run), display_name=run.title) for run in summaries]
+    changed = [WatchedRun(Path(run.name), replace(run)) for run in summaries]
     began = time.thread_time()
     listed.update(changed, (), 120)
     assert time.thread_time() - began < 0.2, "a change of one run must not cost as much as reading all"

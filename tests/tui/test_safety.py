@@ -372,7 +372,7 @@ def test_an_empty_workspace_names_the_demos_and_opens_one(stage: Stage) -> None:
     demo.run("of-the-demo")
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await until(pilot, lambda: "D   the demo's runs" in screen_text(app))
+        await until(pilot, lambda: "the demo's runs" in screen_text(app))
         await pilot.press("D")
         await until(pilot, lambda: "of-the-demo" in screen_text(app))
         assert "rashomon-demo/cmc-bench" in title(app)

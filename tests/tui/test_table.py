@@ -188,3 +188,38 @@ def test_a_name_of_any_length_is_cut_in_the_middle_and_made_harmless() -> None:
             assert r"xxx\x1b-4bit" in row
 
     asyncio.run(perform())
+
+
+class Questions(Styled):
+    """A list of 25 questions that agree in their first five words, and a hostile one."""
+
+    TEXTS = tuple(
+        f"What was the revenue in {region} in Q{quarter}?"
+        for region in ("DACH", "Benelux", "Nordics", "Iberia", "[red]Asia[/]\x1b[2J")
+        for quarter in range(1, 6)
+    )
+
+    def compose(self) -> ComposeResult:
+        yield VirtualTable([Column("label", 8), Column("question", 0, distinct=True)], header=False)
+
+    def on_mount(self) -> None:
+        self.query_one(VirtualTable).show(
+            len(self.TEXTS), lambda first, count: [["wrong", text] for text in self.TEXTS]
+        )
+
+
+def test_questions_in_a_narrow_list_show_what_sets_them_apart() -> None:
+    async def perform() -> None:
+        app = Questions()
+        async with app.run_test(size=(30, 30)) as pilot:
+            lines = screen_text(app).splitlines()[:25]
+            assert len(set(lines)) == 25
+            assert all(f"Q{number % 5 + 1}?" in line for number, line in enumerate(lines))
+            assert "\x1b" not in "".join(lines)
+            await pilot.resize_terminal(90, 30)
+            await pilot.pause()
+            lines = screen_text(app).splitlines()[:25]
+            assert all("What was the revenue in" in line for line in lines)
+            assert r"[red]Asia[/]\x1b[2J in Q5?" in lines[-1]
+
+    asyncio.run(perform())

@@ -66,7 +66,7 @@ def test_the_list_counts_no_invention_as_right(size: tuple[int, int], stage: Sta
         assert line_of(app, "mine").split("24/24")[1].split()[:2] == ["-", "12"]
         await pilot.press("j")
         await until(pilot, lambda: "under conflict text 67%, invents 33%, n=12" in screen_text(app))
-        assert "what should win: Settings" in screen_text(app)
+        assert "Settings (7)" in screen_text(app)
 
     drive(opened(stage, file), unsaid, size)
     file.write_text('trust = "text"\n')

@@ -36,7 +36,7 @@ _COLUMNS = (
     Column("to", 11),
     Column("baseline's answer", 0, min_width=18),
     Column("run's answer", 0, min_width=18),
-    Column("question", 0, tail=0.4),
+    Column("question", 0, distinct=True),
 )
 _QUESTION_WIDTH = 100
 """The width of the screen from which the list has a column for questions."""

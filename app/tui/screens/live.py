@@ -93,8 +93,7 @@ class LiveScreen(RashomonScreen):
         if self._run is None:
             return literal(f"Live run  {self.folder.name}")
         state = state_appearance(self._run.summary.state)
-        name = self._run.display_name or self.folder.name
-        return Content("Live run  ") + literal(f"{state}  ", state.colour) + literal(name, "bold")
+        return Content("Live run  ") + literal(f"{state}  ", state.colour) + literal(self.folder.name, "bold")
 
     def body(self) -> ComposeResult:
         yield panel(Static(id="state"), "Progress")

@@ -333,5 +333,5 @@ def _columns(conditions: Sequence[str], labels: Sequence[str]) -> tuple[Column, 
         Column("condition", condition_width),
         Column("baseline", label_width),
         Column("run", label_width),
-        Column("question", 0, tail=0.4),
+        Column("question", 0, distinct=True),
     )

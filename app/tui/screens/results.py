@@ -14,7 +14,7 @@ from app.exports.formats import default_folder
 from app.exports.writer import write_files
 from app.report.latex import to_latex
 from app.report.render import to_csv, to_markdown
-from app.tui.commands import Command
+from app.text.elide import elide_shared
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.export import ExportScreen
@@ -29,6 +29,8 @@ from benchmarks.vocabulary import Table
 
 T = TypeVar("T")
 DEFAULT_JUDGE = "each run's first judge"
+_LEAST_NAME, _NOTES = 16, 14
+"""The least cells of a run's name in the title line, and those that each run leaves for what follows its name."""
 _TABLE_FORMATS: dict[str, tuple[str, Callable[[Table], str]]] = {
     "LaTeX": (".tex", to_latex),
     "Markdown": (".md", to_markdown),
@@ -93,9 +95,12 @@ class ResultsScreen(RashomonScreen):
 
     def heading(self) -> Content:
         parts = [Content(self.name_.capitalize())]
-        for folder in self.folders:
+        room = max(_LEAST_NAME, self.app.size.width // len(self.folders) - _NOTES)
+        for folder, name in zip(
+            self.folders, elide_shared([folder.name for folder in self.folders], room), strict=True
+        ):
             run = self.current_run(folder)
-            parts.append(literal(folder.name, "bold", limit=60) + Content.styled(self.run_note(folder), DIM))
+            parts.append(literal(name, "bold", limit=60) + Content.styled(self.run_note(folder), DIM))
             if run is not None and run.summary.state != "done":
                 state, summary = state_appearance(run.summary.state), run.summary
                 parts.append(Content.styled(f"{state} {summary.done}/{summary.total} so far", state.colour))
@@ -135,11 +140,6 @@ class ResultsScreen(RashomonScreen):
     def result_table(self) -> ResultTable:
         """The table that the keys for intervals and copying apply to."""
         raise NotImplementedError
-
-    def describe(self, command: Command) -> str | None:
-        if command.id != f"{self.name_}.intervals":
-            return command.title
-        return f"{'Hide' if self.ready and self.result_table.intervals_displayed else 'Show'} intervals"
 
     # --- keys ------------------------------------------------------------------------------------
 

@@ -9,19 +9,18 @@ from typing import Any, NamedTuple
 from rich.cells import cell_len
 
 from app.report.render import short_value
-from app.report.run_names import is_named, short_benchmark, short_model, short_quantisation
+from app.report.run_names import short_benchmark, short_model, short_quantisation
 from app.report.running_accuracy import ConflictResult, conflict_result
 from app.report.throughput import duration
+from app.tui.hostile_text import sanitize
 from app.tui.theme import DIM, HEADING, STATES, state_appearance
 from app.tui.widgets.bars import progress_bar
 from app.tui.widgets.virtual_table import Cell, Column, Row
 from app.tui.workspace_watcher import WatchedRun
 
 _BAR_WIDTH = 8
-_LEAST_NAME, _MOST_NAME = 16, 60
-"""The cells of the column of names, as far as there is room."""
-_TAIL = 5 / 6
-"""The share of a long name's cells for its end, where the names of folders differ."""
+_LEAST_NAME, _MOST_NAME, _MOST_TITLE = 16, 60, 24
+"""The cells of the columns of names and of titles, as far as there is room."""
 _WIDE = 100
 """The cells from which on titles are written out."""
 _CONFLICT = "conflict"
@@ -37,14 +36,12 @@ class RunRow:
     """A run with what its row shows, computed once for each change of the run."""
 
     run: WatchedRun
-    name: str
+    title: str
+    """The title that the user gave the run, sanitized; "" if there is none."""
     model: str
     quantisation: str
     benchmark: str
     conflict: ConflictResult
-    named: bool
-    width: int
-    """The cells of the name."""
     rule: str | None
     """The rule on what should win, if the user has said it."""
 
@@ -52,17 +49,14 @@ class RunRow:
     def of(cls, run: WatchedRun, rule: str | None) -> RunRow:
         """Return the row of a run."""
         summary, spec = run.summary, run.summary.spec
-        name = run.display_name or run.name
         model, benchmark = str(spec.get("model", "")), str(spec.get("benchmark", ""))
         return cls(
             run,
-            name,
+            sanitize(summary.title),
             short_model(model, summary.quantisation),
             short_quantisation(summary.quantisation),
             short_benchmark(benchmark),
             conflict_result(summary, run.acts, rule),
-            is_named(summary) and summary.problem is None,
-            cell_len(name),
             rule,
         )
 
@@ -71,7 +65,7 @@ class RunRow:
         """The text in which the filter looks, in lower case."""
         run, spec = self.run, self.run.summary.spec
         values = (str(spec.get(key, "")) for key in ("benchmark", "model", "prompt_set"))
-        return " ".join([self.name, run.name, run.summary.state, self.quantisation, *values]).lower()
+        return " ".join([run.name, run.summary.title, run.summary.state, self.quantisation, *values]).lower()
 
     @property
     def peak(self) -> int:
@@ -161,7 +155,8 @@ def _share(row: RunRow) -> float | None:
 
 _FIELDS = (
     _Field("state", _state_cell, lambda row: _place(row.run.summary.state)),
-    _Field("run", lambda row: row.name, lambda row: row.name.lower()),
+    _Field("run", lambda row: row.run.name, lambda row: row.run.name.lower()),
+    _Field("title", lambda row: row.title, lambda row: row.title.lower() or None),
     _Field("model", lambda row: row.model, lambda row: row.model or None),
     _Field("quant", lambda row: row.quantisation, lambda row: row.quantisation or None),
     _Field("benchmark", lambda row: row.benchmark, lambda row: row.benchmark or None),
@@ -178,7 +173,7 @@ _FIELDS = (
 )
 _BY_TITLE = {item.title: item for item in _FIELDS}
 _ALWAYS = ("state", "run", "done", _CONFLICT, "n")
-_IF_ROOM = (("",), ("left",), ("model", "quant", "benchmark"), (NEWEST,), ("peak GB",), ("/min",))
+_IF_ROOM = (("title",), ("",), ("left",), ("model", "quant", "benchmark"), (NEWEST,), ("peak GB",), ("/min",))
 """The columns that are added as far as there is room, in this order."""
 
 
@@ -281,7 +276,8 @@ class RunList:
                 widths[item.title] + gap,
                 item.style,
                 item.right,
-                tail=_TAIL if item.title == "run" else 0.5,
+                tail=0.5,
+                distinct=item.title == "run",
             )
             for item in self._fields
         )
@@ -301,7 +297,8 @@ class RunList:
             "state": lambda: max(
                 cell_len(str(state_appearance(state))) for state in {r.run.summary.state for r in rows}
             ),
-            "run": lambda: min(_MOST_NAME, max(row.width for row in rows)),
+            "run": lambda: min(_MOST_NAME, max(cell_len(row.run.name) for row in rows)),
+            "title": lambda: min(_MOST_TITLE, max(cell_len(row.title) for row in rows)),
             "model": lambda: min(24, max(cell_len(row.model) for row in rows)),
             "quant": lambda: min(10, max(cell_len(row.quantisation) for row in rows)),
             "benchmark": lambda: min(16, max(cell_len(row.benchmark) for row in rows)),
@@ -317,7 +314,9 @@ class RunList:
     def _tells(self, title: str, rows: Sequence[RunRow]) -> bool:
         """Return whether a column says something: the model's, only beside names that do not contain it."""
         if title == "model":
-            return any(row.named for row in rows)
+            return any(row.model not in row.run.name.lower() for row in rows)
+        if title == "title":
+            return any(row.title for row in rows)
         if title == "":
             return any(row.run.summary.done < row.run.summary.total for row in rows)
         if title == "left":
@@ -345,9 +344,8 @@ class RunList:
 
 def _same(before: WatchedRun, now: WatchedRun) -> bool:
     """Return whether a run's row stays as it is; the folder is not compared, which takes long for thousands of runs."""
-    return (before.summary, before.display_name, before.answers_per_second, before.seconds_left, before.acts) == (
+    return (before.summary, before.answers_per_second, before.seconds_left, before.acts) == (
         now.summary,
-        now.display_name,
         now.answers_per_second,
         now.seconds_left,
         now.acts,

@@ -53,12 +53,17 @@ _ORDER_WORDS = {
     "left": "time left",
 }
 _FIRST_STEPS = (
-    ("runs.demo", "the demo: a tiny model on drawn charts; no download"),
-    ("everywhere.go.new", "a run of your own"),
-    ("everywhere.go.fetch", "fetch a model or data"),
-    ("runs.workspace", "open another folder"),
+    (
+        "everywhere.go.rows",
+        "Your own documents",
+        "charts or other pictures in a folder, and a spreadsheet of questions",
+    ),
+    ("everywhere.go.fetch", "A paper's benchmark", "fetch its data and a model, build it, run it (fn and f6 on a Mac)"),
+    ("runs.demo", "The demo", "a tiny model reads drawn charts; a minute or two, no download"),
 )
-"""What an empty workspace offers: the ids of commands, each with what it leads to."""
+"""The ways in that an empty workspace offers: the ids of commands, each with its name and what it takes."""
+_NEXT_STEPS = (("everywhere.go.new", "to run a build that you have"), ("runs.workspace", "to open another folder"))
+"""What an empty workspace offers besides."""
 
 
 class RunsScreen(RashomonScreen):
@@ -158,18 +163,21 @@ class RunsScreen(RashomonScreen):
         return self._first_steps()
 
     def _first_steps(self) -> list[Cell]:
-        """Return what can be done in an empty workspace, each with its key."""
+        """Return the ways to begin in an empty workspace, each with its key."""
         commands = {command.id: command for command in COMMANDS}
-        steps = [
-            (format_keys(commands[name], self.rashomon.keys).partition(" ")[0], text)
-            for name, text in _FIRST_STEPS
-            if name in commands
-        ]
-        if self._demos:
-            steps[0] = (steps[0][0], "the demo's runs")
-        width = max(len(keys) for keys, _ in steps)
-        lines: list[Cell] = ["", [("No runs yet. To begin:", "$foreground")], ""]
-        lines += [[(f"  {keys:<{width}}  ", "bold $key"), (text, "$foreground")] for keys, text in steps]
+
+        def key(name: str) -> str:
+            return format_keys(commands[name], self.rashomon.keys).partition(" ")[0]
+
+        width = max(len(key(name)) for name, *_ in _FIRST_STEPS)
+        lines: list[Cell] = ["", [("No runs yet. Three ways to begin; press a key:", "$foreground")]]
+        for name, title, text in _FIRST_STEPS:
+            text = "opens the demo's runs, in a workspace of their own" if name == "runs.demo" and self._demos else text
+            lines += ["", [(f"  {key(name):<{width}}  ", "bold $key"), (title, "bold $foreground")]]
+            lines.append([(f"  {'':<{width}}  {text}", "$foreground")])
+        lines.append("")
+        for name, text in _NEXT_STEPS:
+            lines.append([(f"  {key(name):<{width}}  ", "bold $key"), (text, "$foreground")])
         return lines
 
     def on_resize(self, event: events.Resize) -> None:
@@ -177,7 +185,7 @@ class RunsScreen(RashomonScreen):
 
     def _offer_resume(self, runs: Sequence[WatchedRun]) -> None:
         if len(runs) == 1:
-            self.rashomon.toast(f"{runs[0].display_name} is unfinished; R resumes it")
+            self.rashomon.toast(f"{runs[0].name} is unfinished; R resumes it")
         elif runs:
             self.rashomon.toast(f"{len(runs)} runs are unfinished; R resumes the one under the cursor")
 
@@ -281,9 +289,9 @@ class RunsScreen(RashomonScreen):
                 if title is not None:
                     self.in_thread(lambda: set_title(folder, title), lambda _: self.refresh_bindings(), group="rename")
 
-            text = f"The folder stays {folder.name}. Without a name, the run has its automatic one."
-            value = run.summary.title or ("" if run.display_name == run.name else run.display_name)
-            self.app.push_screen(TextDialog("Name of the run", text, value=value, check=_check_title), on_answer)
+            text = f"It is listed beside the name, {folder.name}, which commands and all screens use. Empty removes it."
+            dialog = TextDialog("Title of the run", text, value=run.summary.title, check=_check_title)
+            self.app.push_screen(dialog, on_answer)
 
     def action_compare(self) -> None:
         if len(self.marked()) < 2:
@@ -507,9 +515,9 @@ def _check_folder(text: str) -> str:
 def _about(run: WatchedRun, resuming: str, width: int, rule: str | None) -> Content:
     """Return four lines of details about a run; ``resuming`` is said of one that can be resumed, ``rule`` by the user."""
     summary, state = run.summary, state_appearance(run.summary.state)
-    first = literal(f"{state} ", state.colour) + literal(run.display_name or run.name, "bold")
-    if run.display_name != run.name:
-        first += literal(f"  {run.name}", DIM)
+    first = literal(f"{state} ", state.colour) + literal(run.name, "bold")
+    if summary.title:
+        first += literal(f"  {summary.title}", DIM)
     if summary.problem is not None:
         return first + "\n" + literal(summary.problem, WRONG, limit=400)
     spec = summary.spec

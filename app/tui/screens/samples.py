@@ -462,7 +462,7 @@ def _columns(known: QueryVocabulary, width: int) -> tuple[Column, ...]:
     columns = [
         Column("label", min(_MAX_LABEL, labels + 2 + _MARKS)),
         Column("condition", min(_MAX_CONDITION, conditions)),
-        Column("question", 0, min_width=12, tail=0.4),  # questions of one kind differ at their ends
+        Column("question", 0, min_width=12, distinct=True),
     ]
     if width >= _ANSWER_COLUMN:
         columns.append(Column("answer", 0, min_width=12))

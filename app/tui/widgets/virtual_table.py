@@ -23,6 +23,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.worker import Worker, WorkerState
 
+from app.text.elide import elide_shared
 from app.tui.commands import bindings
 from app.tui.hostile_text import sanitize
 from app.tui.widgets.truncate import elide_middle, fit
@@ -31,6 +32,8 @@ PAGE = 64
 """The number of rows requested at a time."""
 _MAX_MEASURED = 300
 """The number of characters of a cell that are measured; more than a terminal is wide."""
+_MAX_COMPARED = 600
+"""The number of characters of a cell in a distinct column; an ellipsis stands for the rest."""
 
 Cell = str | Sequence[tuple[str, str]]
 """A text, or pairs of text and style, which may name variables of the styles: ``bold $right``."""
@@ -49,6 +52,7 @@ class Column(NamedTuple):
         style: The style of the column, as in a cell.
         right: Aligned to the right.
         tail: The share of the width for the end of a text that is too long; 0 omits the end. For names that differ there.
+        distinct: Texts that are too long lose what they share with others of their page, not what sets them apart.
         max_width: The most cells that a share may have; 0 for any number.
     """
 
@@ -59,6 +63,7 @@ class Column(NamedTuple):
     min_width: int = 8
     tail: float = 0.0
     max_width: int = 0
+    distinct: bool = False
 
 
 class VirtualTable(ScrollView, can_focus=True):
@@ -131,6 +136,8 @@ class VirtualTable(ScrollView, can_focus=True):
         self._threaded = False
         self._generation = 0
         self._pages: LRUCache[int, Sequence[Row]] = LRUCache(64)
+        self._fitted: LRUCache[tuple[int, int], Sequence[Row]] = LRUCache(64)
+        """Pages with the distinct columns as displayed, by first row and width."""
         self._requests: dict[Worker[Any], tuple[int, int]] = {}
         """The generation and first row of each page being read in a thread."""
         self._strips: LRUCache[tuple[int, int], Strip] = LRUCache(512)
@@ -166,6 +173,7 @@ class VirtualTable(ScrollView, can_focus=True):
         self._count, self._page, self._keys, self._threaded = count, page, keys, threaded
         self._generation += 1
         self._pages.clear()
+        self._fitted.clear()
         if drawn_lines is not None and not threaded:
             self._redraw(drawn_lines)
         else:
@@ -194,7 +202,7 @@ class VirtualTable(ScrollView, can_focus=True):
         numbers = range(top, min(top + self._visible + 1, self._count))
         rows: dict[int, tuple[Hashable, Row | None]] = {}
         for number in numbers:
-            page = self._pages.get(number // PAGE * PAGE)
+            page = self._fitted.get((number // PAGE * PAGE, self._width))
             place = number % PAGE
             rows[number] = (self.key(number), page[place] if page and place < len(page) else None)
         return rows
@@ -241,14 +249,29 @@ class VirtualTable(ScrollView, can_focus=True):
 
     def _row(self, number: int) -> Row | None:
         first = number // PAGE * PAGE
-        page = self._pages.get(first)
+        page = self._fitted.get((first, self._width))
         if page is None:
-            if self._threaded:
-                self._request(first)
-                return None
-            page = self._page(first, min(PAGE, self._count - first))
-            self._pages[first] = page
+            read = self._pages.get(first)
+            if read is None:
+                if self._threaded:
+                    self._request(first)
+                    return None
+                read = self._pages[first] = self._page(first, min(PAGE, self._count - first))
+            page = self._fitted[first, self._width] = self._with_distinct_texts(read)
         return page[number - first] if number - first < len(page) else None
+
+    def _with_distinct_texts(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return rows with the texts of the distinct columns as displayed."""
+        numbers = [number for number, column in enumerate(self.columns) if column.distinct]
+        if not numbers:
+            return rows
+        fitted, widths = [list(row) for row in rows], self._widths()
+        for number in numbers:
+            cells = {place: row[number] for place, row in enumerate(fitted) if number < len(row)}
+            texts = {place: sanitize(cell[:_MAX_COMPARED]) for place, cell in cells.items() if isinstance(cell, str)}
+            for place, text in zip(texts, elide_shared([*texts.values()], widths[number]), strict=True):
+                fitted[place][number] = text
+        return fitted
 
     def _request(self, first: int) -> None:
         if (self._generation, first) in self._requests.values():

@@ -11,7 +11,7 @@ import pytest
 from app.engine.plan import check_spec, plan_resume, plan_run
 from app.new_run.choices import model_choice
 from app.new_run.form import command_line, read_form, to_toml
-from app.report.run_names import display_names
+from app.report.run_names import short_model
 from app.report.tables import model_label
 from app.run_spec import RunSpec, load_spec
 from app.store.run import RunStore
@@ -89,10 +89,12 @@ def test_a_run_is_not_resumed_with_another_adapter(workspace: Workspace, adapter
 def test_lists_show_the_adapter(workspace: Workspace, adapter: Path) -> None:
     for model in (str(FOUR_BIT), f"{FOUR_BIT}+{adapter}"):
         plan_run(workspace, check_spec(workspace, spec_of(model)))
-    assert sorted(display_names(workspace.summaries()).values()) == [
-        "model 4bit · cmc · paper",
-        "model+names-conflicts 4bit · cmc · paper",
+    summaries = workspace.summaries()
+    assert sorted(short_model(run.spec["model"], run.quantisation) for run in summaries) == [
+        "model",
+        "model+names-conflicts",
     ]
+    assert sum("names-conflicts" in run.name for run in summaries) == 1
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.report.run_names import display_names, short_model, short_quantisation
+from app.report.run_names import short_model, short_quantisation
 from app.report.running_accuracy import conflict_result
 from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.title import read_title, set_title
@@ -16,7 +16,6 @@ from benchmarks.errors import StoreError
 from tests.support.runs import instances, make_run, says
 
 SPEC = {"benchmark": "cmc-bench", "model": "a/Qwen3-VL-4B-Instruct-4bit", "prompt_set": "paper", "judge": ["match"]}
-DERIVED = "cmc-bench-Qwen3-VL-4B-Instruct-4bit-paper-"
 
 
 @pytest.mark.parametrize(
@@ -42,22 +41,6 @@ def test_quantisations() -> None:
 
 def run(name: str, **spec: object) -> RunSummary:
     return RunSummary(name, "done", {**SPEC, **spec}, (), quantisation="4-bit g64")
-
-
-def test_runs_of_one_model_are_told_apart_by_what_differs() -> None:
-    names = display_names(
-        [run(f"{DERIVED}0a1b2c3d"), run(f"{DERIVED}4e5f6a7b", limit=20), run("clash-x", benchmark="clash")]
-    )
-    assert names[f"{DERIVED}0a1b2c3d"] == "qwen3-vl-4b 4bit · cmc · paper"
-    assert names[f"{DERIVED}4e5f6a7b"] == "qwen3-vl-4b 4bit · cmc · paper · n=20"
-    same = display_names([run(f"{DERIVED}0a1b2c3d"), run(f"{DERIVED}4e5f6a7b")])
-    assert len(set(same.values())) == 2
-
-
-def test_names_that_somebody_chose_stay() -> None:
-    mine = run("mine")
-    titled = replace(run(f"{DERIVED}0a1b2c3d"), title="the best one")
-    assert display_names([mine, titled]) == {"mine": "mine", titled.name: "the best one"}
 
 
 def test_a_title_leaves_the_run_as_it_is(tmp_path: Path) -> None:
