@@ -53,6 +53,12 @@ from benchmarks import number_ranges as ranges
     help="The column of --from that names the document or page of a row; rows of one count together. Default: document, doc_id "
     "or page, else the picture.",
 )
+@click.option(
+    "--difficulty",
+    type=click.Choice(["near", "far"]),
+    help="The distance of generated wrong values from the right ones: numbers 1.1 to 2 times as large or small (near), or 2 to 3 "
+    "times (far). Default: near for your own rows, the paper's construction for other sources (cmc-bench).",
+)
 @click.option("--all", "every", is_flag=True, help="Print all details of the build; with --check, list every row.")
 @click.option("--out", type=PATH, help="The folder to write the build to; default: in the workspace.")
 @number("--seed", ranges.SEED, default=0, show_default=True, help="Seed of the construction.")
