@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 
 from benchmarks.build import Difficulty
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
 from benchmarks.cmc_bench.construction.candidates import Candidate
 from benchmarks.cmc_bench.construction.near_numbers import BANDS
 from benchmarks.cmc_bench.construction.passages import spells_answer
-from benchmarks.cmc_bench.construction.plausible import alternatives, fits, may_contradict, value_kind
+from benchmarks.cmc_bench.construction.plausible import ValueKind, alternatives, fits, may_contradict, value_kind
 from benchmarks.hashed import hash64
 
 SCOPES = ("same picture", "same document", "same group", "same column")
@@ -25,6 +27,10 @@ SCOPES = ("same picture", "same document", "same group", "same column")
 
 _STEPS = 48
 """The number of rows on either side of the wanted value that are tried as a partner."""
+
+_FARTHEST = 2.0, 20.0
+"""The largest distance of places that can suit each other: of two logarithms of numbers, and of two years."""
+_FIRST_YEAR = 1000
 
 _NOBODY = 2**32 - 1
 _KINDS = 4096
@@ -38,7 +44,7 @@ class _Member:
 
 
 class Lending:
-    """Who lends an answer to whom, for the candidates that ``takes_part`` names; memory holds 13 bytes of each candidate.
+    """Who lends an answer to whom, for the candidates that ``takes_part`` names; memory holds 43 bytes of each candidate.
 
     The choice depends on the seed and the rows, not on their order.
     """
@@ -50,45 +56,37 @@ class Lending:
         self.kind = lru_cache(_KINDS)(lambda number: value_kind(candidates[number].row))
         self._lenders = array("I", [_NOBODY]) * len(candidates)
         self._scopes = bytearray(len(candidates))
-        waiting = array("I", (number for number, c in enumerate(candidates) if takes_part(c) and _may_lend(c)))
-        for scope in range(len(SCOPES)):
-            if waiting:
-                self._match(waiting, scope)
-                waiting = array("I", (number for number in waiting if self._lenders[number] == _NOBODY))
+        self._numbers, self._kinds, self._places, self._ranks = array("I"), array("Q"), array("d"), array("Q")
+        wheres = [array("Q") for _ in SCOPES]  # the hashes of each candidate's places, 0 where it has none
+        for number, candidate in enumerate(candidates):
+            if takes_part(candidate) and _may_lend(candidate):
+                kind = self.kind(number)
+                self._numbers.append(number)
+                self._kinds.append(hash64("\0".join((candidate.row.source, *kind.key))))
+                self._places.append(0.0 if math.isnan(kind.place) else kind.place)
+                self._ranks.append(hash64(f"{seed}|lend|{candidate.id}"))
+                for where, text in zip(wheres, _where(candidate, kind), strict=True):
+                    where.append(hash64(text) if text else 0)
+        for scope, where in enumerate(wheres):
+            self._match(where, scope)
 
     def lender(self, number: int) -> tuple[int, str] | None:
         """Return the candidate whose answer is the wrong value of another, and where it stands; None if there is none."""
         lender = self._lenders[number]
         return None if lender == _NOBODY else (lender, SCOPES[self._scopes[number]])
 
-    def _match(self, waiting: array[int], scope: int) -> None:
+    def _match(self, where: array[int], scope: int) -> None:
+        """Match the members that still have no lender with others at the same place."""
         import numpy as np
 
-        numbers, keys, places, ranks = array("I"), array("Q"), array("d"), array("Q")
-        for number in waiting:
-            candidate, kind = self._candidates[number], self.kind(number)
-            where = _where(candidate, scope)
-            is_summary = scope == 0 and kind.summary  # the largest value of a picture is no other's wrong one
-            if not where or is_summary or (not kind.is_specific and scope == len(SCOPES) - 1):
-                continue
-            numbers.append(number)
-            keys.append(hash64("\0".join((candidate.row.source, where, *kind.key))))
-            places.append(0.0 if math.isnan(kind.place) else kind.place)
-            ranks.append(hash64(f"{self._seed}|lend|{candidate.id}"))
-        order = np.lexsort((np.asarray(ranks), np.asarray(places), np.asarray(keys)))
-        members: list[_Member] = []
-        key = None
-        for place in order.tolist():
-            if keys[place] != key:
-                self._match_members(members, scope)
-                members, key = [], keys[place]
-            members.append(_Member(numbers[place], places[place], ranks[place]))
-        self._match_members(members, scope)
+        waiting = [at for at, number in enumerate(self._numbers) if where[at] and self._lenders[number] == _NOBODY]
+        columns = (self._ranks, self._places, self._kinds, where)
+        order = np.lexsort([np.asarray(column)[waiting] for column in columns]) if waiting else np.array([], dtype=int)
+        for _, group in groupby((waiting[i] for i in order.tolist()), key=lambda at: (where[at], self._kinds[at])):
+            self._match_members([_Member(self._numbers[a], self._places[a], self._ranks[a]) for a in group], scope)
 
     def _match_members(self, members: list[_Member], scope: int) -> None:
         """Match members of one kind, sorted by place, in pairs; put one that is left over between two others."""
-        from bisect import bisect_left
-
         if len(members) < 2:
             return
         places = [member.place for member in members]
@@ -99,7 +97,7 @@ class Lending:
                 continue
             wanted = bisect_left(places, self._wanted_place(member)) if places[0] != places[-1] else at
             free = (m for m in _around(members, wanted) if self._lenders[m.number] == _NOBODY)
-            partner = next((m for m in free if self._suit(member, m) and self._suit(m, member)), None)
+            partner = next((m for m in free if self._suit(member, m) and self._suits(m.number, member.number)), None)
             if partner is None:
                 left.append((at, member))
             else:
@@ -122,7 +120,8 @@ class Lending:
         return member.place + sign * least * float((most / least) ** share**2)
 
     def _suit(self, borrower: _Member, lender: _Member) -> bool:
-        return self._suits(borrower.number, lender.number)
+        is_far = abs(borrower.place - lender.place) > _FARTHEST[borrower.place > _FIRST_YEAR]
+        return not is_far and self._suits(borrower.number, lender.number)
 
     def _suits(self, borrower: int, lender: int) -> bool:
         if borrower == lender or self._candidates.answers[borrower] == self._candidates.answers[lender]:
@@ -153,7 +152,11 @@ def _may_lend(candidate: Candidate) -> bool:
     return not is_settled and not alternatives(row)
 
 
-def _where(candidate: Candidate, scope: int) -> str:
-    """Return the picture, document or group of a row, or the column that all of them share."""
+def _where(candidate: Candidate, kind: ValueKind) -> tuple[str, str, str, str]:
+    """Return the picture, document and group of a row, and the column of all rows; "" where it takes no value from there.
+
+    The largest value of a picture, for example, is no plausible answer to a question about another of its values.
+    """
     row = candidate.row
-    return (candidate.image.pixels, row.document, row.subject, "column")[scope]
+    picture = "" if kind.summary else candidate.image.pixels
+    return picture, row.document, row.subject, "column" if kind.is_specific else ""

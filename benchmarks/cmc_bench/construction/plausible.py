@@ -172,7 +172,7 @@ def made_values(row: SourceRow, kind: ValueKind, difficulty: Difficulty, purpose
     elif kind.words is None:
         yield from _shuffled(list(dict.fromkeys(_other_dates(row.answer))), purpose)
     else:
-        yield from _shuffled(kind.words.members, purpose)
+        yield from _shuffled(kind.words.others(row.answer), purpose)
 
 
 def _shuffled(items: Sequence[str], purpose: str) -> list[str]:
@@ -210,7 +210,7 @@ def _other_dates(answer: str) -> Iterator[str]:
     for word in _WORD.finditer(answer):
         months = text_kind(word[0], "Which month?")
         if months.name == "month":
-            yield from (answer[: word.start()] + month + answer[word.end() :] for month in months.members)
+            yield from (answer[: word.start()] + month + answer[word.end() :] for month in months.others(word[0]))
     for numeral in _NUMERAL.finditer(answer):
         is_minutes = isinstance(value, Moment) and value.kind == "time" and numeral.start() > 0
         step = 10 if isinstance(value, Moment) and value.kind == "decade" else 1

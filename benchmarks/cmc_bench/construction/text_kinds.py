@@ -166,18 +166,23 @@ class TextKind:
     """The kind of an answer in words.
 
     ``is_specific`` is False if the kind's name does not say what its members are; only rows about the same picture, document
-    or group then hold others. ``members`` are the others of its set, if it has one.
+    or group then hold others. ``members`` are those of its set, if it has one.
     """
 
     name: str
     is_specific: bool
     members: tuple[str, ...] = ()
 
+    def others(self, answer: str) -> list[str]:
+        """Return its members beside ``answer``, in capitals where it is."""
+        key = _key(answer)
+        return [_in_case(member, answer) for member in self.members if fold(member) != key]
+
 
 def text_kind(answer: str, question: str) -> TextKind:
     """Return the kind of an answer in words to a question."""
     noun = asked_noun(question)
-    key = fold(clean(answer)).strip(" .\"'")
+    key = _key(answer)
     asked = next((kind for kind, nouns in _NOUNS.items() if noun in nouns.split()), "")
     sets = [s for s in _sets_of(key) if not (noun in _PROPER and s[0] in _SHARED_NAMES)]
     sets = [s for s in sets if s[0] == asked] or [s for s in sets if s[0] != "language"]
@@ -185,9 +190,13 @@ def text_kind(answer: str, question: str) -> TextKind:
         sets = list(_sets_of({"country": "france", "state": "ohio"}[asked])[:1])
     for kind, members in sets:
         name = kind if kind in _NOUNS else f"{kind} {members[0]}"
-        return TextKind(name, True, tuple(_in_case(m, answer) for m in members if fold(m) != key))
+        return TextKind(name, True, members)
     is_specific = bool(noun) and noun not in _GENERIC
     return TextKind(f"noun {noun}" if is_specific else "noun", is_specific)
+
+
+def _key(answer: str) -> str:
+    return fold(clean(answer)).strip(" .\"'")
 
 
 @lru_cache(maxsize=2048)
