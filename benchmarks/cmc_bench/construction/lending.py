@@ -28,8 +28,9 @@ SCOPES = ("same picture", "same document", "same group", "same column")
 _STEPS = 48
 """The number of rows on either side of the wanted value that are tried as a partner."""
 
-_FARTHEST = 2.0, 20.0
-"""The largest distance of places that can suit each other: of two logarithms of numbers, and of two years."""
+_FARTHEST: dict[Difficulty, tuple[float, float]] = {"near": (0.35, 5.0), "far": (1.2, 20.0)}
+"""The largest distance of places of two pictures: of two logarithms of numbers, and of two years. A number farther away is
+made instead, since a reader who roughly knows the answer could choose."""
 _FIRST_YEAR = 1000
 
 _NOBODY = 2**32 - 1
@@ -97,7 +98,9 @@ class Lending:
                 continue
             wanted = bisect_left(places, self._wanted_place(member)) if places[0] != places[-1] else at
             free = (m for m in _around(members, wanted) if self._lenders[m.number] == _NOBODY)
-            partner = next((m for m in free if self._suit(member, m) and self._suits(m.number, member.number)), None)
+            partner = next(
+                (m for m in free if self._suit(member, m, scope) and self._suits(m.number, member.number)), None
+            )
             if partner is None:
                 left.append((at, member))
             else:
@@ -106,7 +109,7 @@ class Lending:
         for at, member in left:
             for other in _around(members, at):
                 lender = self._lenders[other.number]
-                if lender != _NOBODY and self._suit(other, member) and self._suits(member.number, lender):
+                if lender != _NOBODY and self._suit(other, member, scope) and self._suits(member.number, lender):
                     self._lend(member, lender, scope)
                     self._lend(other, member.number, scope)
                     break
@@ -119,9 +122,9 @@ class Lending:
         least, most = map(math.log, BANDS[self._difficulty]) if kind.number else (1, 5)
         return member.place + sign * least * float((most / least) ** share**2)
 
-    def _suit(self, borrower: _Member, lender: _Member) -> bool:
-        is_far = abs(borrower.place - lender.place) > _FARTHEST[borrower.place > _FIRST_YEAR]
-        return not is_far and self._suits(borrower.number, lender.number)
+    def _suit(self, borrower: _Member, lender: _Member, scope: int) -> bool:
+        farthest = _FARTHEST[self._difficulty][borrower.place > _FIRST_YEAR] if scope else math.inf
+        return abs(borrower.place - lender.place) <= farthest and self._suits(borrower.number, lender.number)
 
     def _suits(self, borrower: int, lender: int) -> bool:
         if borrower == lender or self._candidates.answers[borrower] == self._candidates.answers[lender]:
