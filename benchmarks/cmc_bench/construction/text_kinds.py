@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from benchmarks.values.clean_text import clean, fold
 from benchmarks.values.moments import LANGUAGES
-from benchmarks.values.words import OTHER_NAMES, canonical, territories, word_set
+from benchmarks.values.words import ARTICLES, OTHER_NAMES, canonical, territories, word_set
 
 _CHARTED = """
 US CN JP DE GB FR IN IT BR CA RU KR AU ES MX ID NL SA TR CH PL SE BE AR NO AT IE DK SG IL ZA TH EG PH FI CL PT CZ RO NZ VN PE
@@ -133,7 +133,7 @@ slice answer kind element data field section column row entry choice topic issue
 
 _ASKED = re.compile(
     r"\b(?:which|what|welche[rsnm]?|quel(?:le)?s?|qué|cuál)(?: of the| two| three| five| other| following| is the| are the"
-    r"| was the| were the| name of the| 's the|'s the|s the| is| was| are)*\s+((?:[^\W\d_][\w'’-]*\s*){1,5})",
+    r"| was the| were the| name of the| 's the|'s the|s the| is| was| are)*\s+((?:\w[\w'’-]*\s*){1,5})",
     re.IGNORECASE,
 )
 _NOUN_END = word_set("""
@@ -141,7 +141,7 @@ is are was were has have had do does did can could will would should shall may i
 which when where represent represents represented shows show showed showing shown denote denotes indicate indicates depict
 depicts recorded had got made makes saw sees gives given being produced produces received presented topped reached contributed
 contributes accounted accounts holds held uses used leads led among between across per as during after before over under than
-favor and or hat haben ist sind war waren wird im in der den dem
+ranked rank came come claimed said favor and or hat haben ist sind war waren wird im in der den dem
 """)
 _SUPERLATIVE = re.compile(
     r".+est$|most|least|second|third|first|last|top|biggest|no|leading|main|largest|overall|common|popular"
@@ -209,7 +209,7 @@ def asked_noun(question: str) -> str:
             if word.strip("'’,") in _NOUN_END or word.endswith(("'s", "’s")):
                 break
             words.append(canonical(word.strip(",?'’")))
-        words = [w for w in words if w and not _SUPERLATIVE.fullmatch(w)]
+        words = [w for w in words if w and w not in ARTICLES and not w[0].isdigit() and not _SUPERLATIVE.fullmatch(w)]
         if words:
             return " ".join(words[-2:]) if words[-1] in _GENERIC else words[-1]
     # "Who was the leading supplier?" may be a company.
