@@ -30,7 +30,7 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Literal, Self
 
 from benchmarks.errors import AnotherBuildError, MediaError, SourceError, SpecError
 from benchmarks.hashed import HashOrder
@@ -70,6 +70,8 @@ _SUFFIXES = {
 REJECTED_SUFFIX = "-rejected"
 """The end of the name of the folder beside a constructed build that holds the samples a check rejected."""
 
+Difficulty = Literal["near", "far"]
+
 Renderer = Callable[[bytes, str, Modality], Sequence[bytes]]
 """A function from the bytes, suffix and modality of a 3D model or a video to its pictures (PNG). It raises MediaError."""
 
@@ -83,12 +85,15 @@ class BuildOptions:
     ``render`` makes pictures of 3D models and videos; None makes no pictures. ``readers`` read the sources of a retrieval log
     alone. ``cluster`` is the column of the user's own rows that names their documents, if it is none of the known ones, and
     ``mapping`` the keys of their other columns, as ``--map`` has them.
+    ``difficulty`` is the distance of generated wrong values from the right ones; None is near for the user's own rows, and the
+    paper's construction for other sources.
     """
 
     seed: int = 0
     per_stratum: int = 250
     cluster: str = ""
     mapping: str = ""
+    difficulty: Difficulty | None = None
     replace: bool = False
     writer: TextModel | None = None
     checker: TextModel | None = None

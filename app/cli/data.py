@@ -63,6 +63,12 @@ from benchmarks import number_ranges as ranges
     "objects. Or the form of another tool, with changes if need be: vlmevalkit, chartqa, mmlongbench-doc, ragas, ragas-0.1, "
     "langsmith, langfuse, promptfoo. Known forms are recognised without it.",
 )
+@click.option(
+    "--difficulty",
+    type=click.Choice(["near", "far"]),
+    help="The distance of generated wrong values from the right ones: numbers 1.1 to 2 times as large or small (near), or 2 to 3 "
+    "times (far). Default: near for your own rows, the paper's construction for other sources (cmc-bench).",
+)
 @click.option("--all", "every", is_flag=True, help="Print all details of the build; with --check, list every row.")
 @click.option("--out", type=PATH, help="The folder to write the build to; default: in the workspace.")
 @number("--seed", ranges.SEED, default=0, show_default=True, help="Seed of the construction.")

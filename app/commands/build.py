@@ -29,7 +29,7 @@ from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
-from benchmarks.build import REJECTED_SUFFIX, WARNINGS, Build, BuildOptions, media_path, staging_folder
+from benchmarks.build import REJECTED_SUFFIX, WARNINGS, Build, BuildOptions, Difficulty, media_path, staging_folder
 from benchmarks.errors import (
     AnotherBuildError,
     ModelError,
@@ -58,7 +58,7 @@ _MAX_REASONS_LISTED = 5
 
 _MAX_RUNS_LISTED = 5
 
-_COUNTS = ("examples", "conditions", "evidence", "change_types", "types", "levels", "models")
+_COUNTS = ("examples", "conditions", "evidence", "generated_values", "change_types", "types", "levels", "models")
 """The counts of a manifest that are always printed."""
 
 WORDS = "words"
@@ -87,6 +87,8 @@ class BuildArguments:
     """The column of ``from_file`` that names the documents."""
     mapping: str = ""
     """The keys of the columns of ``from_file``, as ``--map`` has them."""
+    difficulty: Difficulty | None = None
+    """The distance of generated wrong values from the right ones (cmc-bench)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,7 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
             per_stratum=arguments.per_stratum,
             cluster=arguments.cluster,
             mapping=arguments.mapping,
+            difficulty=arguments.difficulty,
         )
         return check_rows(benchmark, rows, options, as_json=arguments.as_json, every=arguments.every)
     sources = _sources(workspace, benchmark, arguments.sources, rows)
@@ -198,6 +201,8 @@ def _check_arguments(benchmark: Benchmark, arguments: BuildArguments, models: Co
         raise SpecError(f"{benchmark.name} takes one checking model; name --checker once.")
     if not all((*models.checkers, *models.readers, *models.modalities().values())):
         raise SpecError("a model of the construction has no name; name it, or leave the option out.")
+    if arguments.difficulty and not benchmark.has_difficulty:
+        raise SpecError(f"{benchmark.name} generates no wrong values by difficulty; leave --difficulty out.")
     ranges.PER_STRATUM.check("--per-stratum", arguments.per_stratum)
 
 
@@ -244,6 +249,7 @@ def _build_options(
         per_stratum=arguments.per_stratum,
         cluster=arguments.cluster,
         mapping=arguments.mapping,
+        difficulty=arguments.difficulty,
         replace=arguments.replace,
         writer=text_models[models.writer] if models.writer else None,
         checker=text_models[models.checkers[0]] if models.checkers else None,

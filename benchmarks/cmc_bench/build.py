@@ -17,6 +17,7 @@ from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.cmc_bench.constants import CONDITIONS, CONFLICT_CONDITIONS, PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile, RowFile
 from benchmarks.cmc_bench.construction.candidates import candidates
+from benchmarks.cmc_bench.construction.distribution import generated_values
 from benchmarks.cmc_bench.construction.pipeline import FOUND, NO_DONOR, NO_PASSAGE, ConstructedExamples, construct, rank
 from benchmarks.cmc_bench.instances import InstanceDraft, draft_instances, instance_ids
 from benchmarks.cmc_bench.released import read_released
@@ -84,7 +85,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
                     writer.add_warning(candidate.row.row, "; ".join(candidate.image.warnings))
         if not usable and not gathered.drafts:
             raise NothingUsableError(f"the sources have no usable row ({skipped.most_common()}).")
-        constructed = construct(usable, seed=options.seed, per_type=options.per_stratum)
+        constructed = construct(usable, seed=options.seed, per_type=options.per_stratum, difficulty=options.difficulty)
         for left_out in constructed.left_out:
             skipped.add(left_out)
         if not gathered.drafts and not any(constructed.examples.values()):
@@ -107,6 +108,10 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
             writer.add_row(row)
             facts.add(draft, row, is_checked=bool(is_checked))
         manifest = _manifest(options, constructed, facts) | own_rows
+        if values := generated_values(constructed.all, of_all=options.difficulty is not None):
+            manifest["generated_values"] = values
+        if options.difficulty:
+            manifest["difficulty"] = options.difficulty
         manifest["sources"] = _sources(usable_rows, _used(usable, constructed, facts.released), skipped.reasons)
         return writer.finish(manifest, replace=options.replace)
 

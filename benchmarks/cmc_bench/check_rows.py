@@ -15,6 +15,7 @@ from benchmarks.cmc_bench.construction.candidates import (
     CONFLICT_STATED,
     candidates,
 )
+from benchmarks.cmc_bench.construction.distribution import describe, generated_values
 from benchmarks.cmc_bench.construction.pipeline import NO_PASSAGE, ConstructedExample, construct
 from benchmarks.cmc_bench.evidence import AGREE_ON_WRONG
 from benchmarks.cmc_bench.instances import draft_instances, instance_from_row
@@ -55,7 +56,7 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
         else:
             usable.append(candidate)
             numbers.append(number)
-    constructed = construct(usable, seed=options.seed, per_type=options.per_stratum)
+    constructed = construct(usable, seed=options.seed, per_type=options.per_stratum, difficulty=options.difficulty)
     for candidate_number, left_out in constructed.left_out.numbered():
         problem_of[numbers[candidate_number]] = problems.append(astuple(left_out))
     example_of = _Numbers(len(rows))
@@ -89,6 +90,7 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     remarks += [f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items()]
     if kinds and not conflicts:
         remarks.append("none can be made a conflict, so nothing can be built")
+    remarks += describe(generated_values(constructed.all))
     remarks += checks.warning_remarks()
     remarks += trust_remarks(sum(kinds.values()), said)
     return TableCheck(checks, remarks)

@@ -13,12 +13,16 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import overload
 
+from benchmarks.build import Difficulty
 from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, TYPES, ConflictType
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
 from benchmarks.cmc_bench.construction.candidates import Candidate, answer_problem
+from benchmarks.cmc_bench.construction.lending import Lending
 from benchmarks.cmc_bench.construction.passages import spells_answer, states
+from benchmarks.cmc_bench.construction.plausible import alternatives, fits, made_values
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, SourceRow
 from benchmarks.hashed import HashOrder, count_distinct, hash64
 from benchmarks.rows.files import SkippedRow
@@ -28,13 +32,17 @@ from benchmarks.values import compare
 
 NO_VALUE = "no contradicting value: no other answer of its type"
 NO_WRONG_IMAGE = "no wrong image: no other picture with an answer unlike the gold and the contradicting value"
-NO_WRONG_VALUE = "no wrong value that the passage could state"
+NO_WRONG_VALUE = "no plausible wrong value: nothing else of the answer's kind"
 NOT_SPELLED = "the passage gives the answer in other words, which no other value can be put in the place of"
 NO_OTHER_PICTURE = "no other picture whose answer differs from the right one"
 NO_THIRD_VALUE = "no other picture has a third answer, beside the right one and the wrong one of the passage"
 
 FOUND = "conflicts as found"
 NO_PASSAGE = "without a passage of their own"
+
+OWN_VALUE, OWN_OPTION, NAMED, MADE = "the row's own", "own option", "named in the question", "made"
+"""Origins of contradicting values, beside those of the paper and ``SCOPES``."""
+
 NO_DONOR = 2**32 - 1
 """The number that stands for no candidate."""
 
@@ -190,8 +198,12 @@ def rank(seed: int, purpose: str, text: str) -> int:
     return hash64(f"{seed}|{purpose}|{text}")
 
 
-def construct(candidates: Iterable[Candidate], *, seed: int, per_type: int) -> ConstructedExamples:
+def construct(
+    candidates: Iterable[Candidate], *, seed: int, per_type: int, difficulty: Difficulty | None = None
+) -> ConstructedExamples:
     """Return up to ``per_type`` examples of each conflict type; MMMU's are spread evenly over subjects.
+
+    The user's own rows get plausible contradicting values, and so do all others with a ``difficulty``.
 
     A candidate that cannot be paired is left out with the reason, and another takes its place while there is one.
     ``candidates`` are copied to a temporary file unless they are in one already.
@@ -201,7 +213,7 @@ def construct(candidates: Iterable[Candidate], *, seed: int, per_type: int) -> C
         for candidate in candidates:
             file.append(candidate)
         candidates = file
-    pairing = _Pairing(candidates, seed)
+    pairing = _Pairing(candidates, seed, difficulty)
     values, left_out = RecordFile(), Unpaired(candidates)
     examples: dict[ConflictType, ExampleList] = {}
     unused: dict[ConflictType, int] = {}
@@ -296,8 +308,10 @@ class _Pairing:
     Candidates are their numbers. In memory are 12 bytes of each candidate for each of its pools.
     """
 
-    def __init__(self, candidates: CandidateFile, seed: int) -> None:
+    def __init__(self, candidates: CandidateFile, seed: int, difficulty: Difficulty | None) -> None:
         self._candidates, self._seed = candidates, seed
+        self._of_all, self._difficulty = difficulty is not None, difficulty or "near"
+        self._lending = Lending(candidates, seed, self._difficulty, self._takes_plausible)
         order, memberships = HashOrder(), HashOrder()
         pools, ends = array("Q"), array("Q")  # the hashes of each candidate's pools, and where they end
         for number, candidate in enumerate(candidates):
@@ -358,19 +372,33 @@ class _Pairing:
         if not spells_answer(candidate.row):
             return
         if candidate.row.conflict:
-            yield candidate.row.conflict, "the row's own"
+            yield candidate.row.conflict, OWN_VALUE
             return
         for option in sorted(
             set(candidate.row.options), key=lambda o: rank_key(self._seed, f"option|{candidate.id}", o)
         ):
             if answer_problem(option) is None and _differ(option, gold, candidate):
-                yield option, "own option"
+                yield option, OWN_OPTION
+        if self._takes_plausible(candidate):
+            yield from self._plausible_values(number, candidate)
+            return
         pools = [self._pool(key) for key in _value_pools(candidate)]
         if candidate.type == "temporal":
             for pool in pools:
                 yield from ((y, "year within 10") for y in self._others(pool, number, candidate) if _near(y, gold))
         for pool in pools:
             yield from ((value, "same coarse type") for value in self._others(pool, number, candidate))
+
+    def _takes_plausible(self, candidate: Candidate) -> bool:
+        return self._of_all or candidate.row.source == OWN_ROWS
+
+    def _plausible_values(self, number: int, candidate: Candidate) -> Iterator[tuple[str, str]]:
+        row, kind = candidate.row, self._lending.kind(number)
+        values: Iterable[tuple[str, str]] = ((value, NAMED) for value in alternatives(row))
+        if lent := self._lending.lender(number):
+            values = chain(values, [(self._candidates[lent[0]].row.answer, lent[1])])
+        made = made_values(row, kind, self._difficulty, f"{self._seed}|make|{candidate.id}")
+        return ((value, origin) for value, origin in chain(values, ((v, MADE) for v in made)) if fits(row, kind, value))
 
     def _others(self, pool: _Pool, number: int, candidate: Candidate) -> Iterator[str]:
         """Yield each answer of the pool that differs from the candidate's, once."""

@@ -254,15 +254,18 @@ def test_contradicting_number_is_never_counted_as_correct(tmp_path: Path) -> Non
 
 def test_contradicting_year_is_near_if_possible(tmp_path: Path) -> None:
     years = ["1950", "1957", "2000", "2004", "2006", "2050"]
-    build = _build(tmp_path / "out", ("rows", own_rows(tmp_path / "r", years)))
+    write_lines(
+        (folder := own_rows(tmp_path / "r", years)) / "rows.jsonl",
+        [{"image": f"{i}.png", "question": "Which year?", "answer": year} for i, year in enumerate(years)],
+    )
+    build = _build(tmp_path / "out", ("rows", folder))
     values = {
         r["references"]["image"]: r["references"]["text"] for r in build.rows() if r["condition"] == "image-correct"
     }
     assert set(values) == set(years)
-    assert (values["1950"], values["1957"]) == ("1957", "1950")
-    assert {values[year] for year in ("2000", "2004", "2006")} <= {"2000", "2004", "2006"}
-    assert values["2050"] in years[:5]
-    assert build.manifest["contradicting_values"] == {"year within 10": 5, "same coarse type": 1}
+    assert all(0 < abs(int(right) - int(wrong)) <= 5 for right, wrong in values.items())
+    lent = [right for right, wrong in values.items() if values.get(wrong) == right]
+    assert sorted(lent) in (["2000", "2004"], ["2004", "2006"])
 
 
 def test_yes_and_no_make_all_conditions_but_both_wrong(tmp_path: Path) -> None:
@@ -280,10 +283,10 @@ def test_yes_and_no_make_all_conditions_but_both_wrong(tmp_path: Path) -> None:
 
 
 def test_row_without_a_wrong_value_keeps_its_other_conditions(tmp_path: Path) -> None:
-    build = _build(tmp_path / "out", ("rows", own_rows(tmp_path / "t", ["Yes", "No", "7"])))
+    build = _build(tmp_path / "out", ("rows", own_rows(tmp_path / "t", ["Yes", "No", "Obesity"])))
     assert build.manifest["examples"]["factual"] == 3
     by_answer = {rows["aligned"]["references"]["image"]: rows for rows in _groups(build).values()}
-    assert set(by_answer["7"]) == {
+    assert set(by_answer["Obesity"]) == {
         *("aligned", "text-correct", "image-only/right", "image-only/wrong", "text-only/right")
     }
     lines = [json.loads(line) for line in (build.path / "skipped.jsonl").read_text("utf-8").splitlines()]
@@ -303,7 +306,7 @@ def test_row_without_a_wrong_picture_keeps_its_other_conditions(tmp_path: Path) 
 
 def test_rows_without_any_conflict_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="disagree"):
-        _build(tmp_path / "out", ("rows", own_rows(tmp_path / "s", ["1,000", "1000", "1000.0"])))
+        _build(tmp_path / "out", ("rows", own_rows(tmp_path / "s", ["Obesity", "obesity", "Obesity."])))
     assert not (tmp_path / "out").exists()
 
 

@@ -134,7 +134,7 @@ def test_only_conflicts_as_found_make_a_build_and_give_training_rows(tmp_path: P
 
 
 def test_one_row_without_any_conflict_builds_nothing_and_the_check_says_so(tmp_path: Path) -> None:
-    file = table(tmp_path, ("a.png", "How many?", "12", "It came to 12."))
+    file = table(tmp_path, ("a.png", "What grew?", "Obesity", "Obesity grew."))
     with pytest.raises(NothingUsableError):
         build(file)
     assert any("conflict" in remark for remark in check_rows(file, BuildOptions()).remarks)

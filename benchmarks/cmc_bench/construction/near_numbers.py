@@ -1,0 +1,118 @@
+"""Numbers near a number, drawn so that either of two values is as likely to be the right one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from benchmarks.build import Difficulty
+from benchmarks.cmc_bench.construction.written_number import WrittenNumber
+from benchmarks.hashed import hash64
+
+if TYPE_CHECKING:
+    import numpy as np
+
+BANDS: dict[Difficulty, tuple[float, float]] = {"near": (1.1, 2.0), "far": (2.0, 3.0)}
+"""The factors between the right number and a wrong one. Counts of a few may differ by a factor of up to 3 in either. Most
+are close: a reader who knows the right number roughly should not be able to choose."""
+
+_FEW = 2
+"""Small counts may differ by this many, whatever the factor."""
+_CELLS = 400
+_LEADING = 100
+_DRAWS = 24
+_ROUNDS = 200
+_QUARTER = 25
+"""A number that ends in 25 or 75 may be an average of four, and so may then be a wrong one."""
+_LONG_FRACTION = 5
+"""Decimals of a number that is a ratio of two others; so is then a wrong one, since their digits may repeat."""
+
+
+def is_near(a: float, b: float, difficulty: Difficulty, *, step: float = 1.0) -> bool:
+    """Return whether two positive numbers may contradict each other; ``step`` is the smallest difference of their kind."""
+    low, high = sorted((a, b))
+    least, most = BANDS[difficulty]
+    if not low:
+        return 0 < high <= _FEW * step
+    few = high - low <= _FEW * step and high <= 3 * low and high >= 1.1 * low
+    return (
+        least <= high / low <= most
+        or (few and difficulty == "near")
+        or (difficulty == "far" and low <= 2 * step < high <= 5 * step)
+    )
+
+
+def near_numbers(
+    number: WrittenNumber, difficulty: Difficulty, purpose: str, *, lowest: int = 0, most: float = 0
+) -> Iterator[int]:
+    """Yield counts of the number's last decimal place, as it has them, that are near it.
+
+    They have as many zeros at their end as it has, and lie between ``lowest`` and ``most`` (0 for no bound), in steps of the
+    last place. ``purpose`` seeds the draw.
+    """
+    zeros = number.zeros
+    while zeros and most and most * 10**number.decimals // 10**zeros < 6:
+        zeros -= 1
+    significant = number.units // 10**zeros
+    top = int(most * 10**number.decimals) // 10**zeros if most else 0
+    hidden = max(0, len(str(significant)) - 2)
+    cell, top_cell = significant // 10**hidden, top // 10**hidden
+    whole = hidden == 0
+    table = _transitions(min(top_cell, _CELLS) if top else 0, 0 if whole and lowest == 0 else 1, whole, difficulty)
+    start = 0 if whole and lowest == 0 else 1
+    if not start <= cell < start + len(table):
+        return
+    for draw in range(_DRAWS):
+        share = hash64(f"{purpose}|{draw}") / 2**64
+        other = start + int((table[cell - start] < share).sum())
+        if other - start >= len(table):
+            return  # nothing is near it
+        units = other * 10**hidden + (_low_digits(f"{purpose}|{draw}|digits", hidden) if hidden else 0)
+        if hidden > 1 and significant % _QUARTER == 0:
+            units -= units % _QUARTER
+        if number.decimals >= _LONG_FRACTION:
+            divisor = 11 + hash64(f"{purpose}|{draw}|divisor") % 87
+            units = round(round(units * divisor, -number.decimals) / divisor)
+        if units and (not top or units <= top):
+            yield units * 10**zeros
+        elif not units and not zeros and not number.decimals:
+            yield 0
+
+
+def _low_digits(purpose: str, count: int) -> int:
+    """Return ``count`` digits, the last of which is not 0 and, as in charts, somewhat more often small than large."""
+    draw = hash64(purpose)
+    return draw % int(10 ** (count - 1)) * 10 + 1 + int(9 * (draw / 2**64) ** 1.1)
+
+
+@lru_cache(maxsize=64)
+def _transitions(top: int, start: int, whole: bool, difficulty: Difficulty) -> np.ndarray:
+    """Return the cumulative probabilities of a wrong leading part, a row for each right one from ``start`` on.
+
+    A pair of leading parts is drawn as often with either as the right one, if right ones are distributed as numbers of charts
+    are: the probability of a pair is symmetric, and its sums are that distribution (Sinkhorn's algorithm). Bounds, and gaps
+    between small counts, then say nothing about which is right. ``top`` is the largest part, 0 for no bound; ``whole`` parts
+    are followed by no other digits, so that a multiple of ten would have another number of zeros.
+    """
+    import numpy as np
+
+    end = top or _CELLS
+    parts = np.arange(start, max(end, start + 1) + 1)
+    offset = end / 10 if top and end <= _LEADING * 2 else 3.0 if whole else 0.0
+    prior = 1 / (parts + offset)
+    if start == 0:
+        prior[0] = prior[1] / 10
+    if whole and len(parts) > 12:
+        prior[(parts % 10 == 0) & (parts > 0)] = 0
+    near = np.array([[a != b and is_near(float(a), float(b), difficulty) for a in parts] for b in parts], dtype=float)
+    logs = np.log(np.maximum(parts, 0.5))
+    near /= np.maximum(np.abs(logs[:, None] - logs[None, :]), 0.05) ** 2
+    near *= (prior > 0)[:, None] * (prior > 0)[None, :]
+    scale = prior.copy()
+    for _ in range(_ROUNDS):
+        sums = near @ scale
+        scale = np.where(sums > 0, np.sqrt(scale * prior / np.where(sums > 0, sums, 1)), 0)
+    pairs = near * scale[None, :]
+    totals = pairs.sum(axis=1, keepdims=True)
+    return np.cumsum(np.divide(pairs, totals, out=np.zeros_like(pairs), where=totals > 0), axis=1)

@@ -1,0 +1,266 @@
+"""Plausible wrong values: the kind of an answer, and other values of its kind, magnitude, precision and unit."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from benchmarks.build import Difficulty
+from benchmarks.cmc_bench.construction.near_numbers import is_near, near_numbers
+from benchmarks.cmc_bench.construction.passages import states
+from benchmarks.cmc_bench.construction.text_kinds import TextKind, named_alternatives, text_kind
+from benchmarks.cmc_bench.construction.written_number import WrittenNumber, read_number
+from benchmarks.cmc_bench.sources.base import SourceRow
+from benchmarks.hashed import hash64
+from benchmarks.text.normal_form import coarse_type, normalise
+from benchmarks.values import compare
+from benchmarks.values.moments import Moment
+from benchmarks.values.parse import Listing, Polarity, Span, parse
+from benchmarks.values.question import Question, read_question
+from benchmarks.values.units import PERCENT
+
+TOLERANCE = 0.05
+"""The share within which a reader of a chart's number is right (Masry et al. 2022); wrong values lie outside it."""
+
+_LATEST_YEAR = 2025
+"""The latest year that no question about the past excludes."""
+_YEARS: dict[Difficulty, tuple[int, int]] = {"near": (1, 5), "far": (6, 20)}
+_NEAR_DATES = 3.0
+_ASKS_YEAR = re.compile(r"\b(?:years?|when|date|jahr(?:e|en)?|wann|année|quand|año|cuándo|anno|ano)\b", re.IGNORECASE)
+_ASKS_AMOUNT = re.compile(
+    r"\bhow (?:many|much)\b|\b(?:number|amount|total|sum|value|average|difference|price) of\b", re.IGNORECASE
+)
+_SUMMARY = re.compile(
+    r"\b(?:total|sum|average|mean|median|mode|difference|ratio|range|altogether|combined|gap|times|max\w*|min\w*|top|peak|most|least"
+    r"|summe|durchschnitt\w*|unterschied|mehr|\w+est|höchst\w*|niedrigst\w*|größt\w*|kleinst\w*)\b|\bhow many\b|\bwie viele\b",
+    re.IGNORECASE,
+)
+"""A question about several values, or about the first or last of them in size: another value of the picture does not fit it."""
+_OF_TOTAL = re.compile(r"\b(?:out of|of (?:the|all|these)|von (?:den|allen)) (\d{1,6})\b(?! ?%)", re.IGNORECASE)
+_SCALE = re.compile(
+    r"\b(?:from|of|scale|von) (?:0|1) ?(?:-|–|to|bis) ?(\d{1,3})\b|\b(\d{1,2})-point scale", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_NUMERAL = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueKind:
+    """The kind of a row's answer.
+
+    Two answers with the same ``key`` are of one kind, unit and precision; ``place`` orders them (log of a number, year of a
+    date; NaN for words). ``low`` and ``high`` bound what the question admits, ``high`` is 0 for no bound. ``is_specific`` is
+    False where rows about another picture, document or group may hold something else under the same key. ``summary`` is true of
+    a question about several values of its picture.
+    """
+
+    key: tuple[str, ...]
+    place: float = math.nan
+    number: WrittenNumber | None = None
+    words: TextKind | None = None
+    low: float = 0
+    high: float = 0
+    is_specific: bool = True
+    summary: bool = False
+
+    @property
+    def is_year(self) -> bool:
+        return self.key[0] == "year"
+
+
+def value_kind(row: SourceRow) -> ValueKind:
+    """Return the kind of a row's answer to its question."""
+    answer, question = row.answer, read_question(row.question)
+    summary = _SUMMARY.search(row.question) is not None
+    if coarse_type(answer) == "year" and (
+        _ASKS_YEAR.search(row.question) or (not _ASKS_AMOUNT.search(row.question) and not question.units)
+    ):
+        year = int(normalise(answer))
+        years = sorted(question.years)
+        inside = len(years) > 1 and years[0] <= year <= years[-1]
+        latest = years[-1] if inside else max(_LATEST_YEAR, year)
+        return ValueKind(("year",), float(year), low=years[0] if inside else 0, high=latest)
+    number = read_number(answer)
+    if number and 1900 <= number.units <= 2100 and number.before[:1].isalpha() and not number.decimals:  # FY 2019
+        return ValueKind(
+            ("year", number.before, number.after), float(number.units), high=max(_LATEST_YEAR, number.units)
+        )
+    if number:
+        high = _highest(number, row.question, question)
+        lowest = 1 if number.ordinal or number.words[:1] == ("",) or _SCALE.search(row.question) else 0
+        key = ("number", *number.surroundings, number.mark, str(number.decimals), str(number.zeros), str(high))
+        place = math.log(number.value) if number.units else -math.inf
+        return ValueKind((*key, number.group), place, number, low=lowest, high=high, summary=summary)
+    value = parse(answer)
+    if isinstance(value, Listing) or answer.strip().startswith("["):
+        return ValueKind(("list", *sorted(normalise(answer).split())), is_specific=False)
+    if isinstance(value, Moment | Span) and any(map(str.isdigit, answer)):
+        mask = _NUMERAL.sub(lambda m: "9" * len(m[0]), _WORD.sub("M", answer) if isinstance(value, Moment) else answer)
+        return ValueKind((type(value).__name__, mask), _date_place(value))
+    words = text_kind(answer, row.question)
+    is_long = len(answer.split()) > 6
+    return ValueKind(("words", words.name), words=words, is_specific=words.is_specific and not is_long)
+
+
+def may_contradict(kind: ValueKind, other: ValueKind, difficulty: Difficulty) -> bool:
+    """Return whether two values of one kind are as far apart as ``difficulty`` asks."""
+    if kind.number and other.number:
+        return is_near(kind.number.value, other.number.value, difficulty, step=10**-kind.number.decimals)
+    if kind.is_year:
+        least, most = _YEARS[difficulty]
+        return least <= abs(kind.place - other.place) <= most
+    if not math.isnan(kind.place) and not math.isnan(other.place):
+        return 0 < abs(kind.place - other.place) <= _NEAR_DATES
+    return True
+
+
+def fits(row: SourceRow, kind: ValueKind, value: str, *, lent: ValueKind | None = None) -> bool:
+    """Return whether ``value`` is a plausible wrong answer to a row's question.
+
+    It differs from the answer and from the other options beyond doubt, is none that the question names or excludes, and the
+    passage does not state it.
+    """
+    tolerance = TOLERANCE if kind.number else 0.0
+    if compare(value, row.answer, row.question, tolerance).verdict != "different":
+        return False
+    if lent is not None:
+        amount = lent.number.value if lent.number else lent.place
+        if kind.high and not kind.low <= amount <= kind.high:
+            return False
+    if kind.number or kind.is_year:
+        own = read_number(value)
+        named = {float(number.value) for number in read_question(row.question).numbers} - {kind.low, kind.high}
+        if own and own.value in named:
+            return False
+    elif _is_named(value, row.question) and not (isinstance(parse(value), Polarity) or value in alternatives(row)):
+        return False
+    if any(compare(value, option, row.question).verdict == "same" for option in row.options):
+        return False
+    return not (row.passage and states(row.passage, value, row.question, ("same", "unclear")))
+
+
+def _is_named(value: str, question: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", question, re.IGNORECASE) is not None
+
+
+def alternatives(row: SourceRow) -> list[str]:
+    """Return what the question itself offers beside an answer in words."""
+    if coarse_type(row.answer) == "year" or read_number(row.answer):
+        return []
+    return list(dict.fromkeys(named_alternatives(row.answer, row.question)))
+
+
+def made_values(row: SourceRow, kind: ValueKind, difficulty: Difficulty, purpose: str) -> Iterator[str]:
+    """Yield values made from a row's answer, of its kind; ``purpose`` seeds their order. There may be none."""
+    if kind.number:
+        for units in near_numbers(kind.number, difficulty, purpose, lowest=int(kind.low), most=kind.high):
+            value = replace(kind.number, units=units).value
+            step = 10**-kind.number.decimals
+            if (not kind.high or value <= kind.high) and is_near(kind.number.value, value, difficulty, step=step):
+                text = kind.number.written(units)
+                if text:
+                    yield text
+    elif kind.is_year:
+        least, most = _YEARS[difficulty]
+        years = [int(kind.place) + sign * step for step in range(least, most + 1) for sign in (1, -1)]
+        for year in _shuffled([str(y) for y in years if kind.low <= y <= kind.high], purpose):
+            yield row.answer.replace(str(int(kind.place)), year)
+    elif kind.key[0] == "list":
+        yield from _other_lists(row, difficulty, purpose)
+    elif kind.words is None:
+        yield from _shuffled(list(dict.fromkeys(_other_dates(row.answer))), purpose)
+    else:
+        yield from _shuffled(kind.words.others(row.answer), purpose)
+
+
+def _shuffled(items: Sequence[str], purpose: str) -> list[str]:
+    return sorted(items, key=lambda item: hash64(f"{purpose}|{item}"))
+
+
+def _highest(number: WrittenNumber, question: str, asked: Question) -> float:
+    """Return the largest number that a question admits as its answer, as far as it says; 0 if it does not."""
+    if number.most:
+        return number.most
+    totals = [float(m[1] or m[2]) for m in _SCALE.finditer(question)] + [
+        float(m[1]) for m in _OF_TOTAL.finditer(question)
+    ]
+    totals += [100.0] if number.after.startswith("+") else []  # 65+
+    totals = [total for total in totals if total >= number.value]
+    if totals:
+        return min(totals)
+    is_percent = "%" in number.after or "percent" in number.after.casefold() or PERCENT in asked.units
+    return 100 if is_percent and number.value <= 100 and not number.before.strip() else 0
+
+
+def _date_place(value: Moment | Span) -> float:
+    if not isinstance(value, Moment) or value.kind != "date":
+        return math.nan
+    year, month, day = value.readings[0]
+    return (year or 0) + ((month or 1) - 1) / 12 + ((day or 1) - 1) / 372
+
+
+def _other_dates(answer: str) -> Iterator[str]:
+    """Yield dates, times and ranges that are written as ``answer`` is: another month, another numeral, a range beside it."""
+    value = parse(answer)
+    if isinstance(value, Span):
+        yield from _other_ranges(answer)
+        return
+    for word in _WORD.finditer(answer):
+        months = text_kind(word[0], "Which month?")
+        if months.name == "month":
+            yield from (answer[: word.start()] + month + answer[word.end() :] for month in months.others(word[0]))
+    for numeral in _NUMERAL.finditer(answer):
+        is_minutes = isinstance(value, Moment) and value.kind == "time" and numeral.start() > 0
+        step = 10 if isinstance(value, Moment) and value.kind == "decade" else 1
+        step = 5 if is_minutes and int(numeral[0]) % 5 == 0 else step
+        for change in (-3, -2, -1, 1, 2, 3):
+            changed = int(numeral[0]) + change * step
+            text = f"{answer[: numeral.start()]}{changed:0{len(numeral[0])}d}{answer[numeral.end() :]}"
+            other = parse(text)
+            in_past = len(numeral[0]) < 4 or changed <= max(_LATEST_YEAR, int(numeral[0]))
+            if (
+                changed >= 0
+                and in_past
+                and isinstance(other, Moment)
+                and isinstance(value, Moment)
+                and other.kind == value.kind
+            ):
+                yield text
+
+
+def _other_ranges(answer: str) -> Iterator[str]:
+    """Yield the ranges before and after one of two whole numbers, as wide as it is: 35 to 44 beside 25 to 34."""
+    ends = list(_NUMERAL.finditer(answer))
+    if len(ends) != 2:
+        return
+    low, high = (int(end[0]) for end in ends)
+    is_season = len(ends[0][0]) == 4 and len(ends[1][0]) == 2
+    width = (high - low) % 100 if is_season else high - low
+    is_years = low >= 1900
+    step = 1 if is_years else width if low % 5 == high % 5 == 0 else width + 1
+    for steps in (-3, -2, -1, 1, 2, 3) if is_years else (-1, 1):
+        first = low + steps * step
+        last = (first + width) % 100 if is_season else first + width
+        if first >= 0 and width > 0 and (not is_years or first + width <= max(_LATEST_YEAR, low + width)):
+            between = answer[ends[0].end() : ends[1].start()]
+            yield f"{answer[: ends[0].start()]}{first}{between}{last:0{len(ends[1][0])}d}{answer[ends[1].end() :]}"
+
+
+def _other_lists(row: SourceRow, difficulty: Difficulty, purpose: str) -> Iterator[str]:
+    """Yield lists with one member changed to another of its kind, or consecutive years moved."""
+    value = parse(row.answer.strip().strip("[]"))
+    if not isinstance(value, Listing):
+        return
+    texts = value.texts
+    if all(text.isdigit() for text in texts) and len(texts) == 2 and int(texts[1]) - int(texts[0]) == 1:
+        yield from _shuffled(list(_other_ranges(row.answer)), purpose)
+    for text in _shuffled(texts, purpose):
+        member = replace(row, answer=text, options=(), passage="")
+        kind = value_kind(member)
+        if kind.key[0] == "list" or row.answer.count(text) != 1:
+            continue
+        for other in made_values(member, kind, difficulty, f"{purpose}|{text}"):
+            if fits(member, kind, other) and all(compare(other, t, row.question).verdict == "different" for t in texts):
+                yield row.answer.replace(text, other)

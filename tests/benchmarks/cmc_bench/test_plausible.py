@@ -1,0 +1,247 @@
+"""Plausible contradicting values: of the right one's kind, unit, precision and magnitude, and nothing that gives them away."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.build import Build, BuildOptions, Difficulty
+from benchmarks.cmc_bench import CMCBench
+from benchmarks.cmc_bench.construction.plausible import fits, made_values, value_kind
+from benchmarks.cmc_bench.construction.written_number import read_number
+from benchmarks.cmc_bench.sources.base import SourceRow
+from benchmarks.values import compare
+from benchmarks.values.moments import Moment
+from benchmarks.values.parse import parse
+from tests.support.command import Rashomon
+from tests.support.data.small import REAL_DATA, original_chartqa, write_lines, write_picture
+
+
+def row(answer: str, question: str = "What is it?", **fields: str) -> SourceRow:
+    return SourceRow("rows", "rows.csv:2", "chartqa", question, answer, lambda: b"", **fields)  # type: ignore[arg-type]
+
+
+def values(answer: str, question: str = "What is it?", difficulty: Difficulty = "near", **fields: str) -> list[str]:
+    """Return every value that is made for a row under ten seeds."""
+    own = row(answer, question, **fields)
+    kind = value_kind(own)
+    made = [value for seed in range(10) for value in made_values(own, kind, difficulty, str(seed))]
+    return [value for value in dict.fromkeys(made) if fits(own, kind, value)]
+
+
+def build(folder: Path, rows: list[dict[str, str]], **options: object) -> Build:
+    """Build rows, each with a picture of its own unless it names one."""
+    rows = [{"image": f"{number}.png", "question": "What is it?", **own} for number, own in enumerate(rows)]
+    folder.mkdir()
+    for name in {own["image"] for own in rows}:
+        write_picture(folder / name, int(name[0:-4]) if name[0].isdigit() else 1000 + ord(name[0]))
+    write_lines(folder / "rows.jsonl", rows)
+    return CMCBench().build([("rows", str(folder))], folder / "built", BuildOptions(**options))  # type: ignore[arg-type]
+
+
+def contradictions(built: Build) -> dict[str, str]:
+    """Return the wrong value of each right one."""
+    rows = [own for own in built.rows() if own["condition"] == "image-correct"]
+    return {own["references"]["image"]: own["references"]["text"] for own in rows}
+
+
+@pytest.mark.parametrize(
+    ("answer", "form"),
+    [
+        ("$5.20", r"\$1?\d\.[1-9]0"),
+        ("1,204", r"(\d,)?\d{3}"),
+        ("1.234.567,89 €", r"(\d\.)?\d{3}\.\d{3},\d[1-9] €"),
+        ("12 345", r"\d{1,2} \d{3}"),
+        ("1,23,456", r"\d{1,2},\d\d,\d{3}|\d\d,\d{3}"),
+        ("13.500", r"\d{1,2}\.\d00"),
+        ("-4.5 °C", r"-\d\.\d °C"),
+        ("1.4 billion", r"\d\.\d billion"),
+        ("12,5 %", r"\d{1,2},[1-9] %"),
+        ("400", r"\d00"),
+        ("40 km/h", r"\d0 km/h"),
+        ("3rd", r"1st|2nd|[4-9]th"),
+        ("Three bars", r"(One|Two|Four|Five|Six) bars"),
+        ("FY 2019", r"FY 20[12]\d"),
+        ("$19.99", r"\$\d\d\.99"),
+    ],
+)
+def test_number_keeps_its_unit_precision_and_notation(answer: str, form: str) -> None:
+    made = values(answer)
+    assert len(made) > 1
+    assert [value for value in made if not re.fullmatch(form, value)] == []
+
+
+@pytest.mark.parametrize("answer", ["7", "43", "98", "1,204", "0.69", "2372.1", "1065731", "$5.20"])
+@pytest.mark.parametrize(("difficulty", "least", "most"), [("near", 1.1, 2.0), ("far", 2.0, 3.0)])
+def test_number_is_within_the_band_of_its_difficulty(
+    answer: str, difficulty: Difficulty, least: float, most: float
+) -> None:
+    right = read_number(answer)
+    assert right is not None
+    for value in (made := values(answer, difficulty=difficulty)):
+        wrong = read_number(value)
+        assert wrong is not None
+        low, high = sorted((right.value, wrong.value))
+        assert least <= high / low <= most or high - low <= 4
+        assert compare(value, answer, tolerance=0.05).verdict == "different"
+    assert any(read_number(value).value > right.value for value in made)  # type: ignore[union-attr]
+    assert any(read_number(value).value < right.value for value in made)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("answer", "question", "low", "high"),
+    [
+        ("97", "What percentage agrees?", 0, 100),
+        ("88%", "How many agree?", 0, 100),
+        ("4", "What is the rating on a scale of 1 to 5?", 1, 5),
+        ("11", "How many of the 12 regions grew?", 0, 12),
+        ("4/5", "What is the score?", 1, 5),
+        ("1", "How many bars are there?", 0, 3),
+        ("2014", "In which year between 2010 and 2015 was it highest?", 2010, 2015),
+        ("2025", "In which year was it highest?", 2020, 2025),
+    ],
+)
+def test_value_that_the_question_excludes_is_not_made(answer: str, question: str, low: int, high: int) -> None:
+    made = values(answer, question)
+    assert made
+    numbers = [number.value for value in made if (number := read_number(value))]
+    assert len(numbers) == len(made)
+    assert low <= min(numbers) <= max(numbers) <= high
+
+
+def test_value_that_the_passage_or_another_option_states_is_not_made() -> None:
+    assert "8" in values("7")
+    assert "8" not in values("7", passage="It was 7, after 8 before.")
+    own = SourceRow("rows", "1", "mmmu", "How many?", "7", lambda: b"", options=("7", "8"))
+    assert not fits(own, value_kind(own), "8")
+
+
+@pytest.mark.parametrize(
+    ("answer", "question", "members"),
+    [
+        ("light blue", "What color is the bar?", {"dark blue", "light gray", "light green"}),
+        ("Rot", "Welche Farbe hat der Balken?", {"Blau", "Grün"}),
+        ("Frankreich", "Welches Land?", {"Deutschland", "Spanien"}),
+        ("POLAND", "Which country?", {"GERMANY", "FRANCE"}),
+        ("Monday", "Which day?", {"Tuesday", "Sunday"}),
+        ("May", "Which month?", {"April", "November"}),
+        ("Yes", "Is it higher?", {"No"}),
+        ("Very satisfied", "What did most say?", {"Very dissatisfied", "Dissatisfied"}),
+        ("Ohio", "Which state?", {"Texas", "Utah"}),
+        ("increase", "Does it increase over time?", {"decrease"}),
+        ("35 to 44", "Which age group?", {"25 to 34", "45 to 54"}),
+        ("2010/11", "Which season?", {"2009/10", "2011/12"}),
+        ("Q3 2020", "Which quarter?", {"Q2 2020"}),
+        ("May '21", "In which month did it peak?", {"June '21"}),
+    ],
+)
+def test_words_and_dates_are_changed_to_another_of_their_kind(answer: str, question: str, members: set[str]) -> None:
+    assert members <= set(values(answer, question))
+
+
+def test_list_changes_one_member_to_another_of_its_kind() -> None:
+    for value in (made := values("France, Germany and Spain", "Which countries?")):
+        kept = {"France", "Germany", "Spain"} & set(re.split(", | and ", value))
+        assert len(kept) == 2
+        assert value.count(",") == 1
+        assert " and " in value
+    assert len(made) > 2
+
+
+@pytest.mark.parametrize("answer", ["12.03.2019", "2019-03-12", "March 12, 2019", "14:30"])
+def test_date_keeps_its_format(answer: str) -> None:
+    made = values(answer, "When?")
+    assert len(made) > 2
+    assert all(isinstance(parse(value), Moment) for value in made)
+    letters = re.sub(r"[^\W\d_]+", "M", answer)
+    assert {re.sub(r"\d", "9", re.sub(r"[^\W\d_]+", "M", v)) for v in made} == {re.sub(r"\d", "9", letters)}
+
+
+def test_rows_of_a_picture_lend_each_other_their_answers(tmp_path: Path) -> None:
+    rows = [
+        {"image": "a.png", "question": "What was it in 2019?", "answer": "52.3"},
+        {"image": "a.png", "question": "What was it in 2018?", "answer": "43.1"},
+        {"image": "b.png", "question": "Which company leads?", "answer": "Codelco"},
+        {"image": "b.png", "question": "Which company is second?", "answer": "Glencore"},
+        {"image": "c.png", "question": "Which category leads?", "answer": "Crafts"},
+    ]
+    built = build(tmp_path / "rows", rows)
+    assert contradictions(built) == {
+        "52.3": "43.1",
+        "43.1": "52.3",
+        "Codelco": "Glencore",
+        "Glencore": "Codelco",
+    }
+    assert built.manifest["generated_values"]["same picture"] == 4
+    assert sum(built.manifest["generated_values"]["none"].values()) == 1
+
+
+def test_every_lent_value_is_right_once_and_wrong_once(tmp_path: Path) -> None:
+    """Whoever counts how often a value occurs learns nothing, and nor does its order in the table tell."""
+    answers = [str(number) for number in range(31, 100, 2) if number % 10]
+    built = build(tmp_path / "rows", [{"answer": answer} for answer in answers])
+    wrong = contradictions(built)
+    lent = [right for right, value in wrong.items() if value in answers]
+    assert len(lent) > len(answers) * 0.8
+    assert {wrong[right] for right in lent} == set(lent)
+    backwards = [{"answer": answer, "image": f"{number}.png"} for number, answer in enumerate(answers)][::-1]
+    assert contradictions(build(tmp_path / "backwards", backwards)) == wrong
+
+
+def test_the_question_decides_between_the_things_that_it_names(tmp_path: Path) -> None:
+    question = "Which of the countries has more, Belgium or New Zealand?"
+    rows = [{"question": question, "answer": "New Zealand"}, {"question": "Which country?", "answer": "France"}]
+    assert contradictions(build(tmp_path / "rows", rows))["New Zealand"] == "Belgium"
+
+
+def test_published_sources_keep_their_construction_unless_a_difficulty_is_named(tmp_path: Path) -> None:
+    source = [("chartqa", str(original_chartqa(tmp_path / "chartqa", 24)))]
+    papers = CMCBench().build(source, tmp_path / "paper", BuildOptions())
+    assert "generated_values" not in papers.manifest
+    near = CMCBench().build(source, tmp_path / "near", BuildOptions(difficulty="near"))
+    assert near.manifest["difficulty"] == "near"
+    numbers = near.manifest["generated_values"]["numbers"]
+    assert (numbers["same unit"], numbers["within a factor of 3"]) == (1.0, 1.0)
+
+
+def test_the_command_takes_a_difficulty_and_prints_the_distribution(rashomon: Rashomon, tmp_path: Path) -> None:
+    answers = (1204, 1533, 27)
+    for number in range(len(answers)):
+        write_picture(tmp_path / f"{number}.png", number)
+    lines = [f"{number}.png,How many?,{answer}" for number, answer in enumerate(answers)]
+    (tmp_path / "rows.csv").write_text("\n".join(["image,question,answer", *lines]))
+    result = rashomon.run("build", "cmc-bench", "--from", str(tmp_path / "rows.csv"), "--check", "--difficulty", "near")
+    assert result.returncode == 0
+    assert "2 same column" in result.stdout
+    result = rashomon.run(
+        "build", "cmc-bench", "--from", str(tmp_path / "rows.csv"), "--difficulty", "far", "--json", "--replace"
+    )
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["manifest"]["difficulty"] == "far"
+    rashomon.run("build", "pope", "--difficulty", "far", code=2)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REAL_DATA.is_dir(), reason="needs the charts")
+def test_numbers_of_real_charts_are_near_and_as_often_larger_as_smaller() -> None:
+    from benchmarks.cmc_bench.construction.pipeline import construct
+    from tests.performance.plausible_values import cross_validated, lent_pairs, made_pairs, number_features, usable_rows
+
+    rows = usable_rows(REAL_DATA / "chartqa" / "qa_test_with_images.jsonl")
+    examples = [e for e in construct(rows, seed=0, per_type=len(rows)).all if e.value]
+    for pairs in (lent_pairs(examples), list(made_pairs(rows, 0))):
+        numbers = [
+            (a, b) for p in pairs if (a := read_number(p.right)) and (b := read_number(p.wrong)) and a.units and b.units
+        ]
+        logs = [math.log(b.value / a.value) for a, b in numbers]
+        larger, spread = sum(log > 0 for log in logs), 2.6 * math.sqrt(len(logs)) / 2
+        assert abs(larger - len(logs) / 2) < spread
+        assert sum(abs(log) <= math.log(3.001) for log in logs) >= 0.95 * len(logs)
+        assert sum(a.surroundings == b.surroundings for a, b in numbers) >= 0.95 * len(logs)
+        features, labels, groups, _ = number_features(pairs)
+        accuracy, count = cross_validated(features, labels, groups)
+        assert abs(accuracy - 0.5) < 2.6 / (2 * math.sqrt(count))
