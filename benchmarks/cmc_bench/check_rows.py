@@ -85,9 +85,9 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
             said += isinstance(row, SourceRow) and bool(row.trust)
     unused = unused_columns(file)
     remarks = [f"nothing is read from the column{'s'[: len(unused) > 1]} {', '.join(unused)}"] if unused else []
-    remarks += [f"{name}: {count}" for name, count in evidence.items() if evidence.keys() - {NO_PASSAGE}]
     kinds = {kind: len(examples) for kind, examples in constructed.examples.items() if examples}
     remarks += [f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items()]
+    remarks += [f"{name}: {count}" for name, count in evidence.items() if evidence.keys() - {NO_PASSAGE}]
     if kinds and not conflicts:
         remarks.append("none can be made a conflict, so nothing can be built")
     remarks += checks.warning_remarks()
