@@ -161,7 +161,7 @@ def test_nothing_is_built_where_no_row_can_be_used(stage: Stage, table: Path) ->
         await pilot.press("b")
         await until_computed(pilot)
         assert not isinstance(app.screen, CommandDialog)
-        assert "0 of 1 rows are valid\n" in "".join(f"{line.rstrip()}\n" for line in screen_text(app).splitlines())
+        assert "0 of 1 rows are valid" in screen_text(app)
         assert not stage.workspace.build_folder("cmc-bench").exists()
 
     drive(stage.app(), script)
