@@ -62,7 +62,8 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     example_of = _Numbers(len(rows))
     for number, candidate_number in enumerate(constructed.rights()):
         example_of[numbers[candidate_number]] = number
-    near_files, said, conflicts = NearFiles(file.parent), 0, 0
+    near_files, said = NearFiles(file.parent), 0
+    conflicts = any(c in CONFLICT_CONDITIONS for example in constructed.all for c in example.conditions)
     evidence: Counter[str] = Counter()
     checks = RowChecks(lambda number: _preview(constructed.example(number)))
     for number, row in enumerate(rows):
@@ -79,16 +80,16 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
         else:
             constructed_example = constructed.example(example)
             evidence[constructed_example.evidence] += 1
-            conflicts += any(condition in CONFLICT_CONDITIONS for condition in constructed_example.conditions)
             image = constructed_example.right.image
             message = "; ".join([_summary(constructed_example), *image.notes])
-            checks.append(row.row, True, message, example=example, warning="; ".join(image.warnings))
+            fix = "" if conflicts else "add rows with other pictures and other answers"
+            checks.append(row.row, conflicts, message, fix, example, "; ".join(image.warnings))
             said += isinstance(row, SourceRow) and bool(row.trust)
     remarks = [*table_remarks(file, options.mapping), *file_remarks(file)]
-    remarks += [f"{name}: {count}" for name, count in evidence.items() if evidence.keys() - {NO_PASSAGE}]
-    kinds = {kind: len(examples) for kind, examples in constructed.examples.items() if examples}
+    kinds = {kind: len(examples) for kind, examples in constructed.examples.items() if examples and conflicts}
     remarks += [f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items()]
-    if kinds and not conflicts:
+    remarks += [f"{name}: {count}" for name, count in evidence.items() if evidence.keys() - {NO_PASSAGE}]
+    if evidence and not conflicts:
         remarks.append("none can be made a conflict, so nothing can be built")
     remarks += describe(generated_values(constructed.all))
     remarks += checks.warning_remarks()

@@ -76,7 +76,7 @@ def test_a_table_is_checked_looked_at_and_built(
         await until_settled(pilot)
         await snapshot(app, "rows")
         await press(pilot, "w")
-        assert "→ write the answer as the passage spells it" in " ".join(screen_text(app).split())
+        assert "→ write what it states in its text_answer column" in " ".join(screen_text(app).split())
         assert screen.query_one(Picture).media is None
         await until_settled(pilot)
         await snapshot(app, "rows-wrong")
@@ -115,7 +115,7 @@ def test_a_corrected_table_is_read_again(stage: Stage, table: Path) -> None:
         await press(pilot, "enter")
         await press(pilot, "G")
         assert "is missing" in screen_text(app)
-        shutil.copy(table.parent / "0.png", table.parent / "gone.png")
+        shutil.copy(sorted(CHARTS.glob("**/*.png"))[4], table.parent / "gone.png")
         await press(pilot, "r")
         assert "4 of 5 rows are valid" in screen_text(app)
         table.write_text("image,question\n")
@@ -163,7 +163,7 @@ def test_nothing_is_built_where_no_row_can_be_used(stage: Stage, table: Path) ->
         await pilot.press("b")
         await until_computed(pilot)
         assert not isinstance(app.screen, CommandDialog)
-        assert "0 of 1 rows are valid\n" in "".join(f"{line.rstrip()}\n" for line in screen_text(app).splitlines())
+        assert "0 of 1 rows are valid" in screen_text(app)
         assert not stage.workspace.build_folder("cmc-bench").exists()
 
     drive(stage.app(), script)
