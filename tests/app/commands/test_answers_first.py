@@ -131,7 +131,7 @@ def test_compare_says_whether_runs_differ_before_the_table(own: Rashomon) -> Non
     assert (
         "policy:always-image is right on 50.0% of the 48 answers that count in both, policy:always-text on 50.0%: 0 points ("
     ) in result[1]
-    assert "metrics 3 differ significantly (Holm): " in result[1]
+    assert "metrics 4 differ significantly (Holm): " in result[1]
     titles = ("What became of the answers", "Differences")
     assert [line.startswith(titles[1]) for line in result if line.startswith(titles)] == [False, True]
     assert not [line for line in result if "Which label became which" in line]
