@@ -19,7 +19,7 @@ def elide_shared(texts: Sequence[str], width: int) -> list[str]:
 
     A text that is too wide keeps the words at which it departs from others of the list, as far as they fit the ones nearest
     to its end first, then the words around them; an ellipsis stands for each part left out. A word that is itself too wide is
-    cut within. Equal texts stay equal.
+    cut within. Equal texts stay equal, and keep their end where there is no other text.
     """
     elided: dict[str, str] = {text: text for text in texts if cell_len(text) <= width}
     for pattern in (_WORD, _CHARACTER):
@@ -43,7 +43,7 @@ def _departures(rows: Iterable[Tokens]) -> dict[Tokens, list[int]]:
     for number, row in enumerate(ordered):
         # In this order, a row shares with a further one what all between share.
         places = {*accumulate(shared[number:], min), *accumulate(reversed(shared[:number]), min)}
-        departures[row] = sorted({min(place, len(row) - 1) for place in places or {0}}, reverse=True)
+        departures[row] = sorted({min(place, len(row) - 1) for place in places or {len(row)}}, reverse=True)
     return departures
 
 

@@ -156,7 +156,7 @@ def test_a_retrieval_log_is_checked_and_built(
 
 
 def test_nothing_is_built_where_no_row_can_be_used(stage: Stage, table: Path) -> None:
-    table.write_text("image,question,answer\n0.png,one?,5\n")
+    table.write_text("image,question,answer\ngone.png,one?,5\n")
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await opened(pilot, app, "rows.csv")
