@@ -109,7 +109,7 @@ class Lending:
             free = (m.number for m in _around(members, wanted) if self._lenders[m.number] == _NOBODY)
             number = member.number
             partner = next(
-                (n for n in free if self._suits(number, n, scope) and self._suits(n, number, scope)), None
+                (n for n in free if self._suits(number, n) and self._suits(n, number)), None
             )
             if partner is None:
                 left.append((at, number))
@@ -119,11 +119,7 @@ class Lending:
         for at, number in left:
             for other in _around(members, at):
                 lender = self._lenders[other.number]
-                if (
-                    lender != _NOBODY
-                    and self._suits(other.number, number, scope)
-                    and self._suits(number, lender, scope)
-                ):
+                if lender != _NOBODY and self._suits(other.number, number) and self._suits(number, lender):
                     self._lend(number, lender, scope)
                     self._lend(other.number, number, scope)
                     break
@@ -136,13 +132,15 @@ class Lending:
         least, most = map(math.log, BANDS[self._difficulty]) if kind.number else (1, 5)
         return member.place + sign * least * float((most / least) ** share**2)
 
-    def _suits(self, borrower: int, lender: int, scope: int) -> bool:
+    def _suits(self, borrower: int, lender: int) -> bool:
         if borrower == lender or self._candidates.answers[borrower] == self._candidates.answers[lender]:
             return False
         row, other = self._candidates[borrower].row, self._candidates[lender].row
-        if not scope and _NTH.search(row.question) and EXTREME.search(other.question) and not _NTH.search(other.question):
-            return False  # the second largest is not what the picture is known to show as the largest
         kind, lent = self.kind(borrower), self.kind(lender)
+        if self._candidates.pictures[borrower] == self._candidates.pictures[lender] and (
+            kind.summary or lent.summary or _is_second(row.question, other.question)
+        ):
+            return False  # the largest value of a picture is no answer to a question about another, nor the largest bar the second
         if not may_contradict(kind, lent, self._difficulty):
             return False
         return fits(row, kind, in_style(kind, other.answer, row.answer), lent=lent)
@@ -161,6 +159,11 @@ def _around(members: list[_Member], at: int) -> Iterator[_Member]:
             yield members[at - step - 1]
 
 
+def _is_second(question: str, other: str) -> bool:
+    """Return whether a question asks for the second of what the other one asks for the first of."""
+    return bool(_NTH.search(question) and EXTREME.search(other) and not _NTH.search(other))
+
+
 def _may_lend(candidate: Candidate) -> bool:
     """Return whether a row's wrong value may be another's answer: not if the row, or its question, names what it may be."""
     row = candidate.row
@@ -171,11 +174,9 @@ def _may_lend(candidate: Candidate) -> bool:
 def _where(candidate: Candidate, kind: ValueKind) -> tuple[str, str, str, str]:
     """Return the picture, document and group of a row, and the column of all rows; "" where it takes no value from there.
 
-    The largest value of a picture, for example, is no plausible answer to a question about another of its values. Beyond the
-    picture, a tech company is none about a copper mining company.
+    Beyond the picture, a tech company is no answer to a question about a copper mining company.
     """
     row = candidate.row
-    picture = "" if kind.summary else candidate.image.pixels
     asked = f"\0{kind.words.adjectives}" if kind.words and kind.words.adjectives else ""
     document, subject = (place and place + asked for place in (row.document, row.subject))
-    return picture, document, subject, f"column{asked}" if kind.is_specific else ""
+    return candidate.image.pixels, document, subject, f"column{asked}" if kind.is_specific else ""

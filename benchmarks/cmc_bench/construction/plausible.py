@@ -45,6 +45,8 @@ EXTREME = re.compile(
     re.IGNORECASE,
 )
 """A question about the first or last of several values in size, or a count: another value of the picture does not fit it."""
+_MEAN_FRACTION = re.compile(r"50*|[27]50*|33+|66*7")
+"""The fraction of a mean of two, three or four whole numbers; a small number keeps no other, since few are near it then."""
 _EQUAL_PARTS = re.compile(r"\b(two|three|four|five|[2-5]) (?:equal|identical|same)\b", re.IGNORECASE)
 """A sum of equal parts is divisible by their number."""
 _RESTATED = re.compile(r"\d[^\d,;]*[/=|(][^\d,;]*\d", re.IGNORECASE)
@@ -136,8 +138,9 @@ def _restatements(number: WrittenNumber) -> tuple[float, ...]:
 def _form_step(number: WrittenNumber, question: str) -> int:
     """Return the step that keeps the fraction of a computed number, or the divisor of a sum of equal parts; 0 for none."""
     if number.decimals:
-        fraction = 10**number.decimals
-        return fraction if number.units > fraction and number.units % fraction else 0
+        whole, fraction = divmod(number.units, 10**number.decimals)
+        keeps = fraction and (whole > 2 or (whole and _MEAN_FRACTION.fullmatch(f"{fraction:0{number.decimals}d}")))
+        return 10**number.decimals if keeps else 0
     parts = _EQUAL_PARTS.search(question)
     count = WORDS.get(parts[1].casefold()) or int(parts[1]) if parts else 0
     return math.lcm(count, 10**number.zeros) if count and number.units and number.units % count == 0 else 0
