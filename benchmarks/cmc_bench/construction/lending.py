@@ -108,9 +108,7 @@ class Lending:
             wanted = bisect_left(places, self._wanted_place(member)) if places[0] != places[-1] else at
             free = (m.number for m in _around(members, wanted) if self._lenders[m.number] == _NOBODY)
             number = member.number
-            partner = next(
-                (n for n in free if self._suits(number, n) and self._suits(n, number)), None
-            )
+            partner = next((n for n in free if self._suits(number, n) and self._suits(n, number)), None)
             if partner is None:
                 left.append((at, number))
             else:
@@ -140,7 +138,7 @@ class Lending:
         if self._candidates.pictures[borrower] == self._candidates.pictures[lender] and (
             kind.summary or lent.summary or _is_second(row.question, other.question)
         ):
-            return False  # the largest value of a picture is no answer to a question about another, nor the largest bar the second
+            return False  # the picture's largest value is no answer about another value, nor its largest bar the second
         if not may_contradict(kind, lent, self._difficulty):
             return False
         return fits(row, kind, in_style(kind, other.answer, row.answer), lent=lent)
@@ -174,9 +172,9 @@ def _may_lend(candidate: Candidate) -> bool:
 def _where(candidate: Candidate, kind: ValueKind) -> tuple[str, str, str, str]:
     """Return the picture, document and group of a row, and the column of all rows; "" where it takes no value from there.
 
-    Beyond the picture, a tech company is no answer to a question about a copper mining company.
+    Beyond the picture, a tech company is no answer to a question about a copper mining company, nor Benin one where China is.
     """
     row = candidate.row
-    asked = f"\0{kind.words.adjectives}" if kind.words and kind.words.adjectives else ""
-    document, subject = (place and place + asked for place in (row.document, row.subject))
-    return candidate.image.pixels, document, subject, f"column{asked}" if kind.is_specific else ""
+    kinds = f"\0{kind.words.narrower}" if kind.words and kind.words.narrower else ""
+    document, subject = (place and place + kinds for place in (row.document, row.subject))
+    return candidate.image.pixels, document, subject, f"column{kinds}" if kind.is_specific else ""

@@ -23,6 +23,8 @@ _CELLS = 400
 _LEADING = 100
 _DRAWS = 24
 _ROUNDS = 200
+_TILT = 1.1
+"""Above 1, since last digits of charts are somewhat more often small than large."""
 _HALF = 50
 """A number that ends in 25 or 75 may be an average of four; a wrong one then differs by a multiple of this."""
 _LONG_FRACTION = 5
@@ -70,7 +72,8 @@ def near_numbers(
         units = other * 10**hidden
         if hidden:
             digits = hash64(f"{purpose}|{draw}|digits")
-            units += digits % 10**hidden if rest else digits % 10 ** (hidden - 1) * 10 + 1 + digits // 10**hidden % 9
+            last = 1 + int(9 * (digits / 2**64) ** _TILT)  # no 0
+            units += digits % 10**hidden if rest else digits % 10 ** (hidden - 1) * 10 + last
         if number.decimals >= _LONG_FRACTION and not rest:
             divisor = 11 + hash64(f"{purpose}|{draw}|divisor") % 87
             units = round(round(units * divisor, -number.decimals) / divisor)

@@ -166,14 +166,14 @@ class TextKind:
     """The kind of an answer in words.
 
     ``is_specific`` is False if the kind's name does not say what its members are; only rows about the same picture, document
-    or group then hold others. ``members`` are those of its set, if it has one, and ``adjectives`` what the question puts before
-    its noun otherwise: tech of a tech company.
+    or group then hold others. ``members`` are those of its set, if it has one. ``narrower`` is what only another value of the
+    same picture need not share: tech of a tech company, or that few charts show a country.
     """
 
     name: str
     is_specific: bool
     members: tuple[str, ...] = ()
-    adjectives: str = ""
+    narrower: str = ""
 
     def others(self, answer: str) -> list[str]:
         """Return its members beside ``answer``, in capitals where it is."""
@@ -197,7 +197,7 @@ def text_kind(answer: str, question: str) -> TextKind:
         sets = list(_sets_of({"country": "france", "state": "ohio"}[asked])[:1])
     for kind, members in sets:
         name = kind if kind in _NOUNS else f"{kind} {members[0]}"
-        return TextKind(name, True, members)
+        return TextKind(name, True, members, "" if key in map(_key, members) else "of few charts")
     is_specific = bool(noun) and noun not in _GENERIC
     form = " (...)" if answer.rstrip().endswith(")") else ""
     return TextKind(f"noun {noun}{form}" if is_specific else f"noun{form}", is_specific, (), adjectives)
