@@ -109,9 +109,11 @@ def value_kind(row: SourceRow) -> ValueKind:
             ("year", number.before, number.after), float(number.units), high=max(_LATEST_YEAR, number.units)
         )
     value = parse(answer)
-    if (number and number.most in _restatements(number)) or (
-        not number and not isinstance(value, Listing | Moment | Span) and _RESTATED.search(answer)
-    ):
+    if number and number.units:
+        is_restated = number.most * 10**number.decimals / number.units in (1e3, 1e6)
+    else:
+        is_restated = not isinstance(value, Listing | Moment | Span) and _RESTATED.search(answer) is not None
+    if is_restated:
         return ValueKind((_COMPOUND, _NUMERAL.sub("9", answer)), is_specific=False)
     if number:
         high = _highest(number, row.question, question)
@@ -129,10 +131,6 @@ def value_kind(row: SourceRow) -> ValueKind:
     words = text_kind(answer, row.question)
     is_long = len(answer.split()) > 6
     return ValueKind(("words", words.name), words=words, is_specific=words.is_specific and not is_long)
-
-
-def _restatements(number: WrittenNumber) -> tuple[float, ...]:
-    return tuple(round(number.value * factor, 6) for factor in (1e3, 1e6))
 
 
 def _form_step(number: WrittenNumber, question: str) -> int:
