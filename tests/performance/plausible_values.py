@@ -1,9 +1,11 @@
 """How plausible generated wrong values are: figures, a classifier that looks for what gives them away, and pairs to read.
 
-    python -m tests.performance.plausible_values CHARTQA.jsonl --seed 1 --pairs pairs.txt --key key.txt
+    python -m tests.performance.plausible_values CHARTQA.jsonl --seed 1 --numbers n.txt --words w.txt --key key.txt
 
 CHARTQA.jsonl holds rows with image, question and answer; they are read as a user's own. The classifier sees both values of a
-pair and the question, and has to say which value is right; half of its answers should be.
+pair and the question, and has to say which value is right; half of its answers should be. Readers do the same with the file of
+numbers, and judge with the file of words whether both values are of one kind. Each item stands alone, as a model sees it: no
+two of a file share the picture, the question or both values.
 """
 
 from __future__ import annotations
@@ -40,6 +42,11 @@ class Pair:
     group: str
     occurrences: tuple[int, int] = (1, 1)
     """How often the right and the wrong value occur in all pairs about the picture."""
+    picture: str = ""
+
+    @property
+    def is_number(self) -> bool:
+        return read_number(self.right) is not None
 
 
 def usable_rows(file: Path) -> list[Candidate]:
@@ -67,6 +74,7 @@ def lent_pairs(examples: Sequence[ConstructedExample]) -> list[Pair]:
             e.value,
             root(e.value),
             (seen[e.right.image.pixels][e.right.row.answer], seen[e.right.image.pixels][e.value]),
+            e.right.image.pixels,
         )
         for e in examples
     ]
@@ -187,17 +195,32 @@ def sign_test(pairs: Sequence[Pair]) -> None:
     )
 
 
-def write_pairs(pairs: Sequence[Pair], seed: int, count: int, to: Path, key: Path) -> None:
-    """Write pairs in random order as question, A and B, and the right letters to ``key``."""
-    chosen = sorted(pairs, key=lambda p: hash64(f"{seed}|read|{p.question}|{p.right}|{p.wrong}"))[:count]
+def chosen_pairs(pairs: Sequence[Pair], seed: int, count: int) -> list[Pair]:
+    """Return up to ``count`` pairs at random, no two of which share the picture, the question or both values."""
+    chosen: list[Pair] = []
+    seen: set[object] = set()
+    for pair in sorted(pairs, key=lambda p: hash64(f"{seed}|read|{p.question}|{p.right}|{p.wrong}")):
+        marks: set[object] = {
+            (pair.picture,),
+            " ".join(pair.question.casefold().split()),
+            frozenset((pair.right.casefold(), pair.wrong.casefold())),
+        }
+        if len(chosen) < count and not marks & seen:
+            seen |= marks
+            chosen.append(pair)
+    return chosen
+
+
+def write_pairs(pairs: Sequence[Pair], seed: int, to: Path) -> list[str]:
+    """Write pairs as question, A and B; return the right letters."""
     lines, letters = [], []
-    for number, pair in enumerate(chosen, 1):
+    for number, pair in enumerate(pairs, 1):
         is_first = hash64(f"{seed}|letter|{pair.question}|{pair.right}|{pair.wrong}") & 1
         first, second = (pair.right, pair.wrong) if is_first else (pair.wrong, pair.right)
         lines.append(f"{number}. {' '.join(pair.question.split())} / A: {first} / B: {second}")
         letters.append(f"{number} {'A' if is_first else 'B'}")
     to.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    key.write_text("\n".join(letters) + "\n", encoding="utf-8")
+    return letters
 
 
 def main() -> None:
@@ -205,7 +228,8 @@ def main() -> None:
     parser.add_argument("rows", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--pairs", type=Path)
+    parser.add_argument("--numbers", type=Path)
+    parser.add_argument("--words", type=Path)
     parser.add_argument("--key", type=Path)
     options = parser.parse_args()
     rows = usable_rows(options.rows)
@@ -216,8 +240,12 @@ def main() -> None:
     for name, pairs in (("as built", built), ("each row by itself", made)):
         print_classifier(name, pairs)
         sign_test(pairs)
-    if options.pairs and options.key:
-        write_pairs(built, options.seed, options.count, options.pairs, options.key)
+    if options.numbers and options.words and options.key:
+        letters = []
+        for to, are_numbers in ((options.numbers, True), (options.words, False)):
+            pairs = chosen_pairs([p for p in built if p.is_number == are_numbers], options.seed, options.count)
+            letters += [f"{to.name} {letter}" for letter in write_pairs(pairs, options.seed, to)]
+        options.key.write_text("\n".join(letters) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ nothing about a value says which it is.
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -19,7 +20,15 @@ from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
 from benchmarks.cmc_bench.construction.candidates import Candidate
 from benchmarks.cmc_bench.construction.near_numbers import BANDS
 from benchmarks.cmc_bench.construction.passages import spells_answer
-from benchmarks.cmc_bench.construction.plausible import ValueKind, alternatives, fits, may_contradict, value_kind
+from benchmarks.cmc_bench.construction.plausible import (
+    EXTREME,
+    ValueKind,
+    alternatives,
+    fits,
+    in_style,
+    may_contradict,
+    value_kind,
+)
 from benchmarks.hashed import hash64
 
 SCOPES = ("same picture", "same document", "same group", "same column")
@@ -28,10 +37,7 @@ SCOPES = ("same picture", "same document", "same group", "same column")
 _STEPS = 48
 """The number of rows on either side of the wanted value that are tried as a partner."""
 
-_FARTHEST: dict[Difficulty, tuple[float, float]] = {"near": (0.35, 5.0), "far": (1.2, 20.0)}
-"""The largest distance of places of two pictures: of two logarithms of numbers, and of two years. A number farther away is
-made instead, since a reader who roughly knows the answer could choose."""
-_FIRST_YEAR = 1000
+_NTH = re.compile(r"\b(?:second|third|fourth|fifth|2nd|3rd|[45]th|zweit\w*|dritt\w*)\b", re.IGNORECASE)
 
 _NOBODY = 2**32 - 1
 _KINDS = 4096
@@ -71,10 +77,13 @@ class Lending:
         for scope, where in enumerate(wheres):
             self._match(where, scope)
 
-    def lender(self, number: int) -> tuple[int, str] | None:
-        """Return the candidate whose answer is the wrong value of another, and where it stands; None if there is none."""
+    def lent(self, number: int) -> tuple[str, str] | None:
+        """Return the answer of another candidate that is a candidate's wrong value, and its scope; None if there is none."""
         lender = self._lenders[number]
-        return None if lender == _NOBODY else (lender, SCOPES[self._scopes[number]])
+        if lender == _NOBODY:
+            return None
+        answer, own = self._candidates[lender].row.answer, self._candidates[number].row.answer
+        return in_style(self.kind(number), answer, own), SCOPES[self._scopes[number]]
 
     def _match(self, where: array[int], scope: int) -> None:
         """Match the members that still have no lender with others at the same place."""
@@ -97,21 +106,20 @@ class Lending:
             if self._lenders[member.number] != _NOBODY:
                 continue
             wanted = bisect_left(places, self._wanted_place(member)) if places[0] != places[-1] else at
-            free = (m for m in _around(members, wanted) if self._lenders[m.number] == _NOBODY)
-            partner = next(
-                (m for m in free if self._suit(member, m, scope) and self._suits(m.number, member.number)), None
-            )
+            free = (m.number for m in _around(members, wanted) if self._lenders[m.number] == _NOBODY)
+            number = member.number
+            partner = next((n for n in free if self._suits(number, n) and self._suits(n, number)), None)
             if partner is None:
-                left.append((at, member))
+                left.append((at, number))
             else:
-                self._lend(member, partner.number, scope)
-                self._lend(partner, member.number, scope)
-        for at, member in left:
+                self._lend(number, partner, scope)
+                self._lend(partner, number, scope)
+        for at, number in left:
             for other in _around(members, at):
                 lender = self._lenders[other.number]
-                if lender != _NOBODY and self._suit(other, member, scope) and self._suits(member.number, lender):
-                    self._lend(member, lender, scope)
-                    self._lend(other, member.number, scope)
+                if lender != _NOBODY and self._suits(other.number, number) and self._suits(number, lender):
+                    self._lend(number, lender, scope)
+                    self._lend(other.number, number, scope)
                     break
 
     def _wanted_place(self, member: _Member) -> float:
@@ -122,21 +130,22 @@ class Lending:
         least, most = map(math.log, BANDS[self._difficulty]) if kind.number else (1, 5)
         return member.place + sign * least * float((most / least) ** share**2)
 
-    def _suit(self, borrower: _Member, lender: _Member, scope: int) -> bool:
-        farthest = _FARTHEST[self._difficulty][borrower.place > _FIRST_YEAR] if scope else math.inf
-        return abs(borrower.place - lender.place) <= farthest and self._suits(borrower.number, lender.number)
-
     def _suits(self, borrower: int, lender: int) -> bool:
         if borrower == lender or self._candidates.answers[borrower] == self._candidates.answers[lender]:
             return False
+        row, other = self._candidates[borrower].row, self._candidates[lender].row
         kind, lent = self.kind(borrower), self.kind(lender)
+        if self._candidates.pictures[borrower] == self._candidates.pictures[lender] and (
+            kind.summary or lent.summary or _is_second(row.question, other.question)
+        ):
+            return False  # the picture's largest value is no answer about another value, nor its largest bar the second
         if not may_contradict(kind, lent, self._difficulty):
             return False
-        return fits(self._candidates[borrower].row, kind, self._candidates[lender].row.answer, lent=lent)
+        return fits(row, kind, in_style(kind, other.answer, row.answer), lent=lent)
 
-    def _lend(self, borrower: _Member, lender: int, scope: int) -> None:
-        self._lenders[borrower.number] = lender
-        self._scopes[borrower.number] = scope
+    def _lend(self, borrower: int, lender: int, scope: int) -> None:
+        self._lenders[borrower] = lender
+        self._scopes[borrower] = scope
 
 
 def _around(members: list[_Member], at: int) -> Iterator[_Member]:
@@ -146,6 +155,11 @@ def _around(members: list[_Member], at: int) -> Iterator[_Member]:
             yield members[at + step]
         if 0 <= at - step - 1 < len(members):
             yield members[at - step - 1]
+
+
+def _is_second(question: str, other: str) -> bool:
+    """Return whether a question asks for the second of what the other one asks for the first of."""
+    return bool(_NTH.search(question) and EXTREME.search(other) and not _NTH.search(other))
 
 
 def _may_lend(candidate: Candidate) -> bool:
@@ -158,8 +172,9 @@ def _may_lend(candidate: Candidate) -> bool:
 def _where(candidate: Candidate, kind: ValueKind) -> tuple[str, str, str, str]:
     """Return the picture, document and group of a row, and the column of all rows; "" where it takes no value from there.
 
-    The largest value of a picture, for example, is no plausible answer to a question about another of its values.
+    Beyond the picture, a tech company is no answer to a question about a copper mining company, nor Benin one where China is.
     """
     row = candidate.row
-    picture = "" if kind.summary else candidate.image.pixels
-    return picture, row.document, row.subject, "column" if kind.is_specific else ""
+    kinds = f"\0{kind.words.narrower}" if kind.words and kind.words.narrower else ""
+    document, subject = (place and place + kinds for place in (row.document, row.subject))
+    return candidate.image.pixels, document, subject, f"column{kinds}" if kind.is_specific else ""

@@ -13,18 +13,20 @@ from benchmarks.hashed import hash64
 if TYPE_CHECKING:
     import numpy as np
 
-BANDS: dict[Difficulty, tuple[float, float]] = {"near": (1.1, 2.0), "far": (2.0, 3.0)}
-"""The factors between the right number and a wrong one. Counts of a few may differ by a factor of up to 3 in either. Most
-are close: a reader who knows the right number roughly should not be able to choose."""
+BANDS: dict[Difficulty, tuple[float, float]] = {"near": (1.12, 1.4), "far": (1.4, 3.0)}
+"""The factors between the right number and a wrong one. Below, the tolerances of 5% around the two would overlap; above, a
+reader who knows the right number roughly could choose."""
 
-_FEW = 2
-"""Small counts may differ by this many, whatever the factor."""
+_FEW = 3
+"""Two counts of which the smaller is below this may differ by one, whatever the factor."""
 _CELLS = 400
 _LEADING = 100
 _DRAWS = 24
 _ROUNDS = 200
-_QUARTER = 25
-"""A number that ends in 25 or 75 may be an average of four, and so may then be a wrong one."""
+_TILT = 1.1
+"""Above 1, since last digits of charts are somewhat more often small than large."""
+_HALF = 50
+"""A number that ends in 25 or 75 may be an average of four; a wrong one then differs by a multiple of this."""
 _LONG_FRACTION = 5
 """Decimals of a number that is a ratio of two others; so is then a wrong one, since their digits may repeat."""
 
@@ -34,31 +36,30 @@ def is_near(a: float, b: float, difficulty: Difficulty, *, step: float = 1.0) ->
     low, high = sorted((a, b))
     least, most = BANDS[difficulty]
     if not low:
-        return 0 < high <= _FEW * step
-    few = high - low <= _FEW * step and high <= 3 * low and high >= 1.1 * low
-    return (
-        least <= high / low <= most
-        or (few and difficulty == "near")
-        or (difficulty == "far" and low <= 2 * step < high <= 5 * step)
-    )
+        return 0 < high <= (_FEW if difficulty == "far" else 1) * step
+    few = difficulty == "near" and low < _FEW * step and 0 < high - low <= 1.001 * step
+    return few or least <= high / low <= most
 
 
 def near_numbers(
-    number: WrittenNumber, difficulty: Difficulty, purpose: str, *, lowest: int = 0, most: float = 0
+    number: WrittenNumber, difficulty: Difficulty, purpose: str, *, lowest: int = 0, most: float = 0, step: int = 0
 ) -> Iterator[int]:
     """Yield counts of the number's last decimal place, as it has them, that are near it.
 
-    They have as many zeros at their end as it has, and lie between ``lowest`` and ``most`` (0 for no bound), in steps of the
-    last place. ``purpose`` seeds the draw.
+    They differ from it by multiples of ``step`` or, without one, have as many zeros at their end as it has. They lie between
+    ``lowest`` and ``most`` (0 for no bound). ``purpose`` seeds the draw.
     """
     zeros = number.zeros
     while zeros and most and most * 10**number.decimals // 10**zeros < 6:
         zeros -= 1
-    significant = number.units // 10**zeros
-    top = int(most * 10**number.decimals) // 10**zeros if most else 0
+    if not step:
+        step = 10**zeros
+        step *= _HALF if number.units >= 1000 * step and number.units // step % _HALF == _HALF // 2 else 1
+    significant, rest = divmod(number.units, step)
+    top = int(most * 10**number.decimals) // step if most else 0
     hidden = max(0, len(str(significant)) - 2)
     cell, top_cell = significant // 10**hidden, top // 10**hidden
-    whole = hidden == 0
+    whole = hidden == 0 and not rest
     table = _transitions(min(top_cell, _CELLS) if top else 0, 0 if whole and lowest == 0 else 1, whole, difficulty)
     start = 0 if whole and lowest == 0 else 1
     if not start <= cell < start + len(table):
@@ -68,22 +69,16 @@ def near_numbers(
         other = start + int((table[cell - start] < share).sum())
         if other - start >= len(table):
             return  # nothing is near it
-        units = other * 10**hidden + (_low_digits(f"{purpose}|{draw}|digits", hidden) if hidden else 0)
-        if hidden > 1 and significant % _QUARTER == 0:
-            units -= units % _QUARTER
-        if number.decimals >= _LONG_FRACTION:
+        units = other * 10**hidden
+        if hidden:
+            digits = hash64(f"{purpose}|{draw}|digits")
+            last = 1 + int(9 * (digits / 2**64) ** _TILT)  # no 0
+            units += digits % 10**hidden if rest else digits % 10 ** (hidden - 1) * 10 + last
+        if number.decimals >= _LONG_FRACTION and not rest:
             divisor = 11 + hash64(f"{purpose}|{draw}|divisor") % 87
             units = round(round(units * divisor, -number.decimals) / divisor)
-        if units and (not top or units <= top):
-            yield units * 10**zeros
-        elif not units and not zeros and not number.decimals:
-            yield 0
-
-
-def _low_digits(purpose: str, count: int) -> int:
-    """Return ``count`` digits, the last of which is not 0 and, as in charts, somewhat more often small than large."""
-    draw = hash64(purpose)
-    return draw % int(10 ** (count - 1)) * 10 + 1 + int(9 * (draw / 2**64) ** 1.1)
+        if (units and (not top or units <= top)) or (not units and step == 1 and not number.decimals):
+            yield units * step + rest
 
 
 @lru_cache(maxsize=64)

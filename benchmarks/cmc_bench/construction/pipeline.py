@@ -32,6 +32,7 @@ from benchmarks.values import compare
 
 NO_VALUE = "no contradicting value: no other answer of its type"
 NO_WRONG_IMAGE = "no wrong image: no other picture with an answer unlike the gold and the contradicting value"
+STATED_TWICE = "no wrong value: the answer states its value twice, and both would have to change"
 NO_WRONG_VALUE = "no plausible wrong value: nothing else of the answer's kind"
 NOT_SPELLED = "the passage gives the answer in other words, which no other value can be put in the place of"
 NO_OTHER_PICTURE = "no other picture whose answer differs from the right one"
@@ -361,7 +362,8 @@ class _Pairing:
         if candidate.row.source != OWN_ROWS:
             return NO_WRONG_IMAGE if value else NO_VALUE
         donor = self._donor(number, candidate, (candidate.row.answer,))
-        why = NO_WRONG_VALUE if spells_answer(candidate.row) else NOT_SPELLED
+        no_value = STATED_TWICE if self._lending.kind(number).is_compound else NO_WRONG_VALUE
+        why = no_value if spells_answer(candidate.row) else NOT_SPELLED
         left_out = {} if value else {"image-correct": why, "both-wrong": why}
         if donor is None:
             left_out |= {"text-correct": NO_OTHER_PICTURE, "both-wrong": NO_OTHER_PICTURE}
@@ -395,8 +397,8 @@ class _Pairing:
     def _plausible_values(self, number: int, candidate: Candidate) -> Iterator[tuple[str, str]]:
         row, kind = candidate.row, self._lending.kind(number)
         values: Iterable[tuple[str, str]] = ((value, NAMED) for value in alternatives(row))
-        if lent := self._lending.lender(number):
-            values = chain(values, [(self._candidates[lent[0]].row.answer, lent[1])])
+        if lent := self._lending.lent(number):
+            values = chain(values, [lent])
         made = made_values(row, kind, self._difficulty, f"{self._seed}|make|{candidate.id}")
         return ((value, origin) for value, origin in chain(values, ((v, MADE) for v in made)) if fits(row, kind, value))
 

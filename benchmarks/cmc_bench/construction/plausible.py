@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from benchmarks.build import Difficulty
 from benchmarks.cmc_bench.construction.near_numbers import is_near, near_numbers
 from benchmarks.cmc_bench.construction.passages import states
-from benchmarks.cmc_bench.construction.text_kinds import TextKind, named_alternatives, text_kind
+from benchmarks.cmc_bench.construction.text_kinds import TextKind, in_case, named_alternatives, text_kind
 from benchmarks.cmc_bench.construction.written_number import WrittenNumber, read_number
 from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.hashed import hash64
 from benchmarks.text.normal_form import coarse_type, normalise
 from benchmarks.values import compare
 from benchmarks.values.moments import Moment
+from benchmarks.values.numerals import WORDS
 from benchmarks.values.parse import Listing, Polarity, Span, parse
 from benchmarks.values.question import Question, read_question
 from benchmarks.values.units import PERCENT
@@ -32,12 +33,25 @@ _ASKS_YEAR = re.compile(r"\b(?:years?|when|date|jahr(?:e|en)?|wann|année|quand|
 _ASKS_AMOUNT = re.compile(
     r"\bhow (?:many|much)\b|\b(?:number|amount|total|sum|value|average|difference|price) of\b", re.IGNORECASE
 )
-_SUMMARY = re.compile(
-    r"\b(?:total|sum|average|mean|median|mode|difference|ratio|range|altogether|combined|gap|times|max\w*|min\w*|top|peak|most|least"
-    r"|summe|durchschnitt\w*|unterschied|mehr|\w+est|höchst\w*|niedrigst\w*|größt\w*|kleinst\w*)\b|\bhow many\b|\bwie viele\b",
+_COMPUTED = re.compile(
+    r"\b(?:total\w*|sum|add\w*|average|mean|median|difference|differ|ratio|subtract\w*|minus|divid\w*|multipl\w*|altogether"
+    r"|combined|gap|times|together|summe|durchschnitt\w*|mittelwert|unterschied|differenz|verhältnis|zusammen|insgesamt)\b",
     re.IGNORECASE,
 )
-"""A question about several values, or about the first or last of them in size: another value of the picture does not fit it."""
+"""A question about a value computed from several, whose fraction shows how: a mean of two may end in .5, of three in .33."""
+EXTREME = re.compile(
+    r"\b(?:mode|range|max\w*|min\w*|top|peak|most|least|mehr|\w+est|höchst\w*|niedrigst\w*|größt\w*|kleinst\w*)\b"
+    r"|\bhow many\b|\bwie viele\b",
+    re.IGNORECASE,
+)
+"""A question about the first or last of several values in size, or a count: another value of the picture does not fit it."""
+_MEAN_FRACTION = re.compile(r"50*|[27]50*|33+|66*7")
+"""The fraction of a mean of two, three or four whole numbers; a small number keeps no other, since few are near it then."""
+_EQUAL_PARTS = re.compile(r"\b(two|three|four|five|[2-5]) (?:equal|identical|same)\b", re.IGNORECASE)
+"""A sum of equal parts is divisible by their number."""
+_RESTATED = re.compile(r"\d[^\d,;]*[/=|(][^\d,;]*\d", re.IGNORECASE)
+"""An answer with a number and another beside it."""
+_COMPOUND = "compound"
 _OF_TOTAL = re.compile(r"\b(?:out of|of (?:the|all|these)|von (?:den|allen)) (\d{1,6})\b(?! ?%)", re.IGNORECASE)
 _SCALE = re.compile(
     r"\b(?:from|of|scale|von) (?:0|1) ?(?:-|–|to|bis) ?(\d{1,3})\b|\b(\d{1,2})-point scale", re.IGNORECASE
@@ -51,9 +65,9 @@ class ValueKind:
     """The kind of a row's answer.
 
     Two answers with the same ``key`` are of one kind, unit and precision; ``place`` orders them (log of a number, year of a
-    date; NaN for words). ``low`` and ``high`` bound what the question admits, ``high`` is 0 for no bound. ``is_specific`` is
-    False where rows about another picture, document or group may hold something else under the same key. ``summary`` is true of
-    a question about several values of its picture.
+    date; NaN for words). ``low`` and ``high`` bound what the question admits, ``high`` is 0 for no bound; a wrong number differs
+    by multiples of ``step`` last places, if that is not 0. ``is_specific`` is False where rows about another picture, document
+    or group may hold something else under the same key. ``summary`` is true of a question about several values of its picture.
     """
 
     key: tuple[str, ...]
@@ -62,6 +76,7 @@ class ValueKind:
     words: TextKind | None = None
     low: float = 0
     high: float = 0
+    step: int = 0
     is_specific: bool = True
     summary: bool = False
 
@@ -69,11 +84,17 @@ class ValueKind:
     def is_year(self) -> bool:
         return self.key[0] == "year"
 
+    @property
+    def is_compound(self) -> bool:
+        """True of an answer that states a value twice, as 2.72 / 2720 does: a wrong one would have to change both."""
+        return self.key[0] == _COMPOUND
+
 
 def value_kind(row: SourceRow) -> ValueKind:
     """Return the kind of a row's answer to its question."""
     answer, question = row.answer, read_question(row.question)
-    summary = _SUMMARY.search(row.question) is not None
+    computed = _COMPUTED.search(row.question) is not None
+    summary = computed or EXTREME.search(row.question) is not None
     if coarse_type(answer) == "year" and (
         _ASKS_YEAR.search(row.question) or (not _ASKS_AMOUNT.search(row.question) and not question.units)
     ):
@@ -87,13 +108,21 @@ def value_kind(row: SourceRow) -> ValueKind:
         return ValueKind(
             ("year", number.before, number.after), float(number.units), high=max(_LATEST_YEAR, number.units)
         )
+    value = parse(answer)
+    if number and number.units:
+        is_restated = number.most * 10**number.decimals / number.units in (1e3, 1e6)
+    else:
+        is_restated = not isinstance(value, Listing | Moment | Span) and _RESTATED.search(answer) is not None
+    if is_restated:
+        return ValueKind((_COMPOUND, _NUMERAL.sub("9", answer)), is_specific=False)
     if number:
         high = _highest(number, row.question, question)
         lowest = 1 if number.ordinal or number.words[:1] == ("",) or _SCALE.search(row.question) else 0
-        key = ("number", *number.surroundings, number.mark, str(number.decimals), str(number.zeros), str(high))
+        step = _form_step(number, row.question) if computed else 0
+        form = (number.decimals, number.zeros, high, computed, step, step and number.units % step)
+        key = ("number", *number.surroundings, number.mark, *map(str, form), number.group)
         place = math.log(number.value) if number.units else -math.inf
-        return ValueKind((*key, number.group), place, number, low=lowest, high=high, summary=summary)
-    value = parse(answer)
+        return ValueKind(key, place, number, low=lowest, high=high, step=step, summary=summary)
     if isinstance(value, Listing) or answer.strip().startswith("["):
         return ValueKind(("list", *sorted(normalise(answer).split())), is_specific=False)
     if isinstance(value, Moment | Span) and any(map(str.isdigit, answer)):
@@ -104,10 +133,27 @@ def value_kind(row: SourceRow) -> ValueKind:
     return ValueKind(("words", words.name), words=words, is_specific=words.is_specific and not is_long)
 
 
+def _form_step(number: WrittenNumber, question: str) -> int:
+    """Return the step that keeps the fraction of a computed number, or the divisor of a sum of equal parts; 0 for none."""
+    if number.decimals:
+        whole, fraction = divmod(number.units, 10**number.decimals)
+        keeps = fraction and (whole > 2 or (whole and _MEAN_FRACTION.fullmatch(f"{fraction:0{number.decimals}d}")))
+        return 10**number.decimals if keeps else 0
+    parts = _EQUAL_PARTS.search(question)
+    count = WORDS.get(parts[1].casefold()) or int(parts[1]) if parts else 0
+    return math.lcm(count, 10**number.zeros) if count and number.units and number.units % count == 0 else 0
+
+
+def _least_step(kind: ValueKind) -> float:
+    """Return the smallest difference of two numbers of a kind."""
+    assert kind.number is not None
+    return float((kind.step or 10**kind.number.zeros) / 10**kind.number.decimals)
+
+
 def may_contradict(kind: ValueKind, other: ValueKind, difficulty: Difficulty) -> bool:
     """Return whether two values of one kind are as far apart as ``difficulty`` asks."""
     if kind.number and other.number:
-        return is_near(kind.number.value, other.number.value, difficulty, step=10**-kind.number.decimals)
+        return is_near(kind.number.value, other.number.value, difficulty, step=_least_step(kind))
     if kind.is_year:
         least, most = _YEARS[difficulty]
         return least <= abs(kind.place - other.place) <= most
@@ -145,6 +191,11 @@ def _is_named(value: str, question: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", question, re.IGNORECASE) is not None
 
 
+def in_style(kind: ValueKind, value: str, like: str) -> str:
+    """Return a value of a kind in words with capital or small letters as ``like`` has them, any other as it is."""
+    return in_case(value, like) if kind.words else value
+
+
 def alternatives(row: SourceRow) -> list[str]:
     """Return what the question itself offers beside an answer in words."""
     if coarse_type(row.answer) == "year" or read_number(row.answer):
@@ -155,9 +206,9 @@ def alternatives(row: SourceRow) -> list[str]:
 def made_values(row: SourceRow, kind: ValueKind, difficulty: Difficulty, purpose: str) -> Iterator[str]:
     """Yield values made from a row's answer, of its kind; ``purpose`` seeds their order. There may be none."""
     if kind.number:
-        for units in near_numbers(kind.number, difficulty, purpose, lowest=int(kind.low), most=kind.high):
-            value = replace(kind.number, units=units).value
-            step = 10**-kind.number.decimals
+        drawn = near_numbers(kind.number, difficulty, purpose, lowest=int(kind.low), most=kind.high, step=kind.step)
+        for units in drawn:
+            value, step = replace(kind.number, units=units).value, _least_step(kind)
             if (not kind.high or value <= kind.high) and is_near(kind.number.value, value, difficulty, step=step):
                 text = kind.number.written(units)
                 if text:
@@ -167,6 +218,8 @@ def made_values(row: SourceRow, kind: ValueKind, difficulty: Difficulty, purpose
         years = [int(kind.place) + sign * step for step in range(least, most + 1) for sign in (1, -1)]
         for year in _shuffled([str(y) for y in years if kind.low <= y <= kind.high], purpose):
             yield row.answer.replace(str(int(kind.place)), year)
+    elif kind.is_compound:
+        return
     elif kind.key[0] == "list":
         yield from _other_lists(row, difficulty, purpose)
     elif kind.words is None:

@@ -166,33 +166,41 @@ class TextKind:
     """The kind of an answer in words.
 
     ``is_specific`` is False if the kind's name does not say what its members are; only rows about the same picture, document
-    or group then hold others. ``members`` are those of its set, if it has one.
+    or group then hold others. ``members`` are those of its set, if it has one. ``narrower`` is what only another value of the
+    same picture need not share: tech of a tech company, or that few charts show a country.
     """
 
     name: str
     is_specific: bool
     members: tuple[str, ...] = ()
+    narrower: str = ""
 
     def others(self, answer: str) -> list[str]:
         """Return its members beside ``answer``, in capitals where it is."""
         key = _key(answer)
-        return [_in_case(member, answer) for member in self.members if fold(member) != key]
+        return [in_case(member, answer) for member in self.members if fold(member) != key]
 
 
 def text_kind(answer: str, question: str) -> TextKind:
     """Return the kind of an answer in words to a question."""
-    noun = asked_noun(question)
+    adjectives, noun = asked_noun(question)
     key = _key(answer)
-    asked = next((kind for kind, nouns in _NOUNS.items() if noun in nouns.split()), "")
+    asked = next((kind for kind, nouns in _NOUNS.items() if {*noun.split()} & {*nouns.split()}), "")
     sets = [s for s in _sets_of(key) if not (noun in _PROPER and s[0] in _SHARED_NAMES)]
-    sets = [s for s in sets if s[0] == asked] or [s for s in sets if s[0] != "language"]
+    unclear = {"language"}  # which a name is only where the question asks for one: Georgia, a city in New York
+    if noun.split()[-1:] and noun.split()[-1] not in _GENERIC:
+        unclear.add("state")
+    if {"country", "state"} <= {kind for kind, _ in sets}:
+        unclear |= {"country", "state"}
+    sets = [s for s in sets if s[0] == asked] or [s for s in sets if s[0] not in unclear]
     if not sets and asked in ("country", "state"):  # one that the list does not know
         sets = list(_sets_of({"country": "france", "state": "ohio"}[asked])[:1])
     for kind, members in sets:
         name = kind if kind in _NOUNS else f"{kind} {members[0]}"
-        return TextKind(name, True, members)
+        return TextKind(name, True, members, "" if key in map(_key, members) else "of few charts")
     is_specific = bool(noun) and noun not in _GENERIC
-    return TextKind(f"noun {noun}" if is_specific else "noun", is_specific)
+    form = " (...)" if answer.rstrip().endswith(")") else ""
+    return TextKind(f"noun {noun}{form}" if is_specific else f"noun{form}", is_specific, (), adjectives)
 
 
 def _key(answer: str) -> str:
@@ -200,8 +208,8 @@ def _key(answer: str) -> str:
 
 
 @lru_cache(maxsize=2048)
-def asked_noun(question: str) -> str:
-    """Return the noun that a question asks for, in the singular; "" if it asks for none: country, age group, person."""
+def asked_noun(question: str) -> tuple[str, str]:
+    """Return the adjectives and the noun that a question asks for, in the singular, or "": tech, company; "", age group."""
     text = clean(question)
     if match := _ASKED.search(text):
         words = []
@@ -211,9 +219,10 @@ def asked_noun(question: str) -> str:
             words.append(canonical(word.strip(",?'’")))
         words = [w for w in words if w and w not in ARTICLES and not w[0].isdigit() and not _SUPERLATIVE.fullmatch(w)]
         if words:
-            return " ".join(words[-2:]) if words[-1] in _GENERIC else words[-1]
+            size = 2 if words[-1] in _GENERIC else 1
+            return " ".join(words[:-size]), " ".join(words[-size:])
     # "Who was the leading supplier?" may be a company.
-    return "one" if _WHO.search(text) else "place" if _WHERE.search(text) else ""
+    return "", "one" if _WHO.search(text) else "place" if _WHERE.search(text) else ""
 
 
 def named_alternatives(answer: str, question: str) -> Iterator[str]:
@@ -237,10 +246,10 @@ def named_alternatives(answer: str, question: str) -> Iterator[str]:
 def _choice(text: str, answer: str) -> Iterator[str]:
     words = text.strip(" \"'").split()
     if 0 < len(words) <= _LONGEST_CHOICE and not any(w.casefold() in ("or", "and") for w in words):
-        yield _in_case(" ".join(words), answer)
+        yield in_case(" ".join(words), answer)
 
 
-def _in_case(text: str, like: str) -> str:
+def in_case(text: str, like: str) -> str:
     """Return ``text`` in capitals, small letters or with a first capital, as ``like`` is."""
     if like.isupper() and len(like) > 3:
         return text.upper()
@@ -248,7 +257,7 @@ def _in_case(text: str, like: str) -> str:
         return text.lower()
     if text.islower() and like.istitle() and " " in like:
         return text.title()
-    return text[:1].upper() + text[1:] if like[:1].isupper() else text
+    return text[:1].upper() + text[1:] if like[:1].isupper() and text.islower() else text
 
 
 def _sets_of(key: str) -> Sequence[tuple[str, tuple[str, ...]]]:

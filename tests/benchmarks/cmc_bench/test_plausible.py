@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.build import Build, BuildOptions, Difficulty
 from benchmarks.cmc_bench import CMCBench
+from benchmarks.cmc_bench.construction.pipeline import STATED_TWICE
 from benchmarks.cmc_bench.construction.plausible import fits, made_values, value_kind
 from benchmarks.cmc_bench.construction.written_number import read_number
 from benchmarks.cmc_bench.sources.base import SourceRow
@@ -76,7 +77,7 @@ def test_number_keeps_its_unit_precision_and_notation(answer: str, form: str) ->
 
 
 @pytest.mark.parametrize("answer", ["7", "43", "98", "1,204", "0.69", "2372.1", "1065731", "$5.20"])
-@pytest.mark.parametrize(("difficulty", "least", "most"), [("near", 1.1, 2.0), ("far", 2.0, 3.0)])
+@pytest.mark.parametrize(("difficulty", "least", "most"), [("near", 1.12, 1.4), ("far", 1.4, 3.0)])
 def test_number_is_within_the_band_of_its_difficulty(
     answer: str, difficulty: Difficulty, least: float, most: float
 ) -> None:
@@ -86,10 +87,42 @@ def test_number_is_within_the_band_of_its_difficulty(
         wrong = read_number(value)
         assert wrong is not None
         low, high = sorted((right.value, wrong.value))
-        assert least <= high / low <= most or high - low <= 4
+        assert least <= high / low <= most
         assert compare(value, answer, tolerance=0.05).verdict == "different"
     assert any(read_number(value).value > right.value for value in made)  # type: ignore[union-attr]
     assert any(read_number(value).value < right.value for value in made)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("answer", "question", "form"),
+    [
+        ("54.43", "What is the average of the three bars?", r"\d\d\.43"),
+        ("1,204.5", "What is the mean of both?", r"(\d,)?\d{3}\.5"),
+        ("4.33", "What is the difference?", r"[356]\.33"),
+        ("2.5", "What is the median?", r"[13]\.5"),
+        ("0.69", "What is the ratio?", r"0\.\d[1-9]"),
+        ("23.075", "What was it in 2014?", r"\d\d\.\d[27]5"),
+        ("4", "What is the average?", r"[35]"),
+        ("2", "How many are there?", r"[13]"),
+    ],
+)
+def test_computed_number_keeps_the_fraction_that_shows_its_form(answer: str, question: str, form: str) -> None:
+    made = values(answer, question)
+    assert made
+    assert [value for value in made if not re.fullmatch(form, value)] == []
+
+
+def test_sum_of_equal_parts_stays_divisible() -> None:
+    made = values("141", "What is the sum of the three same values?")
+    assert len(made) > 2
+    assert {int(value) % 3 for value in made} == {0}
+
+
+def test_answer_that_states_its_value_twice_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    rows = [{"answer": "2.72 / 2720"}, {"answer": "$3 million ($3,000,000)"}, {"answer": "4/5"}, {"answer": "3 of 5"}]
+    built = build(tmp_path / "rows", rows)
+    assert set(contradictions(built)) == {"4/5", "3 of 5"}
+    assert built.manifest["generated_values"]["none"] == {STATED_TWICE: 2}
 
 
 @pytest.mark.parametrize(
@@ -178,6 +211,61 @@ def test_rows_of_a_picture_lend_each_other_their_answers(tmp_path: Path) -> None
     }
     assert built.manifest["generated_values"]["same picture"] == 4
     assert sum(built.manifest["generated_values"]["none"].values()) == 1
+
+
+def test_computed_numbers_lend_only_to_others_of_their_form(tmp_path: Path) -> None:
+    average = "What is the average?"
+    rows = [
+        {"answer": "52.33", "question": average},
+        {"answer": "61.33", "question": average},
+        {"answer": "43.21"},
+        {"answer": "52.34"},
+    ]
+    assert contradictions(build(tmp_path / "rows", rows)) == {
+        "52.33": "61.33",
+        "61.33": "52.33",
+        "43.21": "52.34",
+        "52.34": "43.21",
+    }
+
+
+def test_words_are_lent_in_the_style_and_among_the_nouns_of_the_right_one(tmp_path: Path) -> None:
+    rows = [
+        {"question": "Which product is first?", "answer": "coffee"},
+        {"question": "Which product leads?", "answer": "Tea"},
+        {"question": "Which tech company leads?", "answer": "Apple"},
+        {"question": "Which tyre company leads?", "answer": "Michelin"},
+        {"question": "What company pays most?", "answer": "Bridgestone (Japan)"},
+        {"question": "What company pays least?", "answer": "Nike"},
+    ]
+    assert contradictions(build(tmp_path / "rows", rows)) == {"coffee": "tea", "Tea": "Coffee"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "question", "fitting", "other"),
+    [
+        ("Pink", "What color is the bar?", "Orange", "orange"),
+        ("Georgia", "Which country had most?", "Germany", "Texas"),
+        ("Georgia", "Which country data is red?", "Germany", "Texas"),
+        ("Georgia", "Which state leads?", "Texas", "Germany"),
+    ],
+)
+def test_words_that_are_several_names_count_as_what_is_asked(
+    answer: str, question: str, fitting: str, other: str
+) -> None:
+    made = values(answer, question)
+    assert fitting in made
+    assert other not in made
+    assert values("Georgia", "What is shown in red?") == []
+
+
+def test_second_largest_does_not_get_the_largest_of_its_picture(tmp_path: Path) -> None:
+    rows = [
+        {"image": "a.png", "question": "Which company is the largest?", "answer": "Codelco"},
+        {"image": "a.png", "question": "Which company is the second largest?", "answer": "Glencore"},
+        {"answer": "43"},
+    ]
+    assert set(contradictions(build(tmp_path / "rows", rows))) == {"43"}
 
 
 def test_every_lent_value_is_right_once_and_wrong_once(tmp_path: Path) -> None:
