@@ -85,10 +85,10 @@ def mmmu_rows(folder: Path, subjects: Iterable[str] = ("Physics", "History"), co
 
 
 def own_rows(folder: Path, answers: Iterable[str], **more: Any) -> Path:
-    """Rows of a user's own, one picture each."""
+    """Rows of a user's own that ask one question, each of a picture of its own."""
     rows = []
     for i, answer in enumerate(answers):
         write_picture(folder / f"{i}.png", 9000 + i)
-        rows.append({"image": f"{i}.png", "question": f"own question {i}?", "answer": answer, **more})
+        rows.append({"image": f"{i}.png", "question": "own question?", "answer": answer, **more})
     write_lines(folder / "rows.jsonl", rows)
     return folder
