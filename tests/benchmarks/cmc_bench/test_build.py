@@ -275,7 +275,12 @@ def test_wrong_picture_of_an_own_row_answers_its_question(tmp_path: Path) -> Non
         "both-wrong": 1,
     }
     assert build.manifest["conditions"] == {
-        **{"aligned": 5, "image-correct": 5, "text-correct": 4, "both-wrong": 4, "image-only": 9, "text-only": 10},
+        "aligned": 5,
+        "image-correct": 5,
+        "text-correct": 4,
+        "both-wrong": 4,
+        "image-only": 9,
+        "text-only": 10,
     }
 
 
@@ -294,7 +299,9 @@ def test_wrong_picture_of_options_has_the_same_options(tmp_path: Path) -> None:
         rows.append({"image": f"{number}.png", "question": "Which stage?", **answer})
     write_lines(tmp_path / "rows.jsonl", rows)
     build = _build(tmp_path / "out", ("rows", tmp_path))
-    shown = {r["references"]["text"]: r["references"]["image"] for r in build.rows() if r["condition"] == "text-correct"}
+    shown = {
+        r["references"]["text"]: r["references"]["image"] for r in build.rows() if r["condition"] == "text-correct"
+    }
     assert shown == {"Egg": "Larva", "Larva": "Egg"}
 
 
