@@ -977,7 +977,7 @@ class Commands:
             writer.writerow(["image", "question", "answer", "document", "conflict"])
             for row in range(rows):
                 Image.new("RGB", (8, 8), (number, row, 99)).save(source / f"{row}.png")
-                question = f"How many crates of item {row} were sold?"
+                question = "How many crates were sold?"
                 writer.writerow([f"{row}.png", question, values[row], f"page {row // PER_PAGE}", values[rows + row]])
         build = self._benchmark.build([("rows", str(source / "rows.csv"))], source / "build", BuildOptions())
         by_id = {instance.id: instance for instance in self._benchmark.instances(build, "paper")}

@@ -82,7 +82,7 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
             evidence[constructed_example.evidence] += 1
             image = constructed_example.right.image
             message = "; ".join([_summary(constructed_example), *image.notes])
-            fix = "" if conflicts else "add rows with other pictures and other answers"
+            fix = "" if conflicts else "add rows that ask the same of other pictures, with other answers"
             checks.append(row.row, conflicts, message, fix, example, "; ".join(image.warnings))
             said += isinstance(row, SourceRow) and bool(row.trust)
     remarks = [*table_remarks(file, options.mapping), *file_remarks(file)]

@@ -78,7 +78,8 @@ def draft_instances(example: ConstructedExample, *, with_origin: bool = False) -
 
     References (the paper gives them for the right sources; that a wrong image's is the gold answer of the example it
     belongs to is our choice): aligned: both gold; image-correct: gold and the contradicting value; text-correct:
-    the other gold answer and gold; both-wrong: the other gold answer and the contradicting value.
+    the other gold answer and gold; both-wrong: the other gold answer and the contradicting value. Of a user's own row the
+    other gold answer is to the same question.
     """
     row = example.right.row
     strata = {"type": example.right.type, "source": row.source}

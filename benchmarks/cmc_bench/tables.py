@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from benchmarks.cmc_bench.constants import (
     TYPES,
 )
 from benchmarks.cmc_bench.metrics import MAIN_METRICS, condition_gap, label_shares
+from benchmarks.cmc_bench.sources.base import OWN_ROWS
 from benchmarks.failure_table import failures_table
 from benchmarks.sheet import Column, Grid, Layout, Row, Sheets
 from benchmarks.stats.intervals import DIFFERENCE, INTERVALS, SHARE
@@ -64,6 +66,7 @@ NOTE_WRONG_IMAGE = (
     "The image reference of a wrong image is the gold answer of the example it belongs to (our choice): it answers another "
     "question, so reading a wrong image mostly becomes NEITHER."
 )
+"""A note on wrong images of all sources but a user's own rows, whose wrong images answer the question."""
 
 
 def has_origins(answers: Answers) -> bool:
@@ -198,7 +201,7 @@ def tables(benchmark: Benchmark, runs: Runs, judge: str, *, resamples: int, seed
     Where conflicts as found stand beside constructed ones, by-origin is another.
     """
     sheets = Sheets(benchmark, runs, judge, resamples, seed)
-    return [
+    every = [
         *map(sheets.table, _LAYOUTS),
         *([sheets.table(_ORIGINS)] if any(map(has_origins, runs.values())) else []),
         _arbitration(sheets),
@@ -206,6 +209,9 @@ def tables(benchmark: Benchmark, runs: Runs, judge: str, *, resamples: int, seed
         failures_table(runs, judge, benchmark.conditions),
         _both_audit(runs, judge),
     ]
+    if any(kind.strata.get("source") != OWN_ROWS for answers in runs.values() for kind in answers.kinds):
+        return every
+    return [replace(table, notes=tuple(note for note in table.notes if note != NOTE_WRONG_IMAGE)) for table in every]
 
 
 def _arbitration(sheets: Sheets) -> Table:

@@ -69,7 +69,7 @@ def write_rows(folder: Path, count: int) -> Path:
             answer = str(1900 + number % 200) if number % 4 == 0 else f"{number * 7 + 11}"
             row = {
                 "image": f"{image.parent.name}/{image.name}",
-                "question": f"What is the value of bar {number} in the chart of this row?",
+                "question": f"What is the value of bar {number % 1000} in the chart of this row?",
                 "answer": answer,
                 "group": f"group {number % 50}",
             }

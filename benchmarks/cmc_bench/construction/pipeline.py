@@ -23,6 +23,7 @@ from benchmarks.cmc_bench.construction.candidates import Candidate, answer_probl
 from benchmarks.cmc_bench.construction.lending import Lending
 from benchmarks.cmc_bench.construction.passages import spells_answer, states
 from benchmarks.cmc_bench.construction.plausible import alternatives, fits, made_values
+from benchmarks.cmc_bench.construction.same_questions import same_question
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, SourceRow
 from benchmarks.hashed import HashOrder, count_distinct, hash64
 from benchmarks.rows.files import SkippedRow
@@ -35,7 +36,10 @@ NO_WRONG_IMAGE = "no wrong image: no other picture with an answer unlike the gol
 STATED_TWICE = "no wrong value: the answer states its value twice, and both would have to change"
 NO_WRONG_VALUE = "no plausible wrong value: nothing else of the answer's kind"
 NOT_SPELLED = "the passage gives the answer in other words, which no other value can be put in the place of"
-NO_OTHER_PICTURE = "no other picture whose answer differs from the right one"
+NO_OTHER_PICTURE = (
+    "no other picture has another answer to this question; add a row that asks it of another picture, or write what a "
+    "picture shows in image_answer"
+)
 NO_THIRD_VALUE = "no other picture has a third answer, beside the right one and the wrong one of the passage"
 
 FOUND = "conflicts as found"
@@ -419,6 +423,8 @@ class _Pairing:
     def _donor(self, number: int, candidate: Candidate, taken_values: Collection[str]) -> int | None:
         """Return the first candidate with another picture whose answer is none of ``taken_values``."""
         answers, pictures = self._candidates.answers, self._candidates.pictures
+        # A published row's donor answers another question, about which this one settles nothing.
+        question = candidate.row.question if candidate.row.source == OWN_ROWS else ""
         for pool in (self._pool(key) for key in _image_pools(candidate)):
             refused: set[int] = set()
             distinct_answers, distinct_pictures = self._counts((pool.first, pool.size))
@@ -428,8 +434,7 @@ class _Pairing:
                 if answers[other] in refused:
                     continue
                 answer = self._candidates[other].row.answer
-                # It answers another question, so that this one settles nothing about it.
-                if not all(compare(answer, value).verdict == "different" for value in taken_values):
+                if not all(compare(answer, value, question).verdict == "different" for value in taken_values):
                     refused.add(answers[other])
                     if len(refused) == distinct_answers:
                         break
@@ -450,22 +455,27 @@ def _value_pools(candidate: Candidate) -> list[tuple[str, ...]]:
 def _image_pools(candidate: Candidate) -> list[tuple[str, ...]]:
     """Return the pools of wrong images, the preferred first: for ChartQA, those of the same conflict type.
 
-    A picture that does not show its row's answer is in none.
+    For a user's own row they are of rows that ask the same question, so that the picture answers it. A picture that does not
+    show its row's answer is in none.
     """
-    if candidate.row.image_answer:
+    row = candidate.row
+    if row.image_answer:
         return []
-    return _pools(("image", candidate.type if candidate.row.family == "chartqa" else ""), candidate.row)
+    if row.source == OWN_ROWS:
+        return _pools(("image", same_question(row)), row)
+    return _pools(("image", candidate.type if row.family == "chartqa" else ""), row)
 
 
 def _pools(kind: tuple[str, ...], row: SourceRow) -> list[tuple[str, ...]]:
-    """Return pool keys: the same subfield, then the same subject, then (ChartQA) the same source."""
-    corpus = (*kind, row.source, row.family)
+    """Return pool keys: the same subfield, then the same subject, then (unless the row is of MMMU) the same source."""
+    family = "" if row.source == OWN_ROWS else row.family
+    corpus = (*kind, row.source, family)
     keys = []
     if row.subfield:
         keys.append((*corpus, "subfield", row.subject, row.subfield))
-    if row.subject or row.family == "mmmu":
+    if row.subject or family == "mmmu":
         keys.append((*corpus, "subject", row.subject))
-    return keys if row.family == "mmmu" else [*keys, corpus]
+    return keys if family == "mmmu" else [*keys, corpus]
 
 
 def _differ(value: str, other: str, candidate: Candidate, tolerance: float = 0.0) -> bool:

@@ -18,10 +18,18 @@ _COMPARED = 64
 _MARKS = " \t\n.?!:;"
 
 
-class SameQuestions:
-    """The rows of a table by picture and question, in a temporary file; memory holds some 100 bytes of each question.
+def same_question(row: SourceRow) -> str:
+    """Return a digest of a row's question and options.
 
-    Two questions that differ only in case, in spacing or in the mark at their end are one.
+    It is equal where the options are, and the questions differ only in case, in spacing or in the mark at their end.
+    """
+    return digest([" ".join(row.question.casefold().split()).strip(_MARKS) or row.question, *row.options])
+
+
+class SameQuestions:
+    """The rows of a table by picture and :func:`same_question`, in a temporary file.
+
+    Memory holds some 100 bytes of each question.
     """
 
     def __init__(self) -> None:
@@ -31,8 +39,7 @@ class SameQuestions:
 
     def add(self, number: int, pixels: str, row: SourceRow) -> None:
         """Add a row by its number; ``pixels`` is the digest of its picture's pixels."""
-        asked = " ".join(row.question.casefold().split()).strip(_MARKS) or row.question
-        key = int(digest([pixels, asked, *row.options])[:16], 16)
+        key = int(digest([pixels, same_question(row)])[:16], 16)
         group = self._records[self._groups[key]] if key in self._groups else []
         texts = [row.passage, row.conflict, row.image_answer, row.text_answer]
         for other, where, answer, other_texts in group:

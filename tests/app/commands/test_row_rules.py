@@ -23,7 +23,7 @@ def home(folder: Path, trust: Sequence[str]) -> Rashomon:
     rashomon = Rashomon(folder)
     for n in range(ROWS):
         (rashomon.home / f"{n}.png").write_bytes(picture(n))
-    rows = "".join(f"{n}.png,How many on page {n}?,{n + 5},{rule}\n" for n, rule in enumerate(trust))
+    rows = "".join(f"{n}.png,How many on the page?,{n + 5},{rule}\n" for n, rule in enumerate(trust))
     (rashomon.home / "rows.csv").write_text(f"image,question,answer,Trust\n{rows}")
     rashomon.run("build", "cmc-bench", "--from", "rows.csv")
     for policy in POLICIES:
@@ -106,7 +106,7 @@ def test_another_word_is_refused_with_its_row_and_the_words_there_are(tmp_path: 
     rashomon = Rashomon(tmp_path)
     for n in range(6):
         (rashomon.home / f"{n}.png").write_bytes(picture(n))
-    rows = "".join(f"{n}.png,How many on page {n}?,{n + 5},{cell if n == 1 else 'image'}\n" for n in range(6))
+    rows = "".join(f"{n}.png,How many on the page?,{n + 5},{cell if n == 1 else 'image'}\n" for n in range(6))
     (rashomon.home / "rows.csv").write_text(f"image,question,answer,trust\n{rows}")
     checked = rashomon.run("build", "cmc-bench", "--from", "rows.csv", "--check").stdout
     assert "rows.csv:3" in checked

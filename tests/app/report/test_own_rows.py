@@ -17,6 +17,7 @@ from app.exports.hub_data_set import make_data_set
 from app.report.tables import read_inputs, tables_from, tables_of, without_published
 from app.store.workspace import Workspace
 from app.tui.result_cache import ResultCache
+from benchmarks.cmc_bench.tables import NOTE_WRONG_IMAGE
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Table
@@ -45,6 +46,15 @@ def of_paper(*tables: Table) -> list[str]:
     """Return the titles, rows and notes that name a paper's row or number."""
     texts = [text for table in tables for text in (table.title, *table.notes, *(row for row, _ in table.rows))]
     return [text for text in texts if OF_PAPER.search(text)]
+
+
+def test_only_published_rows_have_wrong_images_that_answer_another_question(workspace: Workspace) -> None:
+    def noted(*names: str) -> set[str]:
+        tables = tables_of([workspace.runs_folder / name for name in names])
+        return {table.name for table in tables if NOTE_WRONG_IMAGE in table.notes}
+
+    assert noted("a", "b") == set()
+    assert noted("published") == noted("a", "published") == {"main", "labels", "arbitration"}
 
 
 @pytest.mark.parametrize("place", [place for place in PLACES if place.benchmark in OWN], ids=str)

@@ -232,14 +232,77 @@ def test_wrong_image_is_never_the_same_chart(tmp_path: Path) -> None:
     write_picture(tmp_path / "0.png", 0)
     (tmp_path / "1.bmp").write_bytes(picture(0, "BMP"))
     write_picture(tmp_path / "2.png", 2)
-    rows = [
-        {"image": f, "question": f"{i}?", "answer": str(i)} for i, f in enumerate(["0.png", "1.bmp", "0.png", "2.png"])
-    ]
+    shown = [("0.png", "a"), ("1.bmp", "b"), ("0.png", "c"), ("2.png", "a"), ("2.png", "b"), ("2.png", "c")]
+    rows = [{"image": file, "question": f"{q}?", "answer": str(i)} for i, (file, q) in enumerate(shown)]
     write_lines(tmp_path / "rows.jsonl", rows)
     build = _build(tmp_path / "out", ("rows", tmp_path))
     _check_every_rule(build)
     wrong = {r["group"]: r["references"]["image"] for r in build.rows() if r["condition"] == "text-correct"}
-    assert Counter(wrong.values())["3"] == 3
+    assert sorted(wrong.values()) == ["0", "1", "2", "3", "4", "5"]
+
+
+def _wrong_pictures(folder: Path, *rows: tuple[int, str, str, str]) -> tuple[Build, dict[str, tuple[int, str]]]:
+    """Return a build of rows (picture, question, answer, group), and each answer's wrong picture and what that shows."""
+    for number, *_ in rows:
+        write_picture(folder / f"{number}.png", number)
+    keys = ("question", "answer", "group")
+    write_lines(folder / "rows.jsonl", [{"image": f"{n}.png", **dict(zip(keys, r, strict=True))} for n, *r in rows])
+    build = _build(folder / "out", ("rows", folder))
+    numbers = {pixel_digest(load_image(folder / f"{number}.png")): number for number, *_ in rows}
+    wrong = {}
+    for example in _groups(build).values():
+        if "image-only/wrong" in example:
+            row = example["image-only/wrong"]
+            pixels = pixel_digest(load_image(build.path / "media" / (row["image"]["sha256"] + row["image"]["suffix"])))
+            assert {row["image"]["sha256"]} == {example[c]["image"]["sha256"] for c in example if c in FOUR[2:]}
+            wrong[example["aligned"]["references"]["image"]] = numbers[pixels], row["references"]["image"]
+    return build, wrong
+
+
+def test_wrong_picture_of_an_own_row_answers_its_question(tmp_path: Path) -> None:
+    rows = [
+        (0, "What is the value of kale?", "43", "a"),
+        (1, "What is the value of pear?", "80", "a"),
+        (2, "What is the value of plum?", "58", "a"),
+        (3, "what is the  value of Kale", "61", "b"),
+        (2, "What is the value of pear?", "31", "b"),
+    ]
+    build, wrong = _wrong_pictures(tmp_path, *rows)
+    assert wrong == {"43": (3, "61"), "61": (0, "43"), "80": (2, "31"), "31": (1, "80")}
+    left_out = build.manifest["conditions_left_out"]
+    assert {condition: sum(reasons.values()) for condition, reasons in left_out.items()} == {
+        "text-correct": 1,
+        "both-wrong": 1,
+    }
+    assert build.manifest["conditions"] == {
+        "aligned": 5,
+        "image-correct": 5,
+        "text-correct": 4,
+        "both-wrong": 4,
+        "image-only": 9,
+        "text-only": 10,
+    }
+
+
+def test_wrong_picture_of_an_own_row_comes_from_its_group_first(tmp_path: Path) -> None:
+    groups = ["x", "y", "x", "y", "z"]
+    _, wrong = _wrong_pictures(tmp_path, *((n, "How many?", f"{n}1", group) for n, group in enumerate(groups)))
+    assert [wrong[answer][0] for answer in ("01", "11", "21", "31")] == [2, 3, 0, 1]
+    assert wrong["41"][0] != 4
+
+
+def test_wrong_picture_of_options_has_the_same_options(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = []
+    for number, options in enumerate((["Egg", "Larva", "Adult"], ["Egg", "Larva", "Adult"], ["Seed", "Leaf", "Fruit"])):
+        write_picture(tmp_path / f"{number}.png", number)
+        answer = {"options": options, "answer": options[number]}
+        rows.append({"image": f"{number}.png", "question": "Which stage?", **answer})
+    write_lines(tmp_path / "rows.jsonl", rows)
+    build = _build(tmp_path / "out", ("rows", tmp_path))
+    shown = {
+        r["references"]["text"]: r["references"]["image"] for r in build.rows() if r["condition"] == "text-correct"
+    }
+    assert shown == {"Egg": "Larva", "Larva": "Egg"}
 
 
 def test_contradicting_number_is_never_counted_as_correct(tmp_path: Path) -> None:

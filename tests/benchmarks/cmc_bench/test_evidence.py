@@ -159,8 +159,8 @@ def test_twin_changes_only_what_stands_for_the_answer(tmp_path: Path, answer: st
 
 
 def test_passage_that_gives_the_answer_in_other_words_has_no_twin(tmp_path: Path) -> None:
-    file = table(tmp_path, ("a.png", "When is it due?", "12 March 2024", "Fällig am 12.03.2024."), *others())
-    rows = built(file)["When is it due?"]
+    due = ("a.png", "When is it due?", "12 March 2024", "Fällig am 12.03.2024.")
+    rows = built(file := table(tmp_path, due, ("b.png", "when is it due", "5 May 2023")))["When is it due?"]
     assert set(rows) == {"aligned", "text-correct", "image-only/right", "image-only/wrong", "text-only/right"}
     assert "not image-correct or both-wrong" in checked(file)["2"].message
 
@@ -252,9 +252,9 @@ def mixed(folder: Path) -> Path:
     rows += [(f"{n}.png", f"What was EBIT {n}?", f"{20 + n}.5", f"It was {20 + n}.5.", "", "90.5") for n in (4, 5)]
     rows += [("6.png", "What was X?", "11", "X came to 12.", "", "13")]
     rows += [
-        (f"{n}.png", f"What was cost {n}?", f"{200 + n}", f"It was {200 + n} EUR.", f"{300 + n}") for n in (7, 8, 9)
+        (f"{n}.png", "What was the cost?", f"{200 + n}", f"It was {200 + n} EUR.", f"{300 + n}") for n in (7, 8, 9)
     ]
-    rows += [(f"{n}.png", f"How many staff {n}?", f"{400 + n}", "", f"{500 + n}") for n in (10, 11, 12)]
+    rows += [(f"{n}.png", "How many staff?", f"{400 + n}", "", f"{500 + n}") for n in (10, 11, 12)]
     return table(folder, *rows)
 
 

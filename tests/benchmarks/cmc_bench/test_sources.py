@@ -295,7 +295,7 @@ def test_hostile_rows_are_counted_by_reason_and_never_fatal(tmp_path: Path) -> N
         {**good, "question": "q" * 1_000_000},
         {**good, "question": "lone \ud800"},
         {**good, "answer": "D", "options": ["a", "b"]},
-        {**good, "image": "copy.bmp", "question": "own question 0?", "answer": "1"},
+        {**good, "image": "copy.bmp", "question": "own question?", "answer": "1"},
         ["not", "an", "object"],
         {**good, "question": "Ünïcödé \u202e 日本 \x00\x1b[31m?", "answer": "é"},
     ]

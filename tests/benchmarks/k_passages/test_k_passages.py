@@ -122,7 +122,7 @@ def test_the_same_seed_makes_the_same_build(base: Build, built: Build, tmp_path:
 
 def test_a_distractor_is_neither_value_in_another_notation(tmp_path: Path) -> None:
     answers = ["12 500", "12,500", "43", "43%", "43 km", "$43", "7", "90 minutes", "1 h 30 min", "USA", "United States"]
-    rows = own_rows(tmp_path / "rows", answers)
+    rows = own_rows(tmp_path / "rows", answers, question="question {}?")
     plain = get_benchmark("cmc-bench").build([("rows", str(rows))], tmp_path / "base", BuildOptions())
     design = PassageDesign((1, 4), (0, 1), ("first",), (0,))
     for row in build_design(plain, Examples(plain), design, tmp_path / "k").rows():

@@ -84,11 +84,11 @@ def mmmu_rows(folder: Path, subjects: Iterable[str] = ("Physics", "History"), co
     return folder
 
 
-def own_rows(folder: Path, answers: Iterable[str], **more: Any) -> Path:
-    """Rows of a user's own, one picture each."""
+def own_rows(folder: Path, answers: Iterable[str], question: str = "own question?", **more: Any) -> Path:
+    """Rows of a user's own, one picture each; {} in the question is the row's number, else all ask the same one."""
     rows = []
     for i, answer in enumerate(answers):
         write_picture(folder / f"{i}.png", 9000 + i)
-        rows.append({"image": f"{i}.png", "question": f"own question {i}?", "answer": answer, **more})
+        rows.append({"image": f"{i}.png", "question": question.format(i), "answer": answer, **more})
     write_lines(folder / "rows.jsonl", rows)
     return folder
