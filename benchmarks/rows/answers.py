@@ -12,6 +12,7 @@ from decimal import Decimal
 from string import ascii_lowercase
 
 from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.rows.placeholders import is_placeholder, is_unanswerable
 from benchmarks.values import compare
 from benchmarks.values.question import read_question
 
@@ -29,6 +30,8 @@ FORMULA_ERROR = (
     "a cell is the error of a formula, or has no value yet; correct it, and save the table from your spreadsheet"
 )
 SEVERAL_OPTIONS = "the answer names several options; write a row whose answer is one of them"
+PLACEHOLDER = "the answer is a placeholder; write the right answer"
+UNANSWERABLE = "the answer says that the sources have none; ask for something that they state"
 LETTER_OR_OPTION = "it is unclear whether the answer is a letter or the text of an option; write the option's text"
 
 NO_VALUE = "#NOT CALCULATED!"
@@ -84,6 +87,8 @@ def answer_text(value: object, question: str, options: Sequence[str] = (), colum
     text = _plain(value) if items is None else _of_list(items, question, column, with_options=bool(options))
     if _ERROR.fullmatch(text):
         raise RowProblem(FORMULA_ERROR)
+    if text.casefold() not in map(str.casefold, options) and (is_placeholder(text) or is_unanswerable(text)):
+        raise RowProblem(PLACEHOLDER if is_placeholder(text) else UNANSWERABLE)
     return _letter(text, options) if options else text
 
 

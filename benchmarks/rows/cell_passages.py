@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 
 from benchmarks.rows.base import RowProblem
+from benchmarks.rows.placeholders import is_placeholder
 
 NOT_A_LIST = "passages and images are lists of texts"
 
@@ -15,7 +16,7 @@ _TEXT_KEYS = ("text", "passage", "content", "page_content")
 
 
 def passage_texts(value: object) -> tuple[str, ...]:
-    """Return the passages of a cell or key that are not blank. Raises RowProblem for values that are no texts."""
+    """Return the passages of a cell or key that are neither blank nor placeholders. Raises RowProblem for values that are no texts."""
     if isinstance(value, str):
         value = _list(value)
     texts = []
@@ -23,7 +24,7 @@ def passage_texts(value: object) -> tuple[str, ...]:
         text = next((item[key] for key in _TEXT_KEYS if key in item), None) if isinstance(item, dict) else item
         if not isinstance(text, str):
             raise RowProblem(NOT_A_LIST)
-        if text.strip():
+        if text.strip() and not is_placeholder(text):
             texts.append(text)
     return tuple(texts)
 

@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, shortened
 from benchmarks.rows.files import RawRow
 from benchmarks.rows.nested_keys import is_filled, lookup, plain_names
+from benchmarks.rows.placeholders import is_placeholder
 from benchmarks.rows.presets import Preset
 from benchmarks.vocabulary import TRUST
 
@@ -72,12 +73,16 @@ class Columns:
         return {key for names in self.keys.values() for key in names if len(key) == 1}
 
     def _value(self, fields: Fields, column: str) -> tuple[str, Any]:
-        """Return the first filled key of a column, and its value."""
+        """Return the first filled key of a column, and its value. Only an answer or an option may be a placeholder."""
         no_objects = column == "question" or (column == "answer" and self.preset is not None)
-        values = ((key, lookup(fields, key)) for key in self.keys[column])
-        return next(
-            ((k, v) for k, v in values if is_filled(v) and not (no_objects and isinstance(v, dict))), ("", None)
-        )
+        may_be_empty = column not in ("answer", "options")
+        for key in self.keys[column]:
+            value = lookup(fields, key)
+            if not is_filled(value) or (no_objects and isinstance(value, dict)):
+                continue
+            if not (may_be_empty and (is_placeholder(value) or value in ("None", "none"))):
+                return key, value
+        return "", None
 
     def remarks(self, keys: Sequence[str]) -> list[str]:
         """Return remarks on the preset, and on the outermost of a file's ``keys`` from which nothing is read."""

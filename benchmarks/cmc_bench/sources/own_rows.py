@@ -93,6 +93,7 @@ def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
         options = option_texts(fields)
         answer = _resolved(_answer(fields, question, options), options)
         conflict = answer_text(fields.get("conflict"), question)
+        stated = [_stated(fields, name, question, options) for name in ("image_answer", "text_answer")]
         image = fields["image"] if shared is None else shared.resolved(fields["image"])
         load = ShownImage(one_image(raw, image))
         passage = "\n\n".join(passage_texts(fields["passage"])).strip()
@@ -114,8 +115,8 @@ def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
         conflict=conflict,
         document=text_field(fields, "document"),
         trust=trust,
-        image_answer=text_field(fields, "image_answer"),
-        text_answer=text_field(fields, "text_answer"),
+        image_answer=stated[0],
+        text_answer=stated[1],
     )
 
 
@@ -132,3 +133,9 @@ def _resolved(answer: str, options: tuple[str, ...]) -> str:
 def _answer(fields: Fields, question: str, options: Sequence[str]) -> str:
     """Return the answer's text. Raises RowProblem for what has no single meaning."""
     return answer_text(fields["answer"], question, options, fields[ANSWER_KEY])
+
+
+def _stated(fields: Fields, name: str, question: str, options: tuple[str, ...]) -> str:
+    """Return the answer that a source states, which need not be an option; "" if the row has none."""
+    text = answer_text(fields.get(name), question, options, name)
+    return _resolved(text, options) if options and len(text) == 1 else text
