@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import takewhile
 from string import ascii_lowercase
 
 from benchmarks.rows.base import Fields, RowProblem
@@ -32,6 +33,7 @@ FORMULA_ERROR = (
 SEVERAL_OPTIONS = "the answer names several options; write a row whose answer is one of them"
 PLACEHOLDER = "the answer is a placeholder; write the right answer"
 UNANSWERABLE = "the answer says that the sources have none; ask for something that they state"
+NO_OPTIONS = "the answer is a letter, and the row has no options; write the options, or the answer itself"
 LETTER_OR_OPTION = "it is unclear whether the answer is a letter or the text of an option; write the option's text"
 
 NO_VALUE = "#NOT CALCULATED!"
@@ -52,6 +54,7 @@ _UNCLEAR_COMMAS = re.compile(r"\[(?=.*\d,\d)(?=.*\d, )[\d,. ]+\]")
 _BULLET = re.compile(r"\s*(?:[-•*–]|\d{1,2}[.)])\s+")
 _QUOTES = " \"'“”„‘’«»"
 _LETTER = re.compile(r"[(\[]?(?:option )?([A-Z])[)\].:]*", re.IGNORECASE)
+_GAPS = ("nan", "NaN", "null")
 _LETTERS = re.compile(r"[A-J](?:(?:\s*[,;&/]\s*|\s+and\s+|\s+)[A-J])+|[A-J]{2,}")
 _OWN_LETTER = re.compile(r"[(\[]?([A-Z])[)\].:]\s*(?=\S)")
 
@@ -84,12 +87,17 @@ def answer_text(value: object, question: str, options: Sequence[str] = (), colum
     items = _items(value)
     if items is None and isinstance(value, str) and ("\n" in value or ";" in value) and _asks_for_several(question):
         items = [_BULLET.sub("", item, count=1) if _BULLET.match(item) else item for item in re.split(r"[;\n]", value)]
-    text = _plain(value) if items is None else _of_list(items, question, column, with_options=bool(options))
+    text = plain_text(value) if items is None else _of_list(items, question, column, with_options=bool(options))
     if _ERROR.fullmatch(text):
         raise RowProblem(FORMULA_ERROR)
     if text.casefold() not in map(str.casefold, options) and (is_placeholder(text) or is_unanswerable(text)):
         raise RowProblem(PLACEHOLDER if is_placeholder(text) else UNANSWERABLE)
     return _letter(text, options) if options else text
+
+
+def is_letter(answer: str) -> bool:
+    """Return whether an answer is the letter of an option."""
+    return bool(_LETTER.fullmatch(answer))
 
 
 def check_cells(fields: Fields, columns: Sequence[str]) -> None:
@@ -99,20 +107,26 @@ def check_cells(fields: Fields, columns: Sequence[str]) -> None:
 
 
 def option_texts(fields: Fields) -> tuple[str, ...]:
-    """Return a row's options: a list, an object by letters, a text with bars or other separators, or columns a, b, c, ..."""
+    """Return a row's options: a list, an object by letters, a text with bars or other separators, or columns a, b, c, ...
+
+    An option that is missing between others is "", so that letters and numbers keep their places.
+    """
     value = fields.get("options")
     if isinstance(value, dict) and isinstance(value.get("text"), list):
         value = value["text"]
     if isinstance(value, dict):
-        value = [value[key] for key in sorted(value, key=str)]
+        value = [value[key] for key in sorted(value, key=_natural)]
     if isinstance(value, str):
         value = _options_of(value.strip())
     if not value:
-        columns = [_plain(fields.get(letter)) for letter in ascii_lowercase]
-        value = columns[: columns.index("")]
-    if not isinstance(value, list | tuple) or len(value) < 2:
+        value = [fields[letter] for letter in takewhile(fields.__contains__, ascii_lowercase)]
+    if not isinstance(value, list | tuple):
         return ()
-    texts = [_plain(option) for option in value]
+    texts = ["" if (text := plain_text(option)) in _GAPS else text for option in value]
+    while texts and not texts[-1]:
+        texts.pop()
+    if sum(map(bool, texts)) < 2:
+        return ()
     letters = [match[1].upper() if (match := _OWN_LETTER.match(text)) else "" for text in texts]
     if letters == [chr(ord("A") + place) for place in range(len(texts))]:
         texts = [_OWN_LETTER.sub("", text, count=1) for text in texts]
@@ -124,14 +138,19 @@ def _options_of(text: str) -> object:
         return [option.strip() for option in text.split("|")]
     value = _parsed(text)
     if isinstance(value, dict):
-        return [value[key] for key in sorted(value, key=str)]
+        return [value[key] for key in sorted(value, key=_natural)]
     if (items := _items(text)) is not None:
         return items
     separator = next((mark for mark in ("\n", ";", ", ") if mark in text), None)
     return [option.strip() for option in text.split(separator) if option.strip()] if separator else None
 
 
-def _plain(value: object) -> str:
+def _natural(key: object) -> tuple[int, str]:
+    """Return the rank of an option's key, where 10 is behind 9."""
+    return int(text) if (text := str(key)).isdecimal() else 0, text
+
+
+def plain_text(value: object) -> str:
     """Return a single value as text. Raises RowProblem for an object."""
     if isinstance(value, bool):
         return "Yes" if value else "No"
@@ -195,7 +214,7 @@ def _of_list(items: Sequence[object], question: str, column: str, *, with_option
     answers = [item["answer"] if isinstance(item, dict) and "answer" in item else item for item in items]
     if any(isinstance(item, list | dict) for item in answers):
         raise RowProblem(NESTED)
-    texts = [text for item in answers if (text := " ".join(_plain(item).split()))]
+    texts = [text for item in answers if (text := " ".join(plain_text(item).split()))]
     if len(texts) > _MOST_ITEMS:
         raise RowProblem(LONG_LIST)
     groups: list[list[str]] = []

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+from benchmarks.media.pdf import parse_page
 from benchmarks.rows.base import RowProblem, shortened
 from benchmarks.rows.files import NO_IMAGE, ImageBytes, Loader, RawRow, image_loader
 
@@ -24,6 +25,7 @@ _FOLDER_OF_NAMES = "images"
 _SHORTEST_BASE64 = 65
 """VLMEvalKit takes shorter cells for the index of another row."""
 _LONGEST_NAME = 255
+_LONGEST_PLACE = 4_096
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}\s*")
 _DATA = re.compile(r"data:[\w.+/-]*(?:;[\w=.+-]+)*?;base64,", re.IGNORECASE)
 _LIST = re.compile(r"""\[\s*+(?:(?:'[^']*+'|"[^"]*+")\s*+,?+\s*+)++\]""")
@@ -72,6 +74,13 @@ def is_image(row: RawRow, value: object) -> bool:
         return bool([cell_image(row, item) for item in image_values(value)])
     except RowProblem:
         return False
+
+
+def page_number(value: object) -> int | None:
+    """Return the number of the page of a PDF that an image is; None for other images."""
+    value = _content(value)
+    page = parse_page(value.strip()) if isinstance(value, str) and len(value) <= _LONGEST_PLACE else None
+    return page[1] if page is not None else None
 
 
 def _content(value: object) -> object:

@@ -16,7 +16,7 @@ _TEXT_KEYS = ("text", "passage", "content", "page_content")
 
 
 def passage_texts(value: object) -> tuple[str, ...]:
-    """Return the passages of a cell or key that are neither blank nor placeholders. Raises RowProblem for values that are no texts."""
+    """Return the passages of a cell or key, without blanks and placeholders. Raises RowProblem for values that are no texts."""
     if isinstance(value, str):
         value = _list(value)
     texts = []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from string import ascii_lowercase
 from typing import Any
 
@@ -25,7 +27,7 @@ COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
     "conflict": ("conflict",),
     "group": ("group", "subject"),
     "document": DOCUMENT_COLUMNS,
-    "options": ("options",),
+    "options": ("options", "choices"),
     "subfield": ("subfield",),
     "family": ("family",),
     TRUST: (TRUST,),
@@ -39,6 +41,7 @@ LOG = ("question", "passage", "image")
 ANSWER_KEY = "key of the answer"
 """The field of a row that names the key of its answer: a list of ``answers`` is read otherwise than one in ``answer``."""
 
+_OPTION_COLUMN = re.compile(r"(?:options?|choices?|opt|variante?|вариант)[ _.-]?([a-z]|\d{1,2})|(\d{1,2})")
 _LISTED = 20
 _LONGEST_KEY = 60
 
@@ -50,6 +53,7 @@ class Columns:
     keys: Mapping[str, tuple[str, ...]]
     chosen: Mapping[str, str]
     preset: Preset | None = None
+    has_options: bool = False
 
     def row(self, raw: RawRow) -> RawRow:
         """Return a row with its fields by column, the options of columns that are letters, and all folders of its images."""
@@ -77,7 +81,8 @@ class Columns:
         no_objects = column == "question" or (column == "answer" and self.preset is not None)
         may_be_empty = column not in ("answer", "options")
         for key in self.keys[column]:
-            value = lookup(fields, key)
+            parts = key_parts(column, key)
+            value = lookup(fields, key) if len(parts) == 1 else [lookup(fields, part) for part in parts]
             if not is_filled(value) or (no_objects and isinstance(value, dict)):
                 continue
             if not (may_be_empty and (is_placeholder(value) or value in ("None", "none"))):
@@ -86,7 +91,8 @@ class Columns:
 
     def remarks(self, keys: Sequence[str]) -> list[str]:
         """Return remarks on the preset, and on the outermost of a file's ``keys`` from which nothing is read."""
-        used = {part for names in self.keys.values() for key in names for part in (key, key.partition(".")[0])}
+        read = (part for column, names in self.keys.items() for key in names for part in key_parts(column, key))
+        used = {part for key in read for part in (key, key.partition(".")[0])}
         used |= {*ascii_lowercase, *(self.preset.read_too if self.preset is not None else ())}
         unused = [
             key for key in dict.fromkeys(k if k in used else k.partition(".")[0] for k in keys) if key not in used
@@ -95,6 +101,21 @@ class Columns:
         if unused:
             remarks.append(f"nothing is read from the column{'s'[: len(unused) > 1]} {listed(unused)}")
         return remarks
+
+
+def key_parts(column: str, key: str) -> list[str]:
+    """Return the keys of a column; options may have one each, as in ``a|b|c``."""
+    return key.split("|") if column == "options" else [key]
+
+
+def option_columns(keys: Collection[str]) -> str:
+    """Return the keys such as ``option 1`` or ``choice_a`` that hold one option each, joined by bars; empty if there are none."""
+    labels = {match[1] or match[2]: key for key in keys if (match := _OPTION_COLUMN.fullmatch(key))}
+    for series in (ascii_lowercase, [str(number) for number in range(1, 27)]):
+        columns = [labels[label] for label in takewhile(labels.__contains__, series)]
+        if len(columns) > 1:
+            return "|".join(columns)
+    return ""
 
 
 def written_mapping(keys: Mapping[str, str]) -> str:

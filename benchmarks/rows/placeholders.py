@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 
+from benchmarks.values.words import word_set
+
 _LONGEST = 60
-_WRITTEN = frozenset(
-    "n/a n.a n.v k.a k/a tbd tba todo null nan nil undefined unknown unbekannt (blank) (leer) keineangabe keineangaben nodata "
-    "keinedaten notavailable notapplicable nichtverfügbar nichtbekannt notknown missing notgiven".split()
-)
+_WRITTEN = word_set("""
+n/a n.a n.v k.a k/a tbd tba todo null nan nil undefined unknown unbekannt (blank) (leer) keineangabe keineangaben nodata
+keinedaten notavailable notapplicable nichtverfügbar nichtbekannt notknown missing notgiven
+""")
 """Placeholders without spaces and the points at their ends."""
 _MARKS = re.compile(r"[-–—−_.…?]+")
 _UNANSWERABLE = re.compile(
-    r"(?:not answerable|unanswerable|no answer|(?:it |this )?(?:cannot|can't|can not) be (?:answered|determined)|nicht beantwortbar)\b.*",
+    r"(?:not answerable|unanswerable|no answer|(?:it |this )?(?:cannot|can't) be (?:answered|determined)|nicht beantwortbar)\b.*",
     re.DOTALL,
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,11 +10,12 @@ from pathlib import Path
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, Family, SourceRow, existing_path, layout_error
 from benchmarks.cmc_bench.sources.mmmu import NO_OPTION, resolve_gold
 from benchmarks.errors import SourceError, UnknownKeysError
-from benchmarks.rows.answers import answer_text, check_cells, option_texts
+from benchmarks.rows.answers import NO_OPTIONS, answer_text, check_cells, is_letter, option_texts
 from benchmarks.rows.base import Fields, RowProblem, trust_field
-from benchmarks.rows.cell_images import one_image
+from benchmarks.rows.cell_images import image_values, one_image
 from benchmarks.rows.cell_passages import passage_texts
 from benchmarks.rows.columns import ANSWER_KEY, COLUMN_NAMES, TABLE
+from benchmarks.rows.counting import Counting
 from benchmarks.rows.csv_rows import SUFFIXES
 from benchmarks.rows.files import RawRow, ShownImage, SkippedRow, list_files, read_rows, text_field
 from benchmarks.rows.image_references import ImageReferences
@@ -57,7 +58,7 @@ def read(place: str, cluster: str = "", mapping: str = "") -> Iterator[SourceRow
         )
         raw = None
         for raw in mapped.rows:
-            yield raw if isinstance(raw, SkippedRow) else _row(mapped.columns.row(raw), shared)
+            yield raw if isinstance(raw, SkippedRow) else _row(mapped, raw, shared)
         if is_file and raw is None:
             raise SourceError(f"there are no rows in {file.name}; write one below its header for each picture.")
 
@@ -85,16 +86,21 @@ def _table(file: Path) -> Path:
     return file
 
 
-def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
+def _row(mapped: MappedFile, raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
+    raw = mapped.columns.row(raw)
     fields = raw.fields
     question = text_field(fields, "question")
     try:
         check_cells(fields, list(COLUMN_NAMES))
         options = option_texts(fields)
-        answer = _resolved(_answer(fields, question, options), options)
+        answer = answer_text(fields["answer"], question, options, fields[ANSWER_KEY])
+        if not options and mapped.columns.has_options and is_letter(answer):
+            raise RowProblem(NO_OPTIONS)
+        answer = _resolved(answer, options, mapped.counting)
         conflict = answer_text(fields.get("conflict"), question)
-        stated = [_stated(fields, name, question, options) for name in ("image_answer", "text_answer")]
+        stated = [_stated(fields, name, question, options, mapped.counting) for name in ("image_answer", "text_answer")]
         image = fields["image"] if shared is None else shared.resolved(fields["image"])
+        mapped.counting.check_pages(image_values(image))
         load = ShownImage(one_image(raw, image))
         passage = "\n\n".join(passage_texts(fields["passage"])).strip()
         trust = trust_field(fields)
@@ -108,7 +114,7 @@ def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
         question=question,
         answer=answer,
         image=load,
-        options=options,
+        options=tuple(filter(None, options)),
         subject=text_field(fields, "group"),
         subfield=text_field(fields, "subfield"),
         passage=passage,
@@ -120,22 +126,20 @@ def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
     )
 
 
-def _resolved(answer: str, options: tuple[str, ...]) -> str:
+def _resolved(answer: str, options: tuple[str, ...], counting: Counting) -> str:
     """Return the option that an answer means. Raises RowProblem if it means none, which need not be a letter."""
     try:
-        return resolve_gold(answer, options)
+        option = resolve_gold(counting.option(answer, options) if options else answer, options)
     except RowProblem as problem:
-        if str(problem) == NO_OPTION and len(answer) > 1:
+        if str(problem) == NO_OPTION and not is_letter(answer):
             raise RowProblem(NOT_AN_OPTION) from None
         raise
+    if answer and not option:
+        raise RowProblem(NO_OPTION)
+    return option
 
 
-def _answer(fields: Fields, question: str, options: Sequence[str]) -> str:
-    """Return the answer's text. Raises RowProblem for what has no single meaning."""
-    return answer_text(fields["answer"], question, options, fields[ANSWER_KEY])
-
-
-def _stated(fields: Fields, name: str, question: str, options: tuple[str, ...]) -> str:
+def _stated(fields: Fields, name: str, question: str, options: tuple[str, ...], counting: Counting) -> str:
     """Return the answer that a source states, which need not be an option; "" if the row has none."""
     text = answer_text(fields.get(name), question, options, name)
-    return _resolved(text, options) if options and len(text) == 1 else text
+    return _resolved(text, options, counting) if options and len(text) == 1 else text

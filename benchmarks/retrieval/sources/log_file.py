@@ -14,6 +14,7 @@ from benchmarks.rows.base import Fields, RowProblem, trust_field
 from benchmarks.rows.cell_images import cell_image, image_values
 from benchmarks.rows.cell_passages import passage_texts
 from benchmarks.rows.columns import ANSWER_KEY, LOG
+from benchmarks.rows.counting import Counting
 from benchmarks.rows.files import Loader, RawRow, ShownImage, SkippedRow, file_remarks, read_rows, text_field
 from benchmarks.rows.mapping import MappedFile, map_file
 from benchmarks.rows.placeholders import is_placeholder, is_unanswerable
@@ -43,7 +44,7 @@ def read(place: str, cluster: str = "", mapping: str = "") -> Iterator[LogRow | 
     mapped = _mapped(place, cluster, mapping)
     raw = None
     for raw in mapped.rows:
-        yield raw if isinstance(raw, SkippedRow) else _row(mapped.columns.row(raw))
+        yield raw if isinstance(raw, SkippedRow) else _row(mapped.columns.row(raw), mapped.counting)
     if raw is None:
         raise SourceError(f"there are no rows in {Path(place).name}; write one line for each question.")
 
@@ -68,10 +69,11 @@ def _mapped(place: str, cluster: str, mapping: str) -> MappedFile:
     return map_file(file, raw_rows, LOG, mapping, cluster)
 
 
-def _row(raw: RawRow) -> LogRow | SkippedRow:
+def _row(raw: RawRow, counting: Counting) -> LogRow | SkippedRow:
     fields = raw.fields
     try:
         passages = _passages(fields["passage"])
+        counting.check_pages(image_values(fields["image"]))
         images = _images(raw)
         trust = trust_field(fields)
         question = text_field(fields, "question")
