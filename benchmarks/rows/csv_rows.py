@@ -145,13 +145,17 @@ class _Table:
         """Return the cells of the row that begins with ``line``, with the lines that its quoted cells take up."""
         if len(line) > LARGEST_CELL:
             return RowProblem(LARGE_CELL)
-        if '"' not in line and "\\" not in line:
+        if ('"' not in line and "\\" not in line) or line.rstrip("\r\n") == "\\":
             return line.split(self.separator)
         cells, more = self._quoted(line, escaped=False)
         if self._width and re.search(rf'\\["\r\n{re.escape(self.separator)}]', "".join([line, *more])):
             self._lines.put_back(more)
             escaped, taken = self._quoted(line, escaped=True)
-            if isinstance(escaped, list) and len(escaped) == self._width:
+            if (
+                isinstance(escaped, list)
+                and len(escaped) == self._width
+                and not self._swallows(escaped, [line, *taken])
+            ):
                 return escaped
             self._lines.put_back(taken)
             for _ in more:
