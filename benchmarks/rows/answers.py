@@ -27,9 +27,8 @@ NO_MAJORITY = "the answers differ, and none has a majority; write the right one"
 UNCLEAR_LIST = (
     "it is unclear whether the answer lists several values or spellings of one; write one, or ask for several"
 )
-FORMULA_ERROR = (
-    "a cell is the error of a formula, or has no value yet; correct it, and save the table from your spreadsheet"
-)
+FORMULA_ERROR = "a cell is the error of a formula; correct it, and save the table from your spreadsheet"
+NOT_CALCULATED = "the formula of a cell has no stored value; open the table in your spreadsheet, and save it"
 SEVERAL_OPTIONS = "the answer names several options; write a row whose answer is one of them"
 PLACEHOLDER = "the answer is a placeholder; write the right answer"
 UNANSWERABLE = "the answer says that the sources have none; ask for something that they state"
@@ -39,9 +38,10 @@ LETTER_OR_OPTION = "it is unclear whether the answer is a letter or the text of 
 NO_VALUE = "#NOT CALCULATED!"
 """The text of a cell whose formula has not been calculated."""
 
-_ERROR = re.compile(
-    rf"#(?:REF|DIV/0|VALUE|NAME|NUM|NULL|SPILL|CALC|FIELD|BEZUG|WERT|ZAHL|NULL)[!?]|#N/A|#NV|Err:\d{{3}}|{re.escape(NO_VALUE)}"
-)
+ERROR = "#VALUE!"
+"""The text of a cell whose value is an error of any kind."""
+
+_ERROR = re.compile(r"#(?:REF|DIV/0|VALUE|NAME|NUM|NULL|SPILL|CALC|FIELD|BEZUG|WERT|ZAHL|NULL)[!?]|#N/A|#NV|Err:\d{3}")
 _LONGEST = 10_000
 _MOST_ITEMS = 40
 _STRINGS = re.compile(r"""'([^']*)'|"([^"]*)\"""")
@@ -69,6 +69,17 @@ _ONE = re.compile(
     r"what (?:is|was) the (?:value|percentage|percent|number|amount|share|year))\b"
     r"|\b(?:sum|total|difference|average|mean|median|ratio)\b"
 )
+_QUANTITY = re.compile(
+    r"^\W*(?:how (?:many|much|high|large)|wie ?(?:viele?|hoch|gro(?:ß|ss))|"
+    r"(?:what|which) (?:is|was|are|were) the (?:\w+ )?(?:value|percent(?:age)?|number|amount|share|price|rate|level|total|sum)|"
+    r"(?:what|which) (?:percentage|percent|share|value|amount))\b"
+)
+_MONTH = r"(?:jan|feb|m[aä]r|apr|ma[iy]|ju[nl]|aug|sep|o[ck]t|nov|de[cz])[a-zä]*\.?"
+_DATE = re.compile(
+    rf"\d{{4}}-\d\d-\d\d(?: \d\d:\d\d)?|\d{{1,2}}\.\d{{1,2}}\.(?:\d{{4}}|\d\d)?|\d{{1,2}}[-. ]{{1,2}}{_MONTH}(?:[- ]\d{{2,4}})?|"
+    rf"{_MONTH}[- ]\d{{1,4}}",
+    re.IGNORECASE,
+)
 _SEVERAL = re.compile(
     rf"\b(?:which|what|name|give|identify|top|welche|the) (?:[\w-]+ ){{0,2}}?(?:{_NUMBERS})\b"
     rf"|\b(?:which|what)(?: of the)? (?:[\w-]+ )?{_PLURAL}\b"
@@ -88,11 +99,18 @@ def answer_text(value: object, question: str, options: Sequence[str] = (), colum
     if items is None and isinstance(value, str) and ("\n" in value or ";" in value) and _asks_for_several(question):
         items = [_BULLET.sub("", item, count=1) if _BULLET.match(item) else item for item in re.split(r"[;\n]", value)]
     text = plain_text(value) if items is None else _of_list(items, question, column, with_options=bool(options))
-    if _ERROR.fullmatch(text):
-        raise RowProblem(FORMULA_ERROR)
+    _check_formula(text)
     if text.casefold() not in map(str.casefold, options) and (is_placeholder(text) or is_unanswerable(text)):
         raise RowProblem(PLACEHOLDER if is_placeholder(text) else UNANSWERABLE)
     return _letter(text, options) if options else text
+
+
+def check_date(answer: str, question: str) -> None:
+    """Raise RowProblem if an answer is a date and the question asks for a quantity: spreadsheets make dates of numbers."""
+    if _DATE.fullmatch(answer) and _QUANTITY.search(read_question(question).folded):
+        raise RowProblem(
+            f"the answer is the date {answer}; write the value that the question asks for, in a cell of text"
+        )
 
 
 def is_letter(answer: str) -> bool:
@@ -101,9 +119,15 @@ def is_letter(answer: str) -> bool:
 
 
 def check_cells(fields: Fields, columns: Sequence[str]) -> None:
-    """Raise RowProblem if one of the ``columns`` holds the error of a formula."""
-    if any(isinstance(value := fields.get(name), str) and _ERROR.fullmatch(value.strip()) for name in columns):
-        raise RowProblem(FORMULA_ERROR)
+    """Raise RowProblem if one of the ``columns`` holds the error of a formula, or a formula without a value."""
+    for name in columns:
+        if isinstance(value := fields.get(name), str):
+            _check_formula(value.strip())
+
+
+def _check_formula(text: str) -> None:
+    if text == NO_VALUE or _ERROR.fullmatch(text):
+        raise RowProblem(NOT_CALCULATED if text == NO_VALUE else FORMULA_ERROR)
 
 
 def option_texts(fields: Fields) -> tuple[str, ...]:

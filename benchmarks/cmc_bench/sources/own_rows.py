@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -10,9 +11,9 @@ from pathlib import Path
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, Family, SourceRow, existing_path, layout_error
 from benchmarks.cmc_bench.sources.mmmu import NO_OPTION, resolve_gold
 from benchmarks.errors import SourceError, UnknownKeysError
-from benchmarks.rows.answers import NO_OPTIONS, answer_text, check_cells, is_letter, option_texts
+from benchmarks.rows.answers import NO_OPTIONS, answer_text, check_cells, check_date, is_letter, option_texts
 from benchmarks.rows.base import Fields, RowProblem, trust_field
-from benchmarks.rows.cell_images import image_values, one_image
+from benchmarks.rows.cell_images import image_values, is_image, one_image
 from benchmarks.rows.cell_passages import passage_texts
 from benchmarks.rows.columns import ANSWER_KEY, COLUMN_NAMES, TABLE
 from benchmarks.rows.counting import Counting
@@ -20,15 +21,18 @@ from benchmarks.rows.csv_rows import SUFFIXES
 from benchmarks.rows.files import RawRow, ShownImage, SkippedRow, list_files, read_rows, text_field
 from benchmarks.rows.image_references import ImageReferences
 from benchmarks.rows.mapping import MappedFile, map_file
+from benchmarks.rows.nested_keys import is_filled
 from benchmarks.rows.workbook_rows import OLD_SUFFIXES as OLD_WORKBOOKS
 from benchmarks.rows.workbook_rows import SUFFIXES as WORKBOOKS
-from benchmarks.rows.workbook_rows import named_sheet, split_sheet
+from benchmarks.rows.workbook_rows import is_workbook, named_sheet, split_sheet
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
 NOT_AN_OPTION = "the answer is none of the options; write one of them, or its letter"
 OTHER_KEYS = "the file has other keys; name it alone, with --from"
 
 _NAME = OWN_ROWS
+_MOST_NOTES = 20
+_IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?|pdf)\b|://", re.IGNORECASE)
 _KINDS = (*SUFFIXES, *WORKBOOKS, ".jsonl", ".json", ".parquet", ".yaml", ".yml")
 
 
@@ -57,7 +61,7 @@ def read(place: str, cluster: str = "", mapping: str = "") -> Iterator[SourceRow
             ImageReferences(partial(read_rows, file, file.parent, _NAME)) if preset and preset.shares_images else None
         )
         raw = None
-        for raw in mapped.rows:
+        for raw in _rows(mapped, has_notes=file.suffix.lower() in SUFFIXES or is_workbook(file)):
             yield raw if isinstance(raw, SkippedRow) else _row(mapped, raw, shared)
         if is_file and raw is None:
             raise SourceError(f"there are no rows in {file.name}; write one below its header for each picture.")
@@ -86,6 +90,29 @@ def _table(file: Path) -> Path:
     return file
 
 
+def _rows(mapped: MappedFile, *, has_notes: bool) -> Iterator[RawRow | SkippedRow]:
+    """Yield the rows of a file; a table ``has_notes`` below it, such as its source, which are no rows."""
+    notes: list[RawRow] = []
+    is_below = False
+    for raw in mapped.rows:
+        if has_notes and is_below and len(notes) < _MOST_NOTES and isinstance(raw, RawRow) and _is_note(mapped, raw):
+            notes.append(raw)
+            continue
+        yield from notes
+        notes.clear()
+        yield raw
+        is_below = True
+
+
+def _is_note(mapped: MappedFile, raw: RawRow) -> bool:
+    """Return whether a row has one cell only, which is neither a question nor the name of a picture."""
+    if sum(map(is_filled, raw.fields.values())) != 1:
+        return False
+    row = mapped.columns.row(raw)
+    image = row.fields["image"]
+    return row.fields["question"] is None and not is_image(row, image) and not _IMAGE_NAME.search(str(image))
+
+
 def _row(mapped: MappedFile, raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
     raw = mapped.columns.row(raw)
     fields = raw.fields
@@ -94,6 +121,7 @@ def _row(mapped: MappedFile, raw: RawRow, shared: ImageReferences | None) -> Sou
         check_cells(fields, list(COLUMN_NAMES))
         options = option_texts(fields)
         answer = answer_text(fields["answer"], question, options, fields[ANSWER_KEY])
+        check_date(answer, question)
         if not options and mapped.columns.has_options and is_letter(answer):
             raise RowProblem(NO_OPTIONS)
         answer = _resolved(answer, options, mapped.counting)
