@@ -98,6 +98,8 @@ def answer_text(value: object, question: str, options: Sequence[str] = (), colum
     items = _items(value)
     if items is None and isinstance(value, str) and ("\n" in value or ";" in value) and _asks_for_several(question):
         items = [_BULLET.sub("", item, count=1) if _BULLET.match(item) else item for item in re.split(r"[;\n]", value)]
+        if str(items[0]).rstrip().endswith(":"):  # a sentence leads to the list
+            items = None
     text = plain_text(value) if items is None else _of_list(items, question, column, with_options=bool(options))
     _check_formula(text)
     if text.casefold() not in map(str.casefold, options) and (is_placeholder(text) or is_unanswerable(text)):

@@ -84,3 +84,10 @@ def test_keys_that_are_not_read_are_named(tmp_path: Path) -> None:
         r for r in get_benchmark("retrieval").check_rows(tmp_path / "log.jsonl", BuildOptions()).remarks if "score" in r
     ]
     assert "note" in remark
+
+
+def test_passages_that_were_written_as_text_twice_are_a_list(tmp_path: Path) -> None:
+    for passages in ("['a b', 'c d']", str([str(["a b", "c d"])]), ["a b", "c d"]):
+        row = log(tmp_path, passages=passages)
+        assert isinstance(row, LogRow)
+        assert row.passages == ("a b", "c d")
