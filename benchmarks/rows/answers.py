@@ -95,6 +95,8 @@ def answer_text(value: object, question: str, options: Sequence[str] = (), colum
     for one. A list of spellings of one value, or of several people's answers, is that value; ``column`` is the key that held
     it. With ``options``, a letter in brackets is the letter. Raises RowProblem for what has no single meaning.
     """
+    if value is None:
+        return ""
     items = _items(value)
     if items is None and isinstance(value, str) and ("\n" in value or ";" in value) and _asks_for_several(question):
         items = [_BULLET.sub("", item, count=1) if _BULLET.match(item) else item for item in re.split(r"[;\n]", value)]
@@ -123,7 +125,7 @@ def is_letter(answer: str) -> bool:
 def check_cells(fields: Fields, columns: Sequence[str]) -> None:
     """Raise RowProblem if one of the ``columns`` holds the error of a formula, or a formula without a value."""
     for name in columns:
-        if isinstance(value := fields.get(name), str):
+        if isinstance(value := fields.get(name), str) and value[:1] in ("#", "E", " "):
             _check_formula(value.strip())
 
 

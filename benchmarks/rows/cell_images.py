@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def cell_image(row: RawRow, value: object) -> Loader:
             return ImageBytes(data)
         value = name or text
     try:
-        return image_loader(replace(row, fields={"image": value}), "image")
+        return image_loader(RawRow(row.where, {"image": value}, row.folders, row.anywhere), "image")
     except RowProblem as problem:
         raise RowProblem(str(problem), shortened(problem.place, 300)) from None
 
@@ -116,10 +116,10 @@ def _with_ending(name: str, folders: Iterable[Path]) -> str | None:
     if not name or len(name) > _LONGEST_NAME or "://" in name:
         return None
     for folder, beside in product(folders, ("", _FOLDER_OF_NAMES)):
-        place = Path(beside) / name
         try:
-            if not beside and (folder / place).is_file():
+            if not beside and os.path.isfile(os.path.join(folder, name)):
                 return name
+            place = Path(beside) / name
             if place.suffix.lower() in (*_SUFFIXES, ".pdf"):
                 continue
             names = [f"{place}{ending}" for suffix in _SUFFIXES for ending in (suffix, suffix.upper())]

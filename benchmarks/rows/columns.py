@@ -61,9 +61,10 @@ class Columns:
         columns = {
             letter: fields[letter] for letter in ascii_lowercase if letter in fields and letter not in self._single
         }
-        values = {column: self._value(fields, column) for column in self.keys}
-        columns |= {column: value for column, (_, value) in values.items()}
-        columns[ANSWER_KEY] = values["answer"][0].rpartition(".")[2]
+        for column in self.keys:
+            key, columns[column] = self._value(fields, column)
+            if column == "answer":
+                columns[ANSWER_KEY] = key.rpartition(".")[2]
         folders = raw.folders
         if self.preset is not None:
             derived = self.preset.derive(fields)
@@ -76,16 +77,19 @@ class Columns:
         """The letters that are keys of columns, and so no options."""
         return {key for names in self.keys.values() for key in names if len(key) == 1}
 
+    @cached_property
+    def _parts(self) -> Mapping[str, Sequence[tuple[str, Sequence[str]]]]:
+        return {column: [(key, key_parts(column, key)) for key in names] for column, names in self.keys.items()}
+
     def _value(self, fields: Fields, column: str) -> tuple[str, Any]:
         """Return the first filled key of a column, and its value. Only an answer or an option may be a placeholder."""
-        no_objects = column == "question" or (column == "answer" and self.preset is not None)
-        may_be_empty = column not in ("answer", "options")
-        for key in self.keys[column]:
-            parts = key_parts(column, key)
+        for key, parts in self._parts[column]:
             value = lookup(fields, key) if len(parts) == 1 else [lookup(fields, part) for part in parts]
-            if not is_filled(value) or (no_objects and isinstance(value, dict)):
+            if value is None or not is_filled(value):
                 continue
-            if not (may_be_empty and (is_placeholder(value) or value in ("None", "none"))):
+            if isinstance(value, dict) and (column == "question" or (column == "answer" and self.preset is not None)):
+                continue
+            if column in ("answer", "options") or not (is_placeholder(value) or value in ("None", "none")):
                 return key, value
         return "", None
 

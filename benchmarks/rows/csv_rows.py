@@ -160,12 +160,13 @@ class _Table:
             self._lines.put_back(taken)
             for _ in more:
                 self._lines.take()
+        sound = cells if isinstance(cells, list) and not self._swallows(cells, [line, *more]) else None
+        if sound is not None and not any(map(str.strip, sound[self._width or None :])):
+            return sound
         bare = [_bare(cell.strip()) for cell in line.split(self.separator)]
         plain = [cell for cell in bare if cell is not None] if len(bare) == self._width and None not in bare else None
-        if isinstance(cells, list) and not self._swallows(cells, [line, *more]):
-            fits = not any(map(str.strip, cells[self._width or None :]))
-            if fits or plain is None:
-                return cells
+        if sound is not None and plain is None:
+            return sound
         self._lines.put_back(more)
         if len(bare) > self._width > 0:
             return line.split(self.separator)

@@ -92,7 +92,7 @@ def map_file(file: Path, read: Read, needed: Sequence[str], mapping: str = "", c
     own = {column: (key,) for column, key in chosen.items()}
     if needed is TABLE and known.isdisjoint(names["options"]) and (options := option_columns(known)):
         own = {"options": (options,), **own}
-    has_options = any(known.issuperset(key_parts("options", key)) for key in (own | names)["options"])
+    has_options = any(known.issuperset(key_parts("options", key)) for key in own.get("options", names["options"]))
     columns = Columns({**names, **own}, chosen, preset, has_options)
     if keys:
         check_columns(file, columns, peeked, needed, keys, known | _found_later(read, chosen, known))

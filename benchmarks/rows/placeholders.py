@@ -6,7 +6,8 @@ import re
 
 from benchmarks.values.words import word_set
 
-_LONGEST = 60
+_LONGEST = 30
+_LONGEST_SENTENCE = 60
 _WRITTEN = word_set("""
 n/a n.a n.v k.a k/a tbd tba todo null nan nil undefined unknown unbekannt (blank) (leer) keineangabe keineangaben nodata
 keinedaten notavailable notapplicable nichtverfügbar nichtbekannt notknown missing notgiven
@@ -24,9 +25,11 @@ def is_placeholder(value: object) -> bool:
     if not isinstance(value, str) or len(value) > _LONGEST:
         return False
     joined = "".join(value.split())
+    if joined.isdecimal():
+        return False
     return joined == "NA" or joined.casefold().rstrip(".") in _WRITTEN or bool(_MARKS.fullmatch(joined))
 
 
 def is_unanswerable(text: str) -> bool:
     """Return whether an answer says that the sources answer nothing."""
-    return len(text) <= _LONGEST and bool(_UNANSWERABLE.match(text.strip().casefold()))
+    return len(text) <= _LONGEST_SENTENCE and bool(_UNANSWERABLE.match(text.strip().casefold()))

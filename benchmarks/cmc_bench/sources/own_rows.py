@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -76,7 +75,7 @@ def table_remarks(file: Path, mapping: str = "") -> list[str]:
 def _mapped(file: Path, folder: Path, anywhere: bool, cluster: str, mapping: str) -> MappedFile:
     def raw_rows() -> Iterator[RawRow | SkippedRow]:
         for raw in read_rows(file, folder, _NAME):
-            yield replace(raw, anywhere=anywhere) if isinstance(raw, RawRow) else raw
+            yield RawRow(raw.where, raw.fields, raw.folders, anywhere) if isinstance(raw, RawRow) else raw
 
     return map_file(file, raw_rows, TABLE, mapping, cluster)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.errors import SourceError
@@ -64,7 +63,7 @@ def _mapped(place: str, cluster: str, mapping: str) -> MappedFile:
 
     def raw_rows() -> Iterator[RawRow | SkippedRow]:
         for raw in read_rows(file, file.parent, _NAME):
-            yield replace(raw, anywhere=True) if isinstance(raw, RawRow) else raw
+            yield RawRow(raw.where, raw.fields, raw.folders, anywhere=True) if isinstance(raw, RawRow) else raw
 
     return map_file(file, raw_rows, LOG, mapping, cluster)
 

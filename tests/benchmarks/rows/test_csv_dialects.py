@@ -109,7 +109,7 @@ def test_a_table_in_any_dialect_is_read_back(
     table: list[tuple[str, str, str]], separator: str, quoting: int, doubled: bool, end: str, encoding: str
 ) -> None:
     """Line breaks are left out where they may look like rows: in cells with separators, or first and not quoted."""
-    table = [(first.lstrip("\n"), *others) for first, *others in table]
+    table = [(first.lstrip("\n"), second, third) for first, second, third in table]
     rows = [tuple(" ".join(c.split("\n")) if separator in c or end == "\r" else c for c in row) for row in table]
     escape = None if doubled and quoting != csv.QUOTE_NONE else "\\"
     text = io.StringIO(newline="")

@@ -135,7 +135,17 @@ def test_a_number_that_a_spreadsheet_made_a_date_is_named(tmp_path: Path, cell: 
 )
 def test_a_note_below_the_table_is_no_row(tmp_path: Path, note: list[Any]) -> None:
     names = [*NAMES, "passage"]
-    lines = [names, ["0.png", "a?", 5.0], ["1.png"], note, [], ["2.png", "b?", 6.0], ["3.png"], note, note]
+    lines: list[list[Any]] = [
+        names,
+        ["0.png", "a?", 5.0],
+        ["1.png"],
+        note,
+        [],
+        ["2.png", "b?", 6.0],
+        ["3.png"],
+        note,
+        note,
+    ]
     file = write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet(lines)})
     assert [row.row for row in read_source("rows", str(file))] == [f"rows.xlsx:{n}" for n in (2, 3, 4, 6, 7)]
 
