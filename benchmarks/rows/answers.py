@@ -15,6 +15,8 @@ from string import ascii_lowercase
 from benchmarks.rows.base import Fields, RowProblem
 from benchmarks.rows.placeholders import is_placeholder, is_unanswerable
 from benchmarks.values import compare
+from benchmarks.values.clean_text import clean, fold
+from benchmarks.values.moments import find_moments
 from benchmarks.values.question import read_question
 
 OBJECT = "a value is an object; write the value itself, or name its key"
@@ -71,9 +73,10 @@ _ONE = re.compile(
 )
 _QUANTITY = re.compile(
     r"^\W*(?:how (?:many|much|high|large)|wie ?(?:viele?|hoch|gro(?:ß|ss))|"
-    r"(?:what|which) (?:is|was|are|were) the (?:\w+ )?(?:value|percent(?:age)?|number|amount|share|price|rate|level|total|sum)|"
-    r"(?:what|which) (?:percentage|percent|share|value|amount))\b"
+    r"(?:what|which) (?:is|was|are|were) the (?:\w+ )?(?:percent(?:age)?|number|amount|share|price|rate|level|total|sum)|"
+    r"(?:what|which) (?:percentage|percent|share|amount))\b"
 )
+_VALUE = re.compile(r"\b(?:value|wert|level|count)\b")
 _MONTH = r"(?:jan|feb|m[aä]r|apr|ma[iy]|ju[nl]|aug|sep|o[ck]t|nov|de[cz])[a-zä]*\.?"
 _DATE = re.compile(
     rf"\d{{4}}-\d\d-\d\d(?: \d\d:\d\d)?|\d{{1,2}}\.\d{{1,2}}\.(?:\d{{4}}|\d\d)?|\d{{1,2}}[-. ]{{1,2}}{_MONTH}(?:[- ]\d{{2,4}})?|"
@@ -109,9 +112,15 @@ def answer_text(value: object, question: str, options: Sequence[str] = (), colum
     return _letter(text, options) if options else text
 
 
-def check_date(answer: str, question: str) -> None:
-    """Raise RowProblem if an answer is a date and the question asks for a quantity: spreadsheets make dates of numbers."""
-    if _DATE.fullmatch(answer) and _QUANTITY.search(read_question(question).folded):
+def check_date(answer: str, question: str, passage: str) -> None:
+    """Raise RowProblem if an answer is a date that a spreadsheet may have made of a number.
+
+    So it is where the question asks for a quantity, or for a value that the ``passage`` states without a date.
+    """
+    if not _DATE.fullmatch(answer):
+        return
+    asked = read_question(question).folded
+    if _QUANTITY.search(asked) or (passage and _VALUE.search(asked) and not find_moments(fold(clean(passage)))):
         raise RowProblem(
             f"the answer is the date {answer}; write the value that the question asks for, in a cell of text"
         )

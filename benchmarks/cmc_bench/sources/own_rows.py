@@ -120,7 +120,6 @@ def _row(mapped: MappedFile, raw: RawRow, shared: ImageReferences | None) -> Sou
         check_cells(fields, list(COLUMN_NAMES))
         options = option_texts(fields)
         answer = answer_text(fields["answer"], question, options, fields[ANSWER_KEY])
-        check_date(answer, question)
         if not options and mapped.columns.has_options and is_letter(answer):
             raise RowProblem(NO_OPTIONS)
         answer = _resolved(answer, options, mapped.counting)
@@ -130,6 +129,7 @@ def _row(mapped: MappedFile, raw: RawRow, shared: ImageReferences | None) -> Sou
         mapped.counting.check_pages(image_values(image))
         load = ShownImage(one_image(raw, image))
         passage = "\n\n".join(passage_texts(fields["passage"])).strip()
+        check_date(answer, question, passage)
         trust = trust_field(fields)
     except RowProblem as problem:
         return SkippedRow(_NAME, raw.where, str(problem), problem.place)

@@ -8,11 +8,11 @@ from pathlib import Path
 from benchmarks.errors import SourceError
 from benchmarks.retrieval.constants import LONGEST_PASSAGE, LONGEST_PASSAGES, MOST_IMAGES, MOST_PASSAGES
 from benchmarks.retrieval.log_row import LogRow
-from benchmarks.rows.answers import answer_text
+from benchmarks.rows.answers import answer_text, check_cells
 from benchmarks.rows.base import Fields, RowProblem, trust_field
 from benchmarks.rows.cell_images import cell_image, image_values
 from benchmarks.rows.cell_passages import passage_texts
-from benchmarks.rows.columns import ANSWER_KEY, LOG
+from benchmarks.rows.columns import ANSWER_KEY, COLUMN_NAMES, LOG
 from benchmarks.rows.counting import Counting
 from benchmarks.rows.files import Loader, RawRow, ShownImage, SkippedRow, file_remarks, read_rows, text_field
 from benchmarks.rows.mapping import MappedFile, map_file
@@ -71,6 +71,7 @@ def _mapped(place: str, cluster: str, mapping: str) -> MappedFile:
 def _row(raw: RawRow, counting: Counting) -> LogRow | SkippedRow:
     fields = raw.fields
     try:
+        check_cells(fields, list(COLUMN_NAMES))
         passages = _passages(fields["passage"])
         counting.check_pages(image_values(fields["image"]))
         images = _images(raw)

@@ -12,7 +12,7 @@ from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
 from benchmarks.retrieval.log_row import LogRow
 from benchmarks.retrieval.sources import read_source
-from benchmarks.rows.answers import OBJECT
+from benchmarks.rows.answers import FORMULA_ERROR, OBJECT
 from benchmarks.rows.files import SkippedRow
 from tests.support.data.small import picture
 from tests.support.workbooks import Sheet, write_xlsx
@@ -45,9 +45,11 @@ def test_answers_are_read_as_those_of_tables(tmp_path: Path, name: str, value: o
 
 
 def test_an_answer_without_a_single_meaning_is_left_out(tmp_path: Path) -> None:
-    row = log(tmp_path, answer={"a": 1})
-    assert isinstance(row, SkippedRow)
-    assert row.reason == OBJECT
+    cases: list[tuple[dict[str, Any], str]] = [({"answer": {"a": 1}}, OBJECT), ({"passages": "#VALUE!"}, FORMULA_ERROR)]
+    for fields, reason in cases:
+        row = log(tmp_path, **fields)
+        assert isinstance(row, SkippedRow)
+        assert row.reason == reason
 
 
 def test_a_workbook_is_a_log(tmp_path: Path) -> None:

@@ -123,9 +123,12 @@ def test_a_formula_that_a_program_wrote_has_an_empty_value(tmp_path: Path) -> No
     "cell", [Cell(45360.0, "dd.mm.yyyy"), Cell(45360.0, "d-mmm"), "9. Mär", "12.05.2026", "12-Mar"]
 )
 def test_a_number_that_a_spreadsheet_made_a_date_is_named(tmp_path: Path, cell: Any) -> None:
-    for question in ("What is the value of date?", "How many crops?", "Wie hoch ist der Anteil?"):
+    for question in ("How many crops?", "Wie hoch ist der Anteil?"):
         (reason,) = reasons(book(tmp_path, ["0.png", question, cell]))
         assert "date" in reason
+    for passage, left_out in (("Date is at 20.", 1), ("It came to 12.03.2024.", 0), ("", 0)):
+        lines = [[*NAMES, "passage"], ["0.png", "What is the value of date?", cell, passage]]
+        assert len(reasons(write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet(lines)}))) == left_out
     for question in ("When was it?", "What is the date of the count?", "On which day?"):
         assert reasons(book(tmp_path, ["0.png", question, cell])) == []
 
