@@ -9,10 +9,14 @@ import re
 import warnings
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import takewhile
 from string import ascii_lowercase
 
 from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.rows.placeholders import is_placeholder, is_unanswerable
 from benchmarks.values import compare
+from benchmarks.values.clean_text import clean, fold
+from benchmarks.values.moments import find_moments
 from benchmarks.values.question import read_question
 
 OBJECT = "a value is an object; write the value itself, or name its key"
@@ -25,18 +29,21 @@ NO_MAJORITY = "the answers differ, and none has a majority; write the right one"
 UNCLEAR_LIST = (
     "it is unclear whether the answer lists several values or spellings of one; write one, or ask for several"
 )
-FORMULA_ERROR = (
-    "a cell is the error of a formula, or has no value yet; correct it, and save the table from your spreadsheet"
-)
+FORMULA_ERROR = "a cell is the error of a formula; correct it, and save the table from your spreadsheet"
+NOT_CALCULATED = "the formula of a cell has no stored value; open the table in your spreadsheet, and save it"
 SEVERAL_OPTIONS = "the answer names several options; write a row whose answer is one of them"
+PLACEHOLDER = "the answer is a placeholder; write the right answer"
+UNANSWERABLE = "the answer says that the sources have none; ask for something that they state"
+NO_OPTIONS = "the answer is a letter, and the row has no options; write the options, or the answer itself"
 LETTER_OR_OPTION = "it is unclear whether the answer is a letter or the text of an option; write the option's text"
 
 NO_VALUE = "#NOT CALCULATED!"
 """The text of a cell whose formula has not been calculated."""
 
-_ERROR = re.compile(
-    rf"#(?:REF|DIV/0|VALUE|NAME|NUM|NULL|SPILL|CALC|FIELD|BEZUG|WERT|ZAHL|NULL)[!?]|#N/A|#NV|Err:\d{{3}}|{re.escape(NO_VALUE)}"
-)
+ERROR = "#VALUE!"
+"""The text of a cell whose value is an error of any kind."""
+
+_ERROR = re.compile(r"#(?:REF|DIV/0|VALUE|NAME|NUM|NULL|SPILL|CALC|FIELD|BEZUG|WERT|ZAHL|NULL)[!?]|#N/A|#NV|Err:\d{3}")
 _LONGEST = 10_000
 _MOST_ITEMS = 40
 _STRINGS = re.compile(r"""'([^']*)'|"([^"]*)\"""")
@@ -49,6 +56,7 @@ _UNCLEAR_COMMAS = re.compile(r"\[(?=.*\d,\d)(?=.*\d, )[\d,. ]+\]")
 _BULLET = re.compile(r"\s*(?:[-•*–]|\d{1,2}[.)])\s+")
 _QUOTES = " \"'“”„‘’«»"
 _LETTER = re.compile(r"[(\[]?(?:option )?([A-Z])[)\].:]*", re.IGNORECASE)
+_GAPS = ("nan", "NaN", "null")
 _LETTERS = re.compile(r"[A-J](?:(?:\s*[,;&/]\s*|\s+and\s+|\s+)[A-J])+|[A-J]{2,}")
 _OWN_LETTER = re.compile(r"[(\[]?([A-Z])[)\].:]\s*(?=\S)")
 
@@ -62,6 +70,18 @@ _ONE = re.compile(
     r"^\W*(?:how (?:many|much|old|long|far|tall|high|often)|when|wie (?:viele?|hoch|lang|alt|oft)|wann|"
     r"what (?:is|was) the (?:value|percentage|percent|number|amount|share|year))\b"
     r"|\b(?:sum|total|difference|average|mean|median|ratio)\b"
+)
+_QUANTITY = re.compile(
+    r"^\W*(?:how (?:many|much|high|large)|wie ?(?:viele?|hoch|gro(?:ß|ss))|"
+    r"(?:what|which) (?:is|was|are|were) the (?:\w+ )?(?:percent(?:age)?|number|amount|share|price|rate|level|total|sum)|"
+    r"(?:what|which) (?:percentage|percent|share|amount))\b"
+)
+_VALUE = re.compile(r"\b(?:value|wert|level|count)\b")
+_MONTH = r"(?:jan|feb|m[aä]r|apr|ma[iy]|ju[nl]|aug|sep|o[ck]t|nov|de[cz])[a-zä]*\.?"
+_DATE = re.compile(
+    rf"\d{{4}}-\d\d-\d\d(?: \d\d:\d\d)?|\d{{1,2}}\.\d{{1,2}}\.(?:\d{{4}}|\d\d)?|\d{{1,2}}[-. ]{{1,2}}{_MONTH}(?:[- ]\d{{2,4}})?|"
+    rf"{_MONTH}[- ]\d{{1,4}}",
+    re.IGNORECASE,
 )
 _SEVERAL = re.compile(
     rf"\b(?:which|what|name|give|identify|top|welche|the) (?:[\w-]+ ){{0,2}}?(?:{_NUMBERS})\b"
@@ -78,36 +98,72 @@ def answer_text(value: object, question: str, options: Sequence[str] = (), colum
     for one. A list of spellings of one value, or of several people's answers, is that value; ``column`` is the key that held
     it. With ``options``, a letter in brackets is the letter. Raises RowProblem for what has no single meaning.
     """
+    if value is None:
+        return ""
     items = _items(value)
     if items is None and isinstance(value, str) and ("\n" in value or ";" in value) and _asks_for_several(question):
         items = [_BULLET.sub("", item, count=1) if _BULLET.match(item) else item for item in re.split(r"[;\n]", value)]
-    text = _plain(value) if items is None else _of_list(items, question, column, with_options=bool(options))
-    if _ERROR.fullmatch(text):
-        raise RowProblem(FORMULA_ERROR)
+        if str(items[0]).rstrip().endswith(":"):  # a sentence leads to the list
+            items = None
+    text = plain_text(value) if items is None else _of_list(items, question, column, with_options=bool(options))
+    _check_formula(text)
+    if text.casefold() not in map(str.casefold, options) and (is_placeholder(text) or is_unanswerable(text)):
+        raise RowProblem(PLACEHOLDER if is_placeholder(text) else UNANSWERABLE)
     return _letter(text, options) if options else text
 
 
+def check_date(answer: str, question: str, passage: str) -> None:
+    """Raise RowProblem if an answer is a date that a spreadsheet may have made of a number.
+
+    So it is where the question asks for a quantity, or for a value that the ``passage`` states without a date.
+    """
+    if not _DATE.fullmatch(answer):
+        return
+    asked = read_question(question).folded
+    if _QUANTITY.search(asked) or (passage and _VALUE.search(asked) and not find_moments(fold(clean(passage)))):
+        raise RowProblem(
+            f"the answer is the date {answer}; write the value that the question asks for, in a cell of text"
+        )
+
+
+def is_letter(answer: str) -> bool:
+    """Return whether an answer is the letter of an option."""
+    return bool(_LETTER.fullmatch(answer))
+
+
 def check_cells(fields: Fields, columns: Sequence[str]) -> None:
-    """Raise RowProblem if one of the ``columns`` holds the error of a formula."""
-    if any(isinstance(value := fields.get(name), str) and _ERROR.fullmatch(value.strip()) for name in columns):
-        raise RowProblem(FORMULA_ERROR)
+    """Raise RowProblem if one of the ``columns`` holds the error of a formula, or a formula without a value."""
+    for name in columns:
+        if isinstance(value := fields.get(name), str) and value[:1] in ("#", "E", " "):
+            _check_formula(value.strip())
+
+
+def _check_formula(text: str) -> None:
+    if text == NO_VALUE or _ERROR.fullmatch(text):
+        raise RowProblem(NOT_CALCULATED if text == NO_VALUE else FORMULA_ERROR)
 
 
 def option_texts(fields: Fields) -> tuple[str, ...]:
-    """Return a row's options: a list, an object by letters, a text with bars or other separators, or columns a, b, c, ..."""
+    """Return a row's options: a list, an object by letters, a text with bars or other separators, or columns a, b, c, ...
+
+    An option that is missing between others is "", so that letters and numbers keep their places.
+    """
     value = fields.get("options")
     if isinstance(value, dict) and isinstance(value.get("text"), list):
         value = value["text"]
     if isinstance(value, dict):
-        value = [value[key] for key in sorted(value, key=str)]
+        value = [value[key] for key in sorted(value, key=_natural)]
     if isinstance(value, str):
         value = _options_of(value.strip())
     if not value:
-        columns = [_plain(fields.get(letter)) for letter in ascii_lowercase]
-        value = columns[: columns.index("")]
-    if not isinstance(value, list | tuple) or len(value) < 2:
+        value = [fields[letter] for letter in takewhile(fields.__contains__, ascii_lowercase)]
+    if not isinstance(value, list | tuple):
         return ()
-    texts = [_plain(option) for option in value]
+    texts = ["" if (text := plain_text(option)) in _GAPS else text for option in value]
+    while texts and not texts[-1]:
+        texts.pop()
+    if sum(map(bool, texts)) < 2:
+        return ()
     letters = [match[1].upper() if (match := _OWN_LETTER.match(text)) else "" for text in texts]
     if letters == [chr(ord("A") + place) for place in range(len(texts))]:
         texts = [_OWN_LETTER.sub("", text, count=1) for text in texts]
@@ -119,14 +175,19 @@ def _options_of(text: str) -> object:
         return [option.strip() for option in text.split("|")]
     value = _parsed(text)
     if isinstance(value, dict):
-        return [value[key] for key in sorted(value, key=str)]
+        return [value[key] for key in sorted(value, key=_natural)]
     if (items := _items(text)) is not None:
         return items
     separator = next((mark for mark in ("\n", ";", ", ") if mark in text), None)
     return [option.strip() for option in text.split(separator) if option.strip()] if separator else None
 
 
-def _plain(value: object) -> str:
+def _natural(key: object) -> tuple[int, str]:
+    """Return the rank of an option's key, where 10 is behind 9."""
+    return int(text) if (text := str(key)).isdecimal() else 0, text
+
+
+def plain_text(value: object) -> str:
     """Return a single value as text. Raises RowProblem for an object."""
     if isinstance(value, bool):
         return "Yes" if value else "No"
@@ -190,7 +251,7 @@ def _of_list(items: Sequence[object], question: str, column: str, *, with_option
     answers = [item["answer"] if isinstance(item, dict) and "answer" in item else item for item in items]
     if any(isinstance(item, list | dict) for item in answers):
         raise RowProblem(NESTED)
-    texts = [text for item in answers if (text := " ".join(_plain(item).split()))]
+    texts = [text for item in answers if (text := " ".join(plain_text(item).split()))]
     if len(texts) > _MOST_ITEMS:
         raise RowProblem(LONG_LIST)
     groups: list[list[str]] = []

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+from benchmarks.media.pdf import parse_page
 from benchmarks.rows.base import RowProblem, shortened
 from benchmarks.rows.files import NO_IMAGE, ImageBytes, Loader, RawRow, image_loader
 
@@ -24,6 +25,7 @@ _FOLDER_OF_NAMES = "images"
 _SHORTEST_BASE64 = 65
 """VLMEvalKit takes shorter cells for the index of another row."""
 _LONGEST_NAME = 255
+_LONGEST_PLACE = 4_096
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}\s*")
 _DATA = re.compile(r"data:[\w.+/-]*(?:;[\w=.+-]+)*?;base64,", re.IGNORECASE)
 _LIST = re.compile(r"""\[\s*+(?:(?:'[^']*+'|"[^"]*+")\s*+,?+\s*+)++\]""")
@@ -61,7 +63,7 @@ def cell_image(row: RawRow, value: object) -> Loader:
             return ImageBytes(data)
         value = name or text
     try:
-        return image_loader(replace(row, fields={"image": value}), "image")
+        return image_loader(RawRow(row.where, {"image": value}, row.folders, row.anywhere), "image")
     except RowProblem as problem:
         raise RowProblem(str(problem), shortened(problem.place, 300)) from None
 
@@ -72,6 +74,13 @@ def is_image(row: RawRow, value: object) -> bool:
         return bool([cell_image(row, item) for item in image_values(value)])
     except RowProblem:
         return False
+
+
+def page_number(value: object) -> int | None:
+    """Return the number of the page of a PDF that an image is; None for other images."""
+    value = _content(value)
+    page = parse_page(value.strip()) if isinstance(value, str) and len(value) <= _LONGEST_PLACE else None
+    return page[1] if page is not None else None
 
 
 def _content(value: object) -> object:
@@ -107,10 +116,10 @@ def _with_ending(name: str, folders: Iterable[Path]) -> str | None:
     if not name or len(name) > _LONGEST_NAME or "://" in name:
         return None
     for folder, beside in product(folders, ("", _FOLDER_OF_NAMES)):
-        place = Path(beside) / name
         try:
-            if not beside and (folder / place).is_file():
+            if not beside and os.path.isfile(os.path.join(folder, name)):
                 return name
+            place = Path(beside) / name
             if place.suffix.lower() in (*_SUFFIXES, ".pdf"):
                 continue
             names = [f"{place}{ending}" for suffix in _SUFFIXES for ending in (suffix, suffix.upper())]

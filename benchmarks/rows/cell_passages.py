@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 
 from benchmarks.rows.base import RowProblem
+from benchmarks.rows.placeholders import is_placeholder
 
 NOT_A_LIST = "passages and images are lists of texts"
 
@@ -15,17 +16,24 @@ _TEXT_KEYS = ("text", "passage", "content", "page_content")
 
 
 def passage_texts(value: object) -> tuple[str, ...]:
-    """Return the passages of a cell or key that are not blank. Raises RowProblem for values that are no texts."""
-    if isinstance(value, str):
-        value = _list(value)
+    """Return the passages of a cell or key, without blanks and placeholders. Raises RowProblem for values that are no texts."""
     texts = []
-    for item in value if isinstance(value, list | tuple) else [] if value is None else [value]:
+    for item in _flat(value):
         text = next((item[key] for key in _TEXT_KEYS if key in item), None) if isinstance(item, dict) else item
         if not isinstance(text, str):
             raise RowProblem(NOT_A_LIST)
-        if text.strip():
+        if text.strip() and not is_placeholder(text):
             texts.append(text)
     return tuple(texts)
+
+
+def _flat(value: object) -> list[object]:
+    """Return the items of a list, and of a list that is written as the text of one of them."""
+    if isinstance(value, str):
+        value = _list(value)
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+            value = _list(value[0])
+    return list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
 
 
 def _list(text: str) -> object:

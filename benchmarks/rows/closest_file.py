@@ -89,7 +89,7 @@ def _plain(name: str) -> str:
 
 
 def _numbers(name: str) -> list[str]:
-    return re.findall(r"\d+", name)
+    return [number.lstrip("0") for number in re.findall(r"\d+", name)]
 
 
 def _entries(folder: Path) -> tuple[list[str], list[str]]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from string import ascii_lowercase
 from typing import Any
 
 from benchmarks.rows.base import DOCUMENT_COLUMNS, Fields, shortened
 from benchmarks.rows.files import RawRow
 from benchmarks.rows.nested_keys import is_filled, lookup, plain_names
+from benchmarks.rows.placeholders import is_placeholder
 from benchmarks.rows.presets import Preset
 from benchmarks.vocabulary import TRUST
 
@@ -24,7 +27,7 @@ COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
     "conflict": ("conflict",),
     "group": ("group", "subject"),
     "document": DOCUMENT_COLUMNS,
-    "options": ("options",),
+    "options": ("options", "choices"),
     "subfield": ("subfield",),
     "family": ("family",),
     TRUST: (TRUST,),
@@ -38,6 +41,7 @@ LOG = ("question", "passage", "image")
 ANSWER_KEY = "key of the answer"
 """The field of a row that names the key of its answer: a list of ``answers`` is read otherwise than one in ``answer``."""
 
+_OPTION_COLUMN = re.compile(r"(?:options?|choices?|opt|variante?|вариант)[ _.-]?([a-z]|\d{1,2})|(\d{1,2})")
 _LISTED = 20
 _LONGEST_KEY = 60
 
@@ -49,6 +53,7 @@ class Columns:
     keys: Mapping[str, tuple[str, ...]]
     chosen: Mapping[str, str]
     preset: Preset | None = None
+    has_options: bool = False
 
     def row(self, raw: RawRow) -> RawRow:
         """Return a row with its fields by column, the options of columns that are letters, and all folders of its images."""
@@ -56,9 +61,10 @@ class Columns:
         columns = {
             letter: fields[letter] for letter in ascii_lowercase if letter in fields and letter not in self._single
         }
-        values = {column: self._value(fields, column) for column in self.keys}
-        columns |= {column: value for column, (_, value) in values.items()}
-        columns[ANSWER_KEY] = values["answer"][0].rpartition(".")[2]
+        for column in self.keys:
+            key, columns[column] = self._value(fields, column)
+            if column == "answer":
+                columns[ANSWER_KEY] = key.rpartition(".")[2]
         folders = raw.folders
         if self.preset is not None:
             derived = self.preset.derive(fields)
@@ -71,17 +77,26 @@ class Columns:
         """The letters that are keys of columns, and so no options."""
         return {key for names in self.keys.values() for key in names if len(key) == 1}
 
+    @cached_property
+    def _parts(self) -> Mapping[str, Sequence[tuple[str, Sequence[str]]]]:
+        return {column: [(key, key_parts(column, key)) for key in names] for column, names in self.keys.items()}
+
     def _value(self, fields: Fields, column: str) -> tuple[str, Any]:
-        """Return the first filled key of a column, and its value."""
-        no_objects = column == "question" or (column == "answer" and self.preset is not None)
-        values = ((key, lookup(fields, key)) for key in self.keys[column])
-        return next(
-            ((k, v) for k, v in values if is_filled(v) and not (no_objects and isinstance(v, dict))), ("", None)
-        )
+        """Return the first filled key of a column, and its value. Only an answer or an option may be a placeholder."""
+        for key, parts in self._parts[column]:
+            value = lookup(fields, key) if len(parts) == 1 else [lookup(fields, part) for part in parts]
+            if value is None or not is_filled(value):
+                continue
+            if isinstance(value, dict) and (column == "question" or (column == "answer" and self.preset is not None)):
+                continue
+            if column in ("answer", "options") or not (is_placeholder(value) or value in ("None", "none")):
+                return key, value
+        return "", None
 
     def remarks(self, keys: Sequence[str]) -> list[str]:
         """Return remarks on the preset, and on the outermost of a file's ``keys`` from which nothing is read."""
-        used = {part for names in self.keys.values() for key in names for part in (key, key.partition(".")[0])}
+        read = (part for column, names in self.keys.items() for key in names for part in key_parts(column, key))
+        used = {part for key in read for part in (key, key.partition(".")[0])}
         used |= {*ascii_lowercase, *(self.preset.read_too if self.preset is not None else ())}
         unused = [
             key for key in dict.fromkeys(k if k in used else k.partition(".")[0] for k in keys) if key not in used
@@ -90,6 +105,21 @@ class Columns:
         if unused:
             remarks.append(f"nothing is read from the column{'s'[: len(unused) > 1]} {listed(unused)}")
         return remarks
+
+
+def key_parts(column: str, key: str) -> list[str]:
+    """Return the keys of a column; options may have one each, as in ``a|b|c``."""
+    return key.split("|") if column == "options" else [key]
+
+
+def option_columns(keys: Collection[str]) -> str:
+    """Return the keys such as ``option 1`` or ``choice_a`` that hold one option each, joined by bars; empty if there are none."""
+    labels = {match[1] or match[2]: key for key in keys if (match := _OPTION_COLUMN.fullmatch(key))}
+    for series in (ascii_lowercase, [str(number) for number in range(1, 27)]):
+        columns = [labels[label] for label in takewhile(labels.__contains__, series)]
+        if len(columns) > 1:
+            return "|".join(columns)
+    return ""
 
 
 def written_mapping(keys: Mapping[str, str]) -> str:

@@ -145,23 +145,28 @@ class _Table:
         """Return the cells of the row that begins with ``line``, with the lines that its quoted cells take up."""
         if len(line) > LARGEST_CELL:
             return RowProblem(LARGE_CELL)
-        if '"' not in line and "\\" not in line:
+        if ('"' not in line and "\\" not in line) or line.rstrip("\r\n") == "\\":
             return line.split(self.separator)
         cells, more = self._quoted(line, escaped=False)
         if self._width and re.search(rf'\\["\r\n{re.escape(self.separator)}]', "".join([line, *more])):
             self._lines.put_back(more)
             escaped, taken = self._quoted(line, escaped=True)
-            if isinstance(escaped, list) and len(escaped) == self._width:
+            if (
+                isinstance(escaped, list)
+                and len(escaped) == self._width
+                and not self._swallows(escaped, [line, *taken])
+            ):
                 return escaped
             self._lines.put_back(taken)
             for _ in more:
                 self._lines.take()
+        sound = cells if isinstance(cells, list) and not self._swallows(cells, [line, *more]) else None
+        if sound is not None and not any(map(str.strip, sound[self._width or None :])):
+            return sound
         bare = [_bare(cell.strip()) for cell in line.split(self.separator)]
         plain = [cell for cell in bare if cell is not None] if len(bare) == self._width and None not in bare else None
-        if isinstance(cells, list) and not self._swallows(cells, [line, *more]):
-            fits = not any(map(str.strip, cells[self._width or None :]))
-            if fits or plain is None:
-                return cells
+        if sound is not None and plain is None:
+            return sound
         self._lines.put_back(more)
         if len(bare) > self._width > 0:
             return line.split(self.separator)

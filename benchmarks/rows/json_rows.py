@@ -20,7 +20,7 @@ MOST_VALUES = 4_000_000
 """The maximum number of values in such a file; all of it is held in memory."""
 
 _BOM = b"\xef\xbb\xbf"
-_ROWS_KEYS = ("data", "rows", "instances")
+_ROWS_KEYS = ("data", "rows", "instances", "tests")
 _BETWEEN = re.compile(r"[\s,\x1e]*")
 _NEXT_OBJECT = re.compile(r"^\{", re.MULTILINE)
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.rows.base import check_cluster, shortened
-from benchmarks.rows.columns import COLUMN_NAMES, TABLE, Columns
+from benchmarks.rows.columns import COLUMN_NAMES, TABLE, Columns, key_parts, option_columns
+from benchmarks.rows.counting import Counting
 from benchmarks.rows.csv_rows import SUFFIXES, read_columns
 from benchmarks.rows.files import RawRow, SkippedRow
 from benchmarks.rows.nested_keys import flat_fields, lookup, plain_names
@@ -23,6 +24,7 @@ _PEEKED = 20
 _LONGEST_PEEK = 1 << 23
 """The number of characters from which no further row is among them."""
 _LONGEST_KEY = 60
+_BAR = re.compile(r"\s*\|\s*")
 
 
 def parse_mapping(text: str) -> tuple[str, dict[str, str]]:
@@ -46,17 +48,18 @@ def parse_mapping(text: str) -> tuple[str, dict[str, str]]:
                 f"--map cannot use {shortened(item, 2 * _LONGEST_KEY)!r}, which is COLUMN=KEY; "
                 f"{reverse or did_you_mean(column, COLUMN_NAMES)}"
             )
-        elif keys.setdefault(column, key) != key:
+        elif keys.setdefault(column, key := _BAR.sub("|", key)) != key:
             raise SpecError(f"--map gives {column} two keys, {keys[column]} and {key}; name one.")
     return preset, keys
 
 
 class MappedFile(NamedTuple):
-    """A file's columns, its keys, and all of its rows, which are still by the file's own keys."""
+    """A file's columns, its keys, all of its rows, which are still by the file's own keys, and where it begins to count."""
 
     columns: Columns
     keys: list[str]
     rows: Iterator[RawRow | SkippedRow]
+    counting: Counting
 
 
 Read = Callable[[], Iterator[RawRow | SkippedRow]]
@@ -86,10 +89,15 @@ def map_file(file: Path, read: Read, needed: Sequence[str], mapping: str = "", c
         names["image"] = tuple(dict.fromkeys((*names["image"], *COLUMN_NAMES["image"])))
     if keys and (name := check_cluster(cluster, known, file)):
         chosen = {"document": name, **chosen}
-    columns = Columns({**names, **{column: (key,) for column, key in chosen.items()}}, chosen, preset)
+    own = {column: (key,) for column, key in chosen.items()}
+    if needed is TABLE and known.isdisjoint(names["options"]) and (options := option_columns(known)):
+        own = {"options": (options,), **own}
+    has_options = any(known.issuperset(key_parts("options", key)) for key in own.get("options", names["options"]))
+    columns = Columns({**names, **own}, chosen, preset, has_options)
     if keys:
         check_columns(file, columns, peeked, needed, keys, known | _found_later(read, chosen, known))
-    return MappedFile(columns, keys, chain(first, rows))
+    counting = Counting(lambda: (columns.row(row).fields for row in read() if isinstance(row, RawRow)))
+    return MappedFile(columns, keys, chain(first, rows), counting)
 
 
 def _first(rows: Iterator[RawRow | SkippedRow]) -> Iterator[RawRow | SkippedRow]:
@@ -106,11 +114,12 @@ def _first(rows: Iterator[RawRow | SkippedRow]) -> Iterator[RawRow | SkippedRow]
 
 def _found_later(read: Read, chosen: Mapping[str, str], known: Collection[str]) -> set[str]:
     """Return those of the mapped keys that only rows further below have."""
-    searched = {key for key in chosen.values() if key not in known}
+    missing = {part for column, key in chosen.items() for part in key_parts(column, key)} - set(known)
+    searched = set(missing)
     for row in read() if searched else ():
         if isinstance(row, RawRow):
             fields = plain_names(row.fields)
             searched -= {key for key in searched if lookup(fields, key) is not None}
             if not searched:
                 break
-    return {key for key in chosen.values() if key not in known} - searched
+    return missing - searched

@@ -32,8 +32,8 @@ def lookup(fields: Fields, key: str) -> Any:
 
     A name that contains the dots itself goes first.
     """
-    if key in fields:
-        return fields[key]
+    if key in fields or "." not in key:
+        return fields.get(key)
     dot = key.find(".")
     while dot >= 0:
         inner = _object(fields.get(key[:dot]))

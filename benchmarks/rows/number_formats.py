@@ -6,6 +6,8 @@ import datetime
 import re
 from collections.abc import Mapping
 
+from benchmarks.values.words import word_set
+
 BUILT_IN: Mapping[int, str] = {
     1: "0",
     2: "0.00",
@@ -20,14 +22,23 @@ BUILT_IN: Mapping[int, str] = {
 
 _HIDDEN = re.compile(r"\[(?!\$)[^\]]*\]|\\(?=.)|_.|\*.")
 _CURRENCY = re.compile(r"\[\$([^\]-]*)(?:-[^\]]*)?\]")
+_LOCALE = re.compile(r"\[\$-(?:[0-9a-f]*?([0-9a-f]{1,3})|([a-z]{2})(?:-\w+)*)(?:,\d+)?\]", re.IGNORECASE)
+_COMMA = word_set("""
+de fr it es nl pt pl cs da sv nb nn fi tr hu el ru uk ro sk hr bg sl
+407 c07 40c 80c c0c 410 40a c0a 413 813 416 816 415 405 406 41d 414 814 40b 41f 40e 408 419 422 418 41b 41a 402 424
+""")
+"""The languages and regions whose numbers have a decimal comma, as formats name them."""
 _NUMBER = re.compile(r"(?P<before>[^0#?]*)(?P<digits>[#0?][#0?,]*)(?:\.(?P<places>[0#?]+))?(?P<after>[^0#?]*)")
 
 
 def displayed_number(value: float, code: str) -> str:
-    """Return a number as the format ``code`` displays it, with a point for decimals and without separators of thousands.
+    """Return a number as the format ``code`` displays it, without separators of thousands.
 
-    Formats that are not understood, such as fractions, give the plain number; percentages are always such.
+    Decimals follow a point, or a comma where the format names a language that has one. Formats that are not understood, such as
+    fractions, give the plain number; percentages are always such.
     """
+    locale = _LOCALE.search(code)
+    mark = "," if locale and ({(locale[1] or "").lower(), (locale[2] or "").lower()} & _COMMA) else "."
     section = _HIDDEN.sub("", _CURRENCY.sub(r"\1", code.split(";")[0]))
     text = re.sub(r'"([^"]*)"', lambda m: m[1].translate({ord("%"): "\0"}), section)
     percent = "%" in text
@@ -48,7 +59,7 @@ def displayed_number(value: float, code: str) -> str:
         number = number[:-1] if number.endswith("0") else number
     number = number.rstrip(".") if places else number
     whole, point, fraction = number.lstrip("-").partition(".")
-    number = "-" * (scaled < 0) + whole.zfill(match["digits"].count("0")) + point + fraction
+    number = "-" * (scaled < 0) + whole.zfill(match["digits"].count("0")) + point.replace(".", mark) + fraction
     shown = f"{match['before']}{number}{match['after']}".replace("\0", "%")
     return " ".join(shown.split())
 

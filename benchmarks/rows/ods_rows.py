@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import IO
 from xml.parsers import expat
 
-from benchmarks.rows.answers import NO_VALUE
+from benchmarks.rows.answers import ERROR, NO_VALUE
 from benchmarks.rows.number_formats import displayed_number, plain_number
 from benchmarks.rows.sheet_row import Cell, SheetRow
 
@@ -105,7 +105,7 @@ class _Reader:
 def _cell(attributes: dict[str, str], text: str) -> Cell:
     kind = attributes.get("office:value-type", "")
     if attributes.get("calcext:value-type") == "error":
-        return NO_VALUE
+        return ERROR
     if kind == "boolean":
         return attributes.get("office:boolean-value") == "true"
     if kind == "date" and (not text or _FULL_DATE.fullmatch(text)):

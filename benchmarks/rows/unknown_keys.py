@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.errors import SourceError, UnknownKeysError
-from benchmarks.rows.columns import Columns, listed, written_mapping
+from benchmarks.rows.columns import Columns, key_parts, listed, written_mapping
 from benchmarks.rows.files import RawRow
 from benchmarks.rows.guess import guess_columns
 from benchmarks.rows.nested_keys import is_filled
@@ -20,7 +20,9 @@ def check_columns(
     file: Path, columns: Columns, rows: Sequence[RawRow], needed: Sequence[str], keys: Sequence[str], known: set[str]
 ) -> None:
     """Raise UnknownKeysError or SourceError if the columns do not fit the file."""
-    gone = {column: key for column, key in columns.chosen.items() if key not in known}
+    gone = {
+        column: part for column, key in columns.chosen.items() for part in key_parts(column, key) if part not in known
+    }
     for column in needed:
         rivals = [key for key in columns.keys[column] if key in known]
         if columns.preset is None and len(rivals) > 1 and not {column, f"{column}s"} & set(rivals):

@@ -14,7 +14,7 @@ from typing import IO, Any
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from benchmarks.rows.answers import NO_VALUE
+from benchmarks.rows.answers import ERROR, NO_VALUE
 from benchmarks.rows.number_formats import BUILT_IN, displayed_moment, displayed_number, plain_number
 from benchmarks.rows.sheet_row import Cell, SheetRow
 
@@ -26,14 +26,15 @@ _COLUMN = re.compile("[A-Z]{1,3}")
 
 
 class _Notes:
-    """A row of a sheet's XML: its hiddenness, the style of each cell, and the cells without a value to trust."""
+    """A row of a sheet's XML: its hiddenness, the style of each cell, the errors, and the formulas that need a value."""
 
-    __slots__ = ("failed", "hidden", "number", "styles")
+    __slots__ = ("failed", "formulas", "hidden", "number", "styles")
 
     def __init__(self, number: int, hidden: bool) -> None:
         self.number, self.hidden = number, hidden
         self.styles: dict[int, int] = {}
         self.failed: set[int] = set()
+        self.formulas: set[int] = set()
 
 
 def xlsx_rows(file: IO[bytes], workbook: Any, sheet: str) -> Iterator[SheetRow]:
@@ -54,7 +55,11 @@ def xlsx_rows(file: IO[bytes], workbook: Any, sheet: str) -> Iterator[SheetRow]:
                 note = next(notes, None)
             own = note if note is not None and note.number == number else _Notes(number, False)
             cells: list[Cell] = [
-                NO_VALUE if column in own.failed else _cell(value, codes.get(own.styles.get(column, 0), ""))
+                ERROR
+                if column in own.failed
+                else NO_VALUE
+                if column in own.formulas and value == ""
+                else _cell(value, codes.get(own.styles.get(column, 0), ""))
                 for column, value in enumerate(row)
             ]
             yield SheetRow(number, cells, own.hidden, starts.get(number, {}))
@@ -139,7 +144,7 @@ class _SheetReader:
     def __init__(self, rows: deque[_Notes]) -> None:
         self._rows = rows
         self._number = self._column = -1
-        self._formula = self._value = False
+        self._formula = self._value = self._text = False
         parser = expat.ParserCreate()
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
@@ -155,6 +160,7 @@ class _SheetReader:
                 place = _COLUMN.match(attributes.get("r", ""))
                 self._column = _column(place[0]) if place else self._column + 1
                 self._formula = self._value = False
+                self._text = attributes.get("t") == "str"
                 if attributes.get("t") == "e":
                     self._rows[-1].failed.add(self._column)
                 if "s" in attributes:
@@ -165,8 +171,10 @@ class _SheetReader:
                 self._value = True
 
     def _end(self, name: str) -> None:
-        if name.rpartition(":")[2] == "c" and self._formula and not self._value and self._rows:
-            self._rows[-1].failed.add(self._column)
+        # Only the value of a formula that is a text may be empty.
+        needs_value = self._formula and not (self._value and self._text)
+        if needs_value and self._rows and name.rpartition(":")[2] == "c":
+            self._rows[-1].formulas.add(self._column)
 
 
 def _column(letters: str) -> int:

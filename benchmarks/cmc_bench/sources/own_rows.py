@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, Family, SourceRow, existing_path, layout_error
 from benchmarks.cmc_bench.sources.mmmu import NO_OPTION, resolve_gold
 from benchmarks.errors import SourceError, UnknownKeysError
-from benchmarks.rows.answers import answer_text, check_cells, option_texts
+from benchmarks.rows.answers import NO_OPTIONS, answer_text, check_cells, check_date, is_letter, option_texts
 from benchmarks.rows.base import Fields, RowProblem, trust_field
-from benchmarks.rows.cell_images import one_image
+from benchmarks.rows.cell_images import image_values, is_image, one_image
 from benchmarks.rows.cell_passages import passage_texts
 from benchmarks.rows.columns import ANSWER_KEY, COLUMN_NAMES, TABLE
+from benchmarks.rows.counting import Counting
 from benchmarks.rows.csv_rows import SUFFIXES
 from benchmarks.rows.files import RawRow, ShownImage, SkippedRow, list_files, read_rows, text_field
 from benchmarks.rows.image_references import ImageReferences
 from benchmarks.rows.mapping import MappedFile, map_file
+from benchmarks.rows.nested_keys import is_filled
 from benchmarks.rows.workbook_rows import OLD_SUFFIXES as OLD_WORKBOOKS
 from benchmarks.rows.workbook_rows import SUFFIXES as WORKBOOKS
-from benchmarks.rows.workbook_rows import named_sheet, split_sheet
+from benchmarks.rows.workbook_rows import is_workbook, named_sheet, split_sheet
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
 NOT_AN_OPTION = "the answer is none of the options; write one of them, or its letter"
 OTHER_KEYS = "the file has other keys; name it alone, with --from"
 
 _NAME = OWN_ROWS
+_MOST_NOTES = 20
+_IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?|pdf)\b|://", re.IGNORECASE)
 _KINDS = (*SUFFIXES, *WORKBOOKS, ".jsonl", ".json", ".parquet", ".yaml", ".yml")
 
 
@@ -56,8 +60,8 @@ def read(place: str, cluster: str = "", mapping: str = "") -> Iterator[SourceRow
             ImageReferences(partial(read_rows, file, file.parent, _NAME)) if preset and preset.shares_images else None
         )
         raw = None
-        for raw in mapped.rows:
-            yield raw if isinstance(raw, SkippedRow) else _row(mapped.columns.row(raw), shared)
+        for raw in _rows(mapped, has_notes=file.suffix.lower() in SUFFIXES or is_workbook(file)):
+            yield raw if isinstance(raw, SkippedRow) else _row(mapped, raw, shared)
         if is_file and raw is None:
             raise SourceError(f"there are no rows in {file.name}; write one below its header for each picture.")
 
@@ -71,7 +75,7 @@ def table_remarks(file: Path, mapping: str = "") -> list[str]:
 def _mapped(file: Path, folder: Path, anywhere: bool, cluster: str, mapping: str) -> MappedFile:
     def raw_rows() -> Iterator[RawRow | SkippedRow]:
         for raw in read_rows(file, folder, _NAME):
-            yield replace(raw, anywhere=anywhere) if isinstance(raw, RawRow) else raw
+            yield RawRow(raw.where, raw.fields, raw.folders, anywhere) if isinstance(raw, RawRow) else raw
 
     return map_file(file, raw_rows, TABLE, mapping, cluster)
 
@@ -85,17 +89,47 @@ def _table(file: Path) -> Path:
     return file
 
 
-def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
+def _rows(mapped: MappedFile, *, has_notes: bool) -> Iterator[RawRow | SkippedRow]:
+    """Yield the rows of a file; a table ``has_notes`` below it, such as its source, which are no rows."""
+    notes: list[RawRow] = []
+    is_below = False
+    for raw in mapped.rows:
+        if has_notes and is_below and len(notes) < _MOST_NOTES and isinstance(raw, RawRow) and _is_note(mapped, raw):
+            notes.append(raw)
+            continue
+        yield from notes
+        notes.clear()
+        yield raw
+        is_below = True
+
+
+def _is_note(mapped: MappedFile, raw: RawRow) -> bool:
+    """Return whether a row has one cell only, which is neither a question nor the name of a picture."""
+    if sum(map(is_filled, raw.fields.values())) != 1:
+        return False
+    row = mapped.columns.row(raw)
+    image = row.fields["image"]
+    return row.fields["question"] is None and not is_image(row, image) and not _IMAGE_NAME.search(str(image))
+
+
+def _row(mapped: MappedFile, raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
+    raw = mapped.columns.row(raw)
     fields = raw.fields
     question = text_field(fields, "question")
     try:
         check_cells(fields, list(COLUMN_NAMES))
         options = option_texts(fields)
-        answer = _resolved(_answer(fields, question, options), options)
+        answer = answer_text(fields["answer"], question, options, fields[ANSWER_KEY])
+        if not options and mapped.columns.has_options and is_letter(answer):
+            raise RowProblem(NO_OPTIONS)
+        answer = _resolved(answer, options, mapped.counting)
         conflict = answer_text(fields.get("conflict"), question)
+        stated = [_stated(fields, name, question, options, mapped.counting) for name in ("image_answer", "text_answer")]
         image = fields["image"] if shared is None else shared.resolved(fields["image"])
+        mapped.counting.check_pages(image_values(image))
         load = ShownImage(one_image(raw, image))
         passage = "\n\n".join(passage_texts(fields["passage"])).strip()
+        check_date(answer, question, passage)
         trust = trust_field(fields)
     except RowProblem as problem:
         return SkippedRow(_NAME, raw.where, str(problem), problem.place)
@@ -107,28 +141,32 @@ def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
         question=question,
         answer=answer,
         image=load,
-        options=options,
+        options=tuple(filter(None, options)),
         subject=text_field(fields, "group"),
         subfield=text_field(fields, "subfield"),
         passage=passage,
         conflict=conflict,
         document=text_field(fields, "document"),
         trust=trust,
-        image_answer=text_field(fields, "image_answer"),
-        text_answer=text_field(fields, "text_answer"),
+        image_answer=stated[0],
+        text_answer=stated[1],
     )
 
 
-def _resolved(answer: str, options: tuple[str, ...]) -> str:
+def _resolved(answer: str, options: tuple[str, ...], counting: Counting) -> str:
     """Return the option that an answer means. Raises RowProblem if it means none, which need not be a letter."""
     try:
-        return resolve_gold(answer, options)
+        option = resolve_gold(counting.option(answer, options) if options else answer, options)
     except RowProblem as problem:
-        if str(problem) == NO_OPTION and len(answer) > 1:
+        if str(problem) == NO_OPTION and not is_letter(answer):
             raise RowProblem(NOT_AN_OPTION) from None
         raise
+    if answer and not option:
+        raise RowProblem(NO_OPTION)
+    return option
 
 
-def _answer(fields: Fields, question: str, options: Sequence[str]) -> str:
-    """Return the answer's text. Raises RowProblem for what has no single meaning."""
-    return answer_text(fields["answer"], question, options, fields[ANSWER_KEY])
+def _stated(fields: Fields, name: str, question: str, options: tuple[str, ...], counting: Counting) -> str:
+    """Return the answer that a source states, which need not be an option; "" if the row has none."""
+    text = answer_text(fields.get(name), question, options, name)
+    return _resolved(text, options, counting) if options and len(text) == 1 else text

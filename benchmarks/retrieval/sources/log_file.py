@@ -1,21 +1,25 @@
-"""Retrieval logs: JSON lines of a question, the passages and page images retrieved for it, and optionally the right answer."""
+"""Retrieval logs: rows of a question, the passages and page images retrieved for it, and optionally the right answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.errors import SourceError
 from benchmarks.retrieval.constants import LONGEST_PASSAGE, LONGEST_PASSAGES, MOST_IMAGES, MOST_PASSAGES
 from benchmarks.retrieval.log_row import LogRow
+from benchmarks.rows.answers import answer_text, check_cells
 from benchmarks.rows.base import Fields, RowProblem, trust_field
 from benchmarks.rows.cell_images import cell_image, image_values
 from benchmarks.rows.cell_passages import passage_texts
-from benchmarks.rows.columns import LOG
-from benchmarks.rows.files import Loader, RawRow, ShownImage, SkippedRow, read_rows, text_field
+from benchmarks.rows.columns import ANSWER_KEY, COLUMN_NAMES, LOG
+from benchmarks.rows.counting import Counting
+from benchmarks.rows.files import Loader, RawRow, ShownImage, SkippedRow, file_remarks, read_rows, text_field
 from benchmarks.rows.mapping import MappedFile, map_file
+from benchmarks.rows.placeholders import is_placeholder, is_unanswerable
 from benchmarks.rows.sources import existing_path, layout_error
+from benchmarks.rows.workbook_rows import SUFFIXES as WORKBOOKS
+from benchmarks.rows.workbook_rows import named_sheet, split_sheet
 
 LAYOUT = (
     'a .jsonl file, one {"question": ..., "passages": [...], "images": ["page.png", "report.pdf#page=3"], "answer": ...} '
@@ -27,8 +31,7 @@ LONG_PASSAGE = f"a passage is longer than {LONGEST_PASSAGE:,} characters, or all
 MANY = f"the row has more than {MOST_PASSAGES} passages or {MOST_IMAGES} images"
 
 _NAME = "log"
-_KINDS = (".jsonl", ".json", ".parquet", ".csv", ".tsv", ".yaml", ".yml")
-_YES_NO = {True: "Yes", False: "No"}
+_KINDS = (".jsonl", ".json", ".parquet", ".csv", ".tsv", ".yaml", ".yml", *WORKBOOKS)
 
 
 def read(place: str, cluster: str = "", mapping: str = "") -> Iterator[LogRow | SkippedRow]:
@@ -40,47 +43,53 @@ def read(place: str, cluster: str = "", mapping: str = "") -> Iterator[LogRow | 
     mapped = _mapped(place, cluster, mapping)
     raw = None
     for raw in mapped.rows:
-        yield raw if isinstance(raw, SkippedRow) else _row(mapped.columns.row(raw))
+        yield raw if isinstance(raw, SkippedRow) else _row(mapped.columns.row(raw), mapped.counting)
     if raw is None:
         raise SourceError(f"there are no rows in {Path(place).name}; write one line for each question.")
 
 
 def log_remarks(place: str, mapping: str = "") -> list[str]:
-    """Return remarks on the form of a log, if it is another tool's. Raises SourceError and SpecError."""
-    columns = _mapped(place, "", mapping).columns
-    return columns.remarks([])
+    """Return remarks on the form of a log, its other sheets, and its keys that are not read. Raises SourceError and SpecError."""
+    mapped = _mapped(place, "", mapping)
+    return [*mapped.columns.remarks(mapped.keys), *file_remarks(Path(place))]
 
 
 def _mapped(place: str, cluster: str, mapping: str) -> MappedFile:
-    file = existing_path(_NAME, place, LAYOUT)
+    file, sheet = split_sheet(Path(place))
+    file = existing_path(_NAME, str(file), LAYOUT)
     if not file.is_file() or not file.name.lower().endswith(_KINDS):
         raise layout_error(_NAME, file, LAYOUT)
+    file = named_sheet(file, sheet)
 
     def raw_rows() -> Iterator[RawRow | SkippedRow]:
         for raw in read_rows(file, file.parent, _NAME):
-            yield replace(raw, anywhere=True) if isinstance(raw, RawRow) else raw
+            yield RawRow(raw.where, raw.fields, raw.folders, anywhere=True) if isinstance(raw, RawRow) else raw
 
     return map_file(file, raw_rows, LOG, mapping, cluster)
 
 
-def _row(raw: RawRow) -> LogRow | SkippedRow:
+def _row(raw: RawRow, counting: Counting) -> LogRow | SkippedRow:
     fields = raw.fields
     try:
+        check_cells(fields, list(COLUMN_NAMES))
         passages = _passages(fields["passage"])
+        counting.check_pages(image_values(fields["image"]))
         images = _images(raw)
         trust = trust_field(fields)
+        question = text_field(fields, "question")
+        answers = [_answer(fields, name, question) for name in ("answer", "image_answer", "text_answer")]
     except RowProblem as problem:
         return SkippedRow(_NAME, raw.where, str(problem), problem.place)
     return LogRow(
         _NAME,
         raw.where,
-        text_field(fields, "question"),
+        question,
         passages,
         images,
-        answer=_answer(fields, "answer"),
+        answer=answers[0],
         group=text_field(fields, "group"),
-        image_answer=_answer(fields, "image_answer"),
-        text_answer=_answer(fields, "text_answer"),
+        image_answer=answers[1],
+        text_answer=answers[2],
         document=text_field(fields, "document"),
         trust=trust,
     )
@@ -106,6 +115,9 @@ def _images(raw: RawRow) -> tuple[Loader, ...]:
     return tuple(ShownImage(cell_image(raw, value)) for value in values)
 
 
-def _answer(fields: Fields, name: str) -> str:
+def _answer(fields: Fields, name: str, question: str) -> str:
+    """Return an answer's text; "" if there is none. Raises RowProblem for what has no single meaning."""
     value = fields[name]
-    return text_field({name: _YES_NO[value] if isinstance(value, bool) else value}, name)
+    if isinstance(value, str) and (is_placeholder(value) or is_unanswerable(value)):
+        return ""
+    return answer_text(value, question, column=fields[ANSWER_KEY] if name == "answer" else name)

@@ -54,6 +54,7 @@ WHICH = "Which two crops tie?"
         ("{kale,rye}", WHICH, "kale, rye"),
         ("{kale}", "Which?", "{kale}"),
         ("- kale\n- rye", WHICH, "kale, rye"),
+        ("These tie:\n- kale\n- rye", WHICH, "These tie:\n- kale\n- rye"),
         ("1. kale\n2. rye", "Rank the two.", "kale, rye"),
         ("[12,5; 13,4]", "Welche Werte?", "12,5; 13,4"),
         ("['O''Brien', 'Smith']", WHICH, "O'Brien, Smith"),

@@ -108,7 +108,8 @@ QUOTING = [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC, csv.QUOTE_NON
 def test_a_table_in_any_dialect_is_read_back(
     table: list[tuple[str, str, str]], separator: str, quoting: int, doubled: bool, end: str, encoding: str
 ) -> None:
-    """Line breaks are left out of cells with separators, which may look like several rows, and where csv does not quote them."""
+    """Line breaks are left out where they may look like rows: in cells with separators, or first and not quoted."""
+    table = [(first.lstrip("\n"), second, third) for first, second, third in table]
     rows = [tuple(" ".join(c.split("\n")) if separator in c or end == "\r" else c for c in row) for row in table]
     escape = None if doubled and quoting != csv.QUOTE_NONE else "\\"
     text = io.StringIO(newline="")
@@ -125,3 +126,15 @@ def test_a_table_in_any_dialect_is_read_back(
     stripped = [[cell.strip() for cell in row] for row in rows]
     assert left_out == {}
     assert read_back == [row for row in stripped if any(row)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("\\\n0.png,a?,5\n", [["\\"], ["0.png", "a?", "5"]]),
+        ("\\,\\,\\\n0.png,a?,5\n", [["\\", "\\", "\\"], ["0.png", "a?", "5"]]),
+        ('"\\",,\n0.png,a?,5\n', [["\\", "", ""], ["0.png", "a?", "5"]]),
+    ],
+)
+def test_a_backslash_does_not_swallow_the_next_row(lines: str, expected: list[list[str]]) -> None:
+    assert read(f"{HEADER}\n{lines}") == (expected, {})

@@ -12,8 +12,10 @@ import pytest
 
 from app.new_run.custom_rows import table_path
 from benchmarks.build import BuildOptions
+from benchmarks.cmc_bench.sources import read_source
 from benchmarks.errors import SourceError
 from benchmarks.registry import get_benchmark
+from benchmarks.rows.answers import FORMULA_ERROR, NOT_CALCULATED
 from benchmarks.rows.files import RawRow, SkippedRow, read_rows
 from benchmarks.rows.workbook_rows import HIDDEN, workbook_remarks
 from tests.support.data.small import picture
@@ -28,6 +30,13 @@ def read(file: Path) -> list[RawRow | SkippedRow]:
 
 def answers(file: Path) -> list[Any]:
     return [row.fields.get("answer") if isinstance(row, RawRow) else row.reason for row in read(file)]
+
+
+def reasons(file: Path) -> list[str]:
+    """Return why rows are left out, apart from their pictures."""
+    for number in range(4):
+        (file.parent / f"{number}.png").write_bytes(picture(number))
+    return [row.reason for row in read_source("rows", str(file)) if isinstance(row, SkippedRow)]
 
 
 def book(folder: Path, *rows: Any, **options: Any) -> Path:
@@ -54,6 +63,11 @@ def test_a_sheet_is_read_with_the_numbers_of_its_rows(tmp_path: Path, shared: bo
         (Cell(0.48, "0%"), "48%"),
         (Cell(7.4, '#,##0.00\\ "€"'), "7.40 €"),
         (Cell(7.4, "#,##0.00\\ [$€-407]"), "7.40 €"),
+        (Cell(51.0, "[$-407]#,##0.0"), "51,0"),
+        (Cell(51.0, "[$-1010407]0.0%"), "5100,0%"),
+        (Cell(51.0, '[$-de-DE]#,##0.0" t"'), "51,0 t"),
+        (Cell(51.0, "[$-409]#,##0.0"), "51.0"),
+        (Cell(51.0, "[$-F400]0.0"), "51.0"),
         (Cell(-3.5, "0.0;[Red]-0.0"), "-3.5"),
         (Cell(5.5, '0.0" Mio. EUR"'), "5.5 Mio. EUR"),
         (Cell(12.0, "00000"), "00012"),
@@ -81,13 +95,62 @@ def test_a_cell_is_what_its_owner_sees(tmp_path: Path, cell: Any, seen: Any) -> 
     assert answers(book(tmp_path, ["0.png", "a?", cell])) == [seen]
 
 
-@pytest.mark.parametrize("cell", [Cell(error="#REF!"), Cell(error="#N/A", formula="B9"), Cell(formula="1+1")])
-def test_errors_and_formulas_without_a_value_are_left_out_with_their_reason(tmp_path: Path, cell: Any) -> None:
-    from benchmarks.cmc_bench.sources import read_source
-    from benchmarks.rows.answers import FORMULA_ERROR
-
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        (Cell(error="#REF!"), FORMULA_ERROR),
+        (Cell(error="#N/A", formula="B9"), FORMULA_ERROR),
+        (Cell(formula="1+1"), NOT_CALCULATED),
+    ],
+)
+def test_errors_and_formulas_without_a_value_are_left_out_with_their_reason(
+    tmp_path: Path, cell: Any, reason: str
+) -> None:
     file = book(tmp_path, ["0.png", "a?", cell], ["0.png", cell, "5"])
-    assert [row.reason for row in read_source("rows", str(file)) if isinstance(row, SkippedRow)] == [FORMULA_ERROR] * 2
+    assert reasons(file) == [reason] * 2
+
+
+def test_a_formula_that_a_program_wrote_has_an_empty_value(tmp_path: Path) -> None:
+    file = book(tmp_path, ["0.png", "a?", Cell(43.0, formula="40+3")], ["0.png", "b?", Cell("", formula="B1")])
+    copy = tmp_path / "copy.xlsx"
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(copy, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"<v>43.0</v>", b"<v></v>"))
+    assert (reasons(file), reasons(copy)) == ([], [NOT_CALCULATED])
+
+
+@pytest.mark.parametrize(
+    "cell", [Cell(45360.0, "dd.mm.yyyy"), Cell(45360.0, "d-mmm"), "9. Mär", "12.05.2026", "12-Mar"]
+)
+def test_a_number_that_a_spreadsheet_made_a_date_is_named(tmp_path: Path, cell: Any) -> None:
+    for question in ("How many crops?", "Wie hoch ist der Anteil?"):
+        (reason,) = reasons(book(tmp_path, ["0.png", question, cell]))
+        assert "date" in reason
+    for passage, left_out in (("Date is at 20.", 1), ("It came to 12.03.2024.", 0), ("", 0)):
+        lines = [[*NAMES, "passage"], ["0.png", "What is the value of date?", cell, passage]]
+        assert len(reasons(write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet(lines)}))) == left_out
+    for question in ("When was it?", "What is the date of the count?", "On which day?"):
+        assert reasons(book(tmp_path, ["0.png", question, cell])) == []
+
+
+@pytest.mark.parametrize(
+    "note", [["Source: Annual report"], [None, None, None, "Quelle: Statistik"], [None, None, 133.0]]
+)
+def test_a_note_below_the_table_is_no_row(tmp_path: Path, note: list[Any]) -> None:
+    names = [*NAMES, "passage"]
+    lines: list[list[Any]] = [
+        names,
+        ["0.png", "a?", 5.0],
+        ["1.png"],
+        note,
+        [],
+        ["2.png", "b?", 6.0],
+        ["3.png"],
+        note,
+        note,
+    ]
+    file = write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet(lines)})
+    assert [row.row for row in read_source("rows", str(file))] == [f"rows.xlsx:{n}" for n in (2, 3, 4, 6, 7)]
 
 
 def test_an_error_beside_the_table_is_no_matter(tmp_path: Path) -> None:
