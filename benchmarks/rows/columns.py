@@ -38,6 +38,23 @@ LOG = ("question", "passage", "image")
 ANSWER_KEY = "key of the answer"
 """The field of a row that names the key of its answer: a list of ``answers`` is read otherwise than one in ``answer``."""
 
+RIGHT_ANSWERS = (
+    *COLUMN_NAMES["answer"],
+    *(
+        "answers",
+        "labels",
+        "ground_truth",
+        "ground_truths",
+        "groundtruth",
+        "gt",
+        "gold_answer",
+        "golden_answer",
+        "reference",
+    ),
+    *("references", "reference_answer", "expected", "expected_output", "expected_answer", "correct_answer"),
+)
+"""Keys of right answers. Beside one of them, another, ``answer`` included, may hold a model's answer."""
+
 _LISTED = 20
 _LONGEST_KEY = 60
 
@@ -62,7 +79,7 @@ class Columns:
         folders = raw.folders
         if self.preset is not None:
             derived = self.preset.derive(fields)
-            columns |= {column: value for column, value in derived.items() if column not in self.chosen}
+            columns |= {column: value for column, value in derived.items() if self._is_derived(column)}
             folders += tuple(folder / name for folder in folders for name in self.preset.folders)
         return RawRow(raw.where, columns, folders, raw.anywhere)
 
@@ -71,10 +88,17 @@ class Columns:
         """The letters that are keys of columns, and so no options."""
         return {key for names in self.keys.values() for key in names if len(key) == 1}
 
+    def _is_derived(self, column: str) -> bool:
+        """Return whether the preset may say what a column holds: the user chose no key, or one of promptfoo's assertions."""
+        key = self.chosen.get(column, "")
+        return not key or (column == "answer" and self.preset is not None and key in self.preset.read_too)
+
     def _value(self, fields: Fields, column: str) -> tuple[str, Any]:
         """Return the first filled key of a column, and its value."""
         no_objects = column == "question" or (column == "answer" and self.preset is not None)
-        values = ((key, lookup(fields, key)) for key in self.keys[column])
+        values = (
+            (key, _numbered_images(fields) if key == "image_1" else lookup(fields, key)) for key in self.keys[column]
+        )
         return next(
             ((k, v) for k, v in values if is_filled(v) and not (no_objects and isinstance(v, dict))), ("", None)
         )
@@ -82,14 +106,29 @@ class Columns:
     def remarks(self, keys: Sequence[str]) -> list[str]:
         """Return remarks on the preset, and on the outermost of a file's ``keys`` from which nothing is read."""
         used = {part for names in self.keys.values() for key in names for part in (key, key.partition(".")[0])}
+        used |= {f"image_{number}" for number in range(1, 10) if "image_1" in self.keys["image"]}
         used |= {*ascii_lowercase, *(self.preset.read_too if self.preset is not None else ())}
         unused = [
             key for key in dict.fromkeys(k if k in used else k.partition(".")[0] for k in keys) if key not in used
         ]
         remarks = [f"read as {self.preset.title}"] if self.preset is not None else []
+        present = {column: [key for key in dict.fromkeys(names) if key in keys] for column, names in self.keys.items()}
+        if self.preset is None and "answer" not in self.chosen and present["answer"][:1] in (["label"], ["gold"]):
+            remarks.append(f"the answers are in the column {present['answer'][0]}")
+        remarks += [
+            f"{listed(other)} is read only where {first} is empty"
+            for first, *other in filter(None, present.values())
+            if other
+        ]
         if unused:
             remarks.append(f"nothing is read from the column{'s'[: len(unused) > 1]} {listed(unused)}")
         return remarks
+
+
+def _numbered_images(fields: Fields) -> Any:
+    """Return the image of a row in image_1, or the list of those in image_1, image_2, ..."""
+    images = [value for number in range(1, 10) if is_filled(value := fields.get(f"image_{number}"))]
+    return images if len(images) > 1 else next(iter(images), None)
 
 
 def written_mapping(keys: Mapping[str, str]) -> str:

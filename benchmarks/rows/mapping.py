@@ -41,10 +41,11 @@ def parse_mapping(text: str) -> tuple[str, dict[str, str]]:
         if not equals:
             preset = name
         elif column not in COLUMN_NAMES or not key:
-            reverse = f"did you mean {key}={name}?" if _PLURALS.get(key, key) in COLUMN_NAMES else ""
+            is_reversed = name and _PLURALS.get(key, key) in COLUMN_NAMES
+            reverse = f"write {key}={name[:_LONGEST_KEY]} if the file has a column {name[:_LONGEST_KEY]}"
             raise SpecError(
                 f"--map cannot use {shortened(item, 2 * _LONGEST_KEY)!r}, which is COLUMN=KEY; "
-                f"{reverse or did_you_mean(column, COLUMN_NAMES)}"
+                f"{f'{reverse}.' if is_reversed else did_you_mean(column, COLUMN_NAMES)}"
             )
         elif keys.setdefault(column, key) != key:
             raise SpecError(f"--map gives {column} two keys, {keys[column]} and {key}; name one.")
@@ -84,6 +85,8 @@ def map_file(file: Path, read: Read, needed: Sequence[str], mapping: str = "", c
     if preset is not None:
         names = {column: preset.keys.get(column, () if column == "answer" else names[column]) for column in names}
         names["image"] = tuple(dict.fromkeys((*names["image"], *COLUMN_NAMES["image"])))
+    if preset is None and "answer" in known:
+        names = {**names, "answer": ("answer",)}
     if keys and (name := check_cluster(cluster, known, file)):
         chosen = {"document": name, **chosen}
     columns = Columns({**names, **{column: (key,) for column, key in chosen.items()}}, chosen, preset)
