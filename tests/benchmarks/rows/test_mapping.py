@@ -284,7 +284,15 @@ def test_promptfoo_tests_are_read(folder: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a: &a [x]\ntests: [*a, *a]", "tests: [", "tests: file://other.csv", "- {a: [", "!!python/x []"]
+    "text",
+    [
+        "a: &a [x]\ntests: [*a, *a]",
+        "tests: [",
+        "tests: file://other.csv",
+        "- {a: [",
+        "!!python/x []",
+        "- {vars: {a: 1, A: 2}}",
+    ],
 )
 def test_other_yaml_is_refused_in_one_sentence(folder: Path, text: str) -> None:
     (folder / "t.yaml").write_text(text, "utf-8")
