@@ -12,6 +12,7 @@ from decimal import Decimal
 from string import ascii_lowercase
 
 from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.rows.number_formats import NOT_DISPLAYED
 from benchmarks.values import compare
 from benchmarks.values.question import read_question
 
@@ -28,6 +29,7 @@ UNCLEAR_LIST = (
 FORMULA_ERROR = (
     "a cell is the error of a formula, or has no value yet; correct it, and save the table from your spreadsheet"
 )
+NUMBER_FORMAT = "a cell's number format may display something else than its value; choose a plain format, or write the value as text"
 SEVERAL_OPTIONS = "the answer names several options; write a row whose answer is one of them"
 LETTER_OR_OPTION = "it is unclear whether the answer is a letter or the text of an option; write the option's text"
 
@@ -88,8 +90,11 @@ def answer_text(value: object, question: str, options: Sequence[str] = (), colum
 
 
 def check_cells(fields: Fields, columns: Sequence[str]) -> None:
-    """Raise RowProblem if one of the ``columns`` holds the error of a formula."""
-    if any(isinstance(value := fields.get(name), str) and _ERROR.fullmatch(value.strip()) for name in columns):
+    """Raise RowProblem if one of the ``columns`` holds the error of a formula, or a number in a format that is not understood."""
+    texts = [value.strip() for name in columns if isinstance(value := fields.get(name), str)]
+    if NOT_DISPLAYED in texts:
+        raise RowProblem(NUMBER_FORMAT)
+    if any(map(_ERROR.fullmatch, texts)):
         raise RowProblem(FORMULA_ERROR)
 
 

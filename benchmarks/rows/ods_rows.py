@@ -28,7 +28,7 @@ def ods_rows(file: IO[bytes], sheet: str) -> Iterator[SheetRow]:
             while rows:
                 row, times = rows.popleft()
                 for number in range(row.number, row.number + times):
-                    yield SheetRow(number, list(row.cells), row.hidden, row.merged)
+                    yield SheetRow(number, list(row.cells), row.hidden, row.merged, row.hidden_columns)
 
 
 class _Reader:
@@ -37,7 +37,8 @@ class _Reader:
     def __init__(self, sheet: str, rows: deque[tuple[SheetRow, int]]) -> None:
         self._sheet, self._rows = sheet, rows
         self._inside = self._skipped = False
-        self._next_number = 1
+        self._next_number, self._next_column = 1, 0
+        self._hidden_columns: set[int] = set()
         self._row: SheetRow | None = None
         self._times = 1
         self._cell: dict[str, str] | None = None
@@ -54,8 +55,14 @@ class _Reader:
             self._inside = attributes.get("table:name") == self._sheet
         elif not self._inside or self._skipped:
             return
+        elif name == "table:table-column":
+            first = self._next_column
+            self._next_column += min(int(attributes.get("table:number-columns-repeated", 1)), _MOST_COLUMNS)
+            if attributes.get("table:visibility", "visible") != "visible":
+                self._hidden_columns.update(range(first, self._next_column))
         elif name == "table:table-row":
-            self._row = SheetRow(self._next_number, [], attributes.get("table:visibility", "visible") != "visible")
+            hidden = attributes.get("table:visibility", "visible") != "visible"
+            self._row = SheetRow(self._next_number, [], hidden, hidden_columns=self._hidden_columns)
             self._times = int(attributes.get("table:number-rows-repeated", 1))
         elif name in ("table:table-cell", "table:covered-table-cell"):
             self._cell, self._text = attributes, []
