@@ -29,7 +29,9 @@ UNCLEAR_LIST = (
 FORMULA_ERROR = (
     "a cell is the error of a formula, or has no value yet; correct it, and save the table from your spreadsheet"
 )
-NUMBER_FORMAT = "a cell's number format may display something else than its value; choose a plain format, or write the value as text"
+NUMBER_FORMAT = (
+    "a cell's number format may display another value than it holds; choose a plain one, or write the value as text"
+)
 SEVERAL_OPTIONS = "the answer names several options; write a row whose answer is one of them"
 LETTER_OR_OPTION = "it is unclear whether the answer is a letter or the text of an option; write the option's text"
 

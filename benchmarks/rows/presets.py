@@ -116,7 +116,7 @@ def _promptfoo(fields: Fields) -> dict[str, Any]:
         (value for key in (*_under(("vars",), *_IMAGES), *_IMAGES) if is_filled(value := lookup(fields, key))), None
     )
     columns: dict[str, Any] = {}
-    if isinstance(images, str) and images.startswith("file://"):
+    if isinstance(images, str) and images.startswith("file://") and not images.startswith("file:///"):
         columns["image"] = images.removeprefix("file://")
     assertions = fields.get("assert")
     assertions = [item for item in assertions if isinstance(item, dict)] if isinstance(assertions, list) else []

@@ -429,6 +429,21 @@ def test_pictures_are_found_in_every_form(folder: Path, cell: object) -> None:
     assert row.image() == picture(5)
 
 
+def test_a_file_s_address_and_src_name_pictures(folder: Path) -> None:
+    (folder / "a b.png").write_bytes(picture(5))
+    for image in ((folder / "a b.png").as_uri(), {"src": "a b.png"}):
+        (read,) = rows(lines(folder, {**MODEL, "image": image}))
+        assert read.image() == picture(5)
+    assert len(reasons(lines(folder, {**MODEL, "image": "file://host/5.png"}))) == 1
+
+
+def test_the_rows_of_a_list_are_told_to_be_numbered_by_place(folder: Path) -> None:
+    row = {**MODEL, "answer": 43}
+    (folder / "t.json").write_text(json.dumps([row], indent=2), "utf-8")
+    assert any("numbered by their places" in remark for remark in check(folder / "t.json").remarks)
+    assert not any("numbered by" in remark for remark in check(lines(folder, row)).remarks)
+
+
 def test_a_picture_named_without_its_ending_is_found_beside_the_table_and_in_images(folder: Path) -> None:
     (folder / "images").mkdir()
     (folder / "images" / "chart_12.JPG").write_bytes(picture(3))
