@@ -129,7 +129,7 @@ def test_a_format_that_displays_something_else_leaves_the_row_out_where_it_is_re
     from benchmarks.rows.answers import NUMBER_FORMAT
 
     odd = Cell(0.3421, "# ?/?")
-    rows = [[*NAMES, "note"], ["0.png", "a?", odd], ["0.png", "b?", 1.0, odd]]
+    rows: list[list[Any]] = [[*NAMES, "note"], ["0.png", "a?", odd], ["0.png", "b?", 1.0, odd]]
     left_out = list(read_source("rows", str(write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet(rows)}))))
     assert [isinstance(row, SkippedRow) and row.reason == NUMBER_FORMAT for row in left_out] == [True, False]
 
