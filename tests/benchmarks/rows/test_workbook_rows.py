@@ -124,6 +124,15 @@ def test_hidden_columns_are_not_read_and_are_named(tmp_path: Path, kind: str) ->
         assert "hidden columns are not read: answer" in remark
 
 
+def test_rows_in_a_folded_group_of_an_ods_file_are_hidden(tmp_path: Path) -> None:
+    header, first, last = (
+        [ods_cell(cell) for cell in row] for row in (NAMES, ["0.png", "a?", "43"], ["1.png", "b?", "44"])
+    )
+    group = ('<table:table-row-group table:display="false">', "</table:table-row-group>")
+    file = write_ods(tmp_path / "rows.ods", {"S": [header, group[0], first, group[1], last]})
+    assert answers(file) == [HIDDEN, "44"]
+
+
 def test_a_format_that_displays_something_else_leaves_the_row_out_where_it_is_read(tmp_path: Path) -> None:
     from benchmarks.cmc_bench.sources import read_source
     from benchmarks.rows.answers import NUMBER_FORMAT
