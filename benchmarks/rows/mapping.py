@@ -85,8 +85,6 @@ def map_file(file: Path, read: Read, needed: Sequence[str], mapping: str = "", c
     if preset is not None:
         names = {column: preset.keys.get(column, () if column == "answer" else names[column]) for column in names}
         names["image"] = tuple(dict.fromkeys((*names["image"], *COLUMN_NAMES["image"])))
-    if preset is None and "answer" in known:
-        names = {**names, "answer": ("answer",)}
     if keys and (name := check_cluster(cluster, known, file)):
         chosen = {"document": name, **chosen}
     columns = Columns({**names, **{column: (key,) for column, key in chosen.items()}}, chosen, preset)

@@ -349,7 +349,7 @@ def test_label_is_the_answer_only_where_no_other_column_is(folder: Path) -> None
         with pytest.raises(SourceError, match="label and"):
             table(lines(folder, {**row, **other}))
     read = lines(folder, {**row, "answer": "43"})
-    assert "nothing is read from the column label" in check(read).remarks
+    assert "label is read only where answer is empty" in check(read).remarks
 
 
 def test_a_second_column_that_is_read_only_sometimes_is_named(folder: Path) -> None:
