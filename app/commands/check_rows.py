@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 from textwrap import indent
@@ -12,9 +12,12 @@ from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.rows.row_checks import RowCheck, TableCheck
+from benchmarks.rows.sources import format_times
 
 _MAX_LISTED = 10
 """The number of usable rows that are listed by default."""
+_MAX_UNUSABLE = 100
+"""The number of unusable rows that are listed by default, and of those with a warning."""
 
 
 def check_rows(benchmark: Benchmark, file: Path, options: BuildOptions, *, as_json: bool, every: bool = False) -> int:
@@ -24,8 +27,9 @@ def check_rows(benchmark: Benchmark, file: Path, options: BuildOptions, *, as_js
         _print_json(check)
     else:
         print(summary(check))
-        _print_unusable(row for row in check.rows if not row.usable)
-        _print_warnings(row for row in check.rows if row.warning)
+        limit = None if every else _MAX_UNUSABLE
+        _print_unusable(check, limit)
+        _print_warnings(check, limit)
         _print_usable(check, every=every)
     return 0 if check.usable else 1
 
@@ -50,17 +54,28 @@ def _print_json(check: TableCheck) -> None:
     print(remarks.removeprefix("{\n"))
 
 
-def _print_unusable(rows: Iterable[RowCheck]) -> None:
-    for row in rows:
+def _print_unusable(check: TableCheck, limit: int | None) -> None:
+    """Print the unusable rows; where there are more than the ``limit``, first the number of rows with each reason."""
+    count = len(check.rows) - check.usable
+    if limit is not None and count > limit:
+        print()
+        reasons = Counter(row.message.partition(": ")[0] for row in check.rows if not row.usable)
+        for reason, rows in reasons.most_common(_MAX_LISTED):
+            print(f"✗ {format_times(rows)}: {clean(reason)}")
+    for row in islice((row for row in check.rows if not row.usable), limit):
         print(f"\n✗ {clean(row.where)}: {clean(row.message)}")
         if row.fix:
             print(f"    {clean(row.fix)}")
+    if limit is not None and count > limit:
+        print(f"\n  and {count - limit} more unusable rows; --all lists them.")
 
 
-def _print_warnings(rows: Iterable[RowCheck]) -> None:
+def _print_warnings(check: TableCheck, limit: int | None) -> None:
     """Print the usable rows whose images may be useless."""
-    for row in rows:
+    for row in islice((row for row in check.rows if row.warning), limit):
         print(f"\n! {_line(row)}\n    {clean(row.warning)}")
+    if limit is not None and check.rows.warnings > limit:
+        print(f"\n  and {check.rows.warnings - limit} more rows with a warning; --all lists them.")
 
 
 def _print_usable(check: TableCheck, *, every: bool) -> None:

@@ -13,6 +13,7 @@ from itertools import takewhile
 from string import ascii_lowercase
 
 from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.rows.number_formats import NOT_DISPLAYED
 from benchmarks.rows.placeholders import is_placeholder, is_unanswerable
 from benchmarks.values import compare
 from benchmarks.values.clean_text import clean, fold
@@ -31,6 +32,9 @@ UNCLEAR_LIST = (
 )
 FORMULA_ERROR = "a cell is the error of a formula; correct it, and save the table from your spreadsheet"
 NOT_CALCULATED = "the formula of a cell has no stored value; open the table in your spreadsheet, and save it"
+NUMBER_FORMAT = (
+    "a cell's number format may display another value than it holds; choose a plain one, or write the value as text"
+)
 SEVERAL_OPTIONS = "the answer names several options; write a row whose answer is one of them"
 PLACEHOLDER = "the answer is a placeholder; write the right answer"
 UNANSWERABLE = "the answer says that the sources have none; ask for something that they state"
@@ -132,13 +136,15 @@ def is_letter(answer: str) -> bool:
 
 
 def check_cells(fields: Fields, columns: Sequence[str]) -> None:
-    """Raise RowProblem if one of the ``columns`` holds the error of a formula, or a formula without a value."""
+    """Raise RowProblem if one of the ``columns`` holds an error, a formula without a value, or a format that is not understood."""
     for name in columns:
         if isinstance(value := fields.get(name), str) and value[:1] in ("#", "E", " "):
             _check_formula(value.strip())
 
 
 def _check_formula(text: str) -> None:
+    if text == NOT_DISPLAYED:
+        raise RowProblem(NUMBER_FORMAT)
     if text == NO_VALUE or _ERROR.fullmatch(text):
         raise RowProblem(NOT_CALCULATED if text == NO_VALUE else FORMULA_ERROR)
 

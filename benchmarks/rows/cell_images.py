@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
+from urllib.parse import unquote
 
 from benchmarks.media.pdf import parse_page
 from benchmarks.rows.base import RowProblem, shortened
@@ -30,7 +31,8 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}\s*")
 _DATA = re.compile(r"data:[\w.+/-]*(?:;[\w=.+-]+)*?;base64,", re.IGNORECASE)
 _LIST = re.compile(r"""\[\s*+(?:(?:'[^']*+'|"[^"]*+")\s*+,?+\s*+)++\]""")
 _ITEM = re.compile(r"""'([^']*)'|"([^"]*)\"""")
-_FILE_KEYS = ("bytes", "path", "file", "image", "image_url", "url")
+_FILE_KEYS = ("bytes", "path", "file", "image", "image_url", "url", "src")
+_FILE_ADDRESS = re.compile(r"file://(?:localhost)?(?=/)", re.IGNORECASE)
 
 
 def image_values(value: object) -> list[object]:
@@ -58,6 +60,8 @@ def cell_image(row: RawRow, value: object) -> Loader:
     value = _content(value)
     if isinstance(value, str):
         text = value.strip()
+        if address := _FILE_ADDRESS.match(text):
+            text = unquote(text[address.end() :])
         name = _with_ending(text, row.folders)
         if name is None and (data := _embedded(text)) is not None:
             return ImageBytes(data)

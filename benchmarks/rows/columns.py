@@ -42,6 +42,23 @@ ANSWER_KEY = "key of the answer"
 """The field of a row that names the key of its answer: a list of ``answers`` is read otherwise than one in ``answer``."""
 
 _OPTION_COLUMN = re.compile(r"(?:options?|choices?|opt|variante?|вариант)[ _.-]?([a-z]|\d{1,2})|(\d{1,2})")
+RIGHT_ANSWERS = (
+    *COLUMN_NAMES["answer"],
+    *(
+        "answers",
+        "labels",
+        "ground_truth",
+        "ground_truths",
+        "groundtruth",
+        "gt",
+        "gold_answer",
+        "golden_answer",
+        "reference",
+    ),
+    *("references", "reference_answer", "expected", "expected_output", "expected_answer", "correct_answer"),
+)
+"""Keys of right answers. Beside one of them, another, ``answer`` included, may hold a model's answer."""
+
 _LISTED = 20
 _LONGEST_KEY = 60
 
@@ -68,7 +85,7 @@ class Columns:
         folders = raw.folders
         if self.preset is not None:
             derived = self.preset.derive(fields)
-            columns |= {column: value for column, value in derived.items() if column not in self.chosen}
+            columns |= {column: value for column, value in derived.items() if self._is_derived(column)}
             folders += tuple(folder / name for folder in folders for name in self.preset.folders)
         return RawRow(raw.where, columns, folders, raw.anywhere)
 
@@ -77,6 +94,11 @@ class Columns:
         """The letters that are keys of columns, and so no options."""
         return {key for names in self.keys.values() for key in names if len(key) == 1}
 
+    def _is_derived(self, column: str) -> bool:
+        """Return whether the preset may say what a column holds: the user chose no key, or one of promptfoo's assertions."""
+        key = self.chosen.get(column, "")
+        return not key or (column == "answer" and self.preset is not None and key in self.preset.read_too)
+
     @cached_property
     def _parts(self) -> Mapping[str, Sequence[tuple[str, Sequence[str]]]]:
         return {column: [(key, key_parts(column, key)) for key in names] for column, names in self.keys.items()}
@@ -84,7 +106,7 @@ class Columns:
     def _value(self, fields: Fields, column: str) -> tuple[str, Any]:
         """Return the first filled key of a column, and its value. Only an answer or an option may be a placeholder."""
         for key, parts in self._parts[column]:
-            value = lookup(fields, key) if len(parts) == 1 else [lookup(fields, part) for part in parts]
+            value = self._read(fields, key, parts)
             if value is None or not is_filled(value):
                 continue
             if isinstance(value, dict) and (column == "question" or (column == "answer" and self.preset is not None)):
@@ -93,15 +115,30 @@ class Columns:
                 return key, value
         return "", None
 
+    @staticmethod
+    def _read(fields: Fields, key: str, parts: Sequence[str]) -> Any:
+        if key == "image_1":
+            return _numbered_images(fields)
+        return lookup(fields, key) if len(parts) == 1 else [lookup(fields, part) for part in parts]
+
     def remarks(self, keys: Sequence[str]) -> list[str]:
         """Return remarks on the preset, and on the outermost of a file's ``keys`` from which nothing is read."""
         read = (part for column, names in self.keys.items() for key in names for part in key_parts(column, key))
         used = {part for key in read for part in (key, key.partition(".")[0])}
+        used |= {f"image_{number}" for number in range(1, 10) if "image_1" in self.keys["image"]}
         used |= {*ascii_lowercase, *(self.preset.read_too if self.preset is not None else ())}
         unused = [
             key for key in dict.fromkeys(k if k in used else k.partition(".")[0] for k in keys) if key not in used
         ]
         remarks = [f"read as {self.preset.title}"] if self.preset is not None else []
+        present = {column: [key for key in dict.fromkeys(names) if key in keys] for column, names in self.keys.items()}
+        if self.preset is None and "answer" not in self.chosen and present["answer"][:1] in (["label"], ["gold"]):
+            remarks.append(f"the answers are in the column {present['answer'][0]}")
+        remarks += [
+            f"{listed(other)} is read only where {first} is empty"
+            for first, *other in filter(None, present.values())
+            if other
+        ]
         if unused:
             remarks.append(f"nothing is read from the column{'s'[: len(unused) > 1]} {listed(unused)}")
         return remarks
@@ -120,6 +157,12 @@ def option_columns(keys: Collection[str]) -> str:
         if len(columns) > 1:
             return "|".join(columns)
     return ""
+
+
+def _numbered_images(fields: Fields) -> Any:
+    """Return the image of a row in image_1, or the list of those in image_1, image_2, ..."""
+    images = [value for number in range(1, 10) if is_filled(value := fields.get(f"image_{number}"))]
+    return images if len(images) > 1 else next(iter(images), None)
 
 
 def written_mapping(keys: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.media import MISSING, read_image, shown_image
 from benchmarks.media.pdf import PdfPage, parse_page
 from benchmarks.rows.base import Fields, RowProblem
-from benchmarks.rows.json_rows import read_json_rows
+from benchmarks.rows.json_rows import is_line_by_line, read_json_rows
 from benchmarks.rows.text_lines import is_utf
 from benchmarks.rows.workbook_rows import is_workbook, read_workbook_rows, split_sheet, workbook_remarks
 from benchmarks.untrusted.finder_files import folder_entries
@@ -149,6 +149,8 @@ def file_remarks(file: Path) -> list[str]:
     """Return remarks on what of a table is read, and how: other sheets of a workbook, another encoding. Raises SourceError."""
     if file.suffix.lower() in (".csv", ".tsv") and not is_utf(file):
         return ["letters that are not UTF-8 are read as Windows-1252; save the table as CSV UTF-8 if some look wrong"]
+    if file.suffix.lower() in (".yaml", ".yml", ".json") and not is_line_by_line(file):
+        return ["the rows of a list are numbered by their places in it, not by their lines"]
     return workbook_remarks(file)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import SourceError
 from benchmarks.rows.base import LARGEST_LINE, RowProblem, open_source
 from benchmarks.rows.header import are_usual_names
+from benchmarks.rows.nested_keys import plain_names
 from benchmarks.rows.text_lines import LONG_LINE, in_one_encoding
 
 LARGEST_JSON = 96 * 1024 * 1024
@@ -20,13 +21,17 @@ MOST_VALUES = 4_000_000
 """The maximum number of values in such a file; all of it is held in memory."""
 
 _BOM = b"\xef\xbb\xbf"
+REPEATED_KEY = "a key is there twice; write each key once"
+
 _ROWS_KEYS = ("data", "rows", "instances", "tests")
 _BETWEEN = re.compile(r"[\s,\x1e]*")
 _NEXT_OBJECT = re.compile(r"^\{", re.MULTILINE)
 
 
-def read_json_lines(file: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the values of a JSON Lines file's lines that are not blank, numbered from 1.
+def read_json_lines(
+    file: Path, convert: Callable[[list[tuple[str, Any]]], Any] | None = None
+) -> Iterator[tuple[int, Any]]:
+    """Yield the values of a JSON Lines file's lines that are not blank, numbered from 1; ``convert`` makes their objects.
 
     A line that is not JSON gives None, a line that is too long a RowProblem. Raises SourceError if the file cannot be read.
     """
@@ -37,7 +42,7 @@ def read_json_lines(file: Path) -> Iterator[tuple[int, Any]]:
                     line = lines.readline(LARGEST_LINE)
                 yield number, RowProblem(LONG_LINE)
             elif line.strip():
-                yield number, _parsed(line)
+                yield number, _parsed(line, convert)
 
 
 def read_json_rows(file: Path, name: str) -> Iterator[tuple[int, Any]]:
@@ -46,10 +51,26 @@ def read_json_rows(file: Path, name: str) -> Iterator[tuple[int, Any]]:
     The rows of a list are numbered from 1, others by the line in which they begin. Raises SourceError, whose message calls the
     file ``name``, if nothing in it is JSON.
     """
-    yield from read_json_lines(file) if _is_line_by_line(file) else _whole(file, name)
+    for number, row in read_json_lines(file, _unique) if is_line_by_line(file) else _whole(file, name):
+        repeated = _Repeated.is_in(row) or (isinstance(row, dict) and len(plain_names(row)) < len(row))
+        yield number, RowProblem(REPEATED_KEY) if repeated else row
 
 
-def _is_line_by_line(file: Path) -> bool:
+class _Repeated(dict[str, Any]):
+    """A JSON object in which a key, or one of an object that it holds, is there twice."""
+
+    @staticmethod
+    def is_in(value: object) -> bool:
+        """Return whether a value is such an object."""
+        return isinstance(value, _Repeated)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    return _Repeated(fields) if len(fields) < len(pairs) or any(map(_Repeated.is_in, fields.values())) else fields
+
+
+def is_line_by_line(file: Path) -> bool:
     """Return whether a file is read line by line: JSON Lines, unless its first line only opens a list or an object."""
     with open_source(file) as stream:
         stream.seek(0, 2)
@@ -70,9 +91,11 @@ def _whole(file: Path, name: str) -> Iterator[tuple[int, Any]]:
             f"{name} is larger than {LARGEST_JSON // 1024**2} MiB or has more than {MOST_VALUES // 10**6} million values; "
             "save it as JSON Lines (.jsonl), which is read line by line."
         )
-    value = _parsed(data)
+    value = _parsed(data, _unique)
     if isinstance(value, dict):
         value = _rows_in(value, name)
+    if isinstance(value, list) and any(isinstance(row, list) for row in value[:2]):
+        raise _not_by_row(name)
     if isinstance(value, list):
         return enumerate(value, 1)
     text = _text(data)
@@ -84,8 +107,17 @@ def _whole(file: Path, name: str) -> Iterator[tuple[int, Any]]:
 def _rows_in(value: dict[str, Any], name: str) -> list[Any]:
     """Return the list of rows that an object holds, or the object as the only row. Raises SourceError for several lists."""
     named = next((value[key] for key in _ROWS_KEYS if isinstance(value.get(key), list)), None)
+    if _is_by_column(value):
+        raise _not_by_row(name)
     if named is not None or are_usual_names(value):
         return [value] if named is None else named
+    inners = list(value.values())
+    if (
+        inners
+        and all(isinstance(inner, dict) for inner in inners)
+        and are_usual_names(set(inners[0]).intersection(*inners))
+    ):
+        return inners  # rows by an index
     lists = {
         key: inner
         for key, inner in value.items()
@@ -96,9 +128,31 @@ def _rows_in(value: dict[str, Any], name: str) -> list[Any]:
         raise SourceError(f"{name} holds several lists of rows ({keys}); save one of them as a file of its own.")
     if lists:
         return next(iter(lists.values()))
-    if not any(isinstance(inner, dict) for inner in value.values()):
+    objects = [inner for inner in value.values() if isinstance(inner, dict)]
+    if not objects:
         raise _no_rows(name)
+    for rows in (inner.get(key) for inner in objects for key in _ROWS_KEYS):
+        if isinstance(rows, list) and rows and all(isinstance(row, dict) and are_usual_names(row) for row in rows[:1]):
+            return rows
     return [value]
+
+
+def _is_by_column(value: dict[str, Any]) -> bool:
+    """Return whether an object holds a table by its columns: lists or objects of equal size under usual names."""
+    columns = list(value.values())
+    kinds = {type(column) for column in columns} - {_Repeated}
+    return (
+        are_usual_names(value)
+        and kinds in ({list}, {dict})
+        and len({len(column) for column in columns}) == 1
+        and not any(are_usual_names(column) for column in columns if isinstance(column, dict))
+    )
+
+
+def _not_by_row(name: str) -> SourceError:
+    return SourceError(
+        f'{name} holds lists or columns, not a JSON object a row; pandas writes that with orient="records".'
+    )
 
 
 def _no_rows(name: str) -> SourceError:
@@ -107,7 +161,7 @@ def _no_rows(name: str) -> SourceError:
 
 def _one_behind_the_other(text: str) -> Iterator[tuple[int, Any]]:
     """Yield the values of a text with their lines; behind one that is not JSON, the next begins with a line's brace."""
-    decoder, place, line, counted = json.JSONDecoder(), 0, 1, 0
+    decoder, place, line, counted = json.JSONDecoder(object_pairs_hook=_unique), 0, 1, 0
     while (place := _end(_BETWEEN, text, place)) < len(text):
         line, counted = line + text.count("\n", counted, place), place
         try:
@@ -124,10 +178,10 @@ def _end(pattern: re.Pattern[str], text: str, place: int) -> int:
     return match.end() if match else place
 
 
-def _parsed(data: bytes) -> Any:
+def _parsed(data: bytes, convert: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
     """Return the JSON value of ``data``; None if it is not JSON."""
     try:
-        return json.loads(_text(data))
+        return json.loads(_text(data), object_pairs_hook=convert)
     except (ValueError, RecursionError):
         return None
 

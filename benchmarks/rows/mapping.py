@@ -43,10 +43,11 @@ def parse_mapping(text: str) -> tuple[str, dict[str, str]]:
         if not equals:
             preset = name
         elif column not in COLUMN_NAMES or not key:
-            reverse = f"did you mean {key}={name}?" if _PLURALS.get(key, key) in COLUMN_NAMES else ""
+            is_reversed = name and _PLURALS.get(key, key) in COLUMN_NAMES
+            reverse = f"write {key}={name[:_LONGEST_KEY]} if the file has a column {name[:_LONGEST_KEY]}"
             raise SpecError(
                 f"--map cannot use {shortened(item, 2 * _LONGEST_KEY)!r}, which is COLUMN=KEY; "
-                f"{reverse or did_you_mean(column, COLUMN_NAMES)}"
+                f"{f'{reverse}.' if is_reversed else did_you_mean(column, COLUMN_NAMES)}"
             )
         elif keys.setdefault(column, key := _BAR.sub("|", key)) != key:
             raise SpecError(f"--map gives {column} two keys, {keys[column]} and {key}; name one.")

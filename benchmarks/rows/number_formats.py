@@ -1,26 +1,35 @@
-"""Numbers and dates of a spreadsheet's cells as its owner sees them, by the cell's number format."""
+"""Numbers, dates and texts of a spreadsheet's cells as its owner sees them, by the cell's number format."""
 
 from __future__ import annotations
 
 import datetime
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from decimal import ROUND_HALF_UP, Decimal
 
 from benchmarks.values.words import word_set
 
+_NUMBER_CODES = {1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 48: "##0.0E+0"}
+_DATE_CODES = {15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy", 18: "h:mm", 19: "h:mm:ss", 20: "h:mm", 21: "h:mm:ss"}
 BUILT_IN: Mapping[int, str] = {
-    1: "0",
-    2: "0.00",
-    3: "#,##0",
-    4: "#,##0.00",
-    9: "0%",
-    10: "0.00%",
-    17: "mmm-yy",
+    **_NUMBER_CODES,
+    **_DATE_CODES,
+    **dict.fromkeys((5, 6, 37, 38, 41, 42), "#,##0;-#,##0"),
+    **dict.fromkeys((7, 8, 39, 40, 43, 44), "#,##0.00;-#,##0.00"),
+    12: "# ?/?",
+    13: "# ??/??",
+    45: "mm:ss",
     49: "@",
 }
-"""The codes of the formats that files name by number only and that matter here."""
+"""The codes of the formats that files name by number only; the currency of some is the locale's, which no file names."""
 
-_HIDDEN = re.compile(r"\[(?!\$)[^\]]*\]|\\(?=.)|_.|\*.")
+NOT_DISPLAYED = "#NUMBER FORMAT!"
+"""The text of a cell of which it is not sure what its owner sees."""
+
+_SECTION = re.compile(r'(?:"[^"]*"|\\.|\[[^\]]*\]|[^;])*')
+_CONDITION = re.compile(r"\[(<=|>=|<>|<|>|=)(-?[\d.]+)\]")
+_HIDDEN = re.compile(r"\[(?!\$)[^\]]*\]|_.|\*.")
 _CURRENCY = re.compile(r"\[\$([^\]-]*)(?:-[^\]]*)?\]")
 _LOCALE = re.compile(r"\[\$-(?:[0-9a-f]*?([0-9a-f]{1,3})|([a-z]{2})(?:-\w+)*)(?:,\d+)?\]", re.IGNORECASE)
 _COMMA = word_set("""
@@ -28,40 +37,122 @@ de fr it es nl pt pl cs da sv nb nn fi tr hu el ru uk ro sk hr bg sl
 407 c07 40c 80c c0c 410 40a c0a 413 813 416 816 415 405 406 41d 414 814 40b 41f 40e 408 419 422 418 41b 41a 402 424
 """)
 """The languages and regions whose numbers have a decimal comma, as formats name them."""
-_NUMBER = re.compile(r"(?P<before>[^0#?]*)(?P<digits>[#0?][#0?,]*)(?:\.(?P<places>[0#?]+))?(?P<after>[^0#?]*)")
+_LITERAL = re.compile(r'"([^"]*)"|\\(.)')
+_NUMBER = re.compile(
+    r"(?P<before>[^0#?]*)(?:(?P<general>General)|(?P<digits>[#0?][#0?,]*)(?:\.(?P<places>[0#?]*))?(?P<power>E[+-]0+)?"
+    r"(?P<scale>,*))(?P<after>[^0#?]*)"
+)
+_FRACTION = re.compile(r"[#0?]*\s*(\?+|#+)/(\?+|#+)\s*")
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    ">": operator.gt,
+    "=": operator.eq,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<>": operator.ne,
+}
+_QUOTED = 0xE000
+"""Where characters of a code's literals are moved to, so that they are no placeholders."""
 
 
 def displayed_number(value: float, code: str) -> str:
     """Return a number as the format ``code`` displays it, without separators of thousands.
 
-    Decimals follow a point, or a comma where the format names a language that has one. Formats that are not understood, such as
-    fractions, give the plain number; percentages are always such.
+    Decimals follow a point, or a comma where the format names a language that has one. A negative number keeps its sign where
+    the format writes brackets. The result is empty where the format displays nothing, and ``NOT_DISPLAYED`` where it is not
+    sure what it displays.
     """
     locale = _LOCALE.search(code)
-    mark = "," if locale and ({(locale[1] or "").lower(), (locale[2] or "").lower()} & _COMMA) else "."
-    section = _HIDDEN.sub("", _CURRENCY.sub(r"\1", code.split(";")[0]))
-    text = re.sub(r'"([^"]*)"', lambda m: m[1].translate({ord("%"): "\0"}), section)
-    percent = "%" in text
-    scaled = value * 100 if percent else value
+    has_comma = locale is not None and not _COMMA.isdisjoint((part or "").lower() for part in locale.groups())
+    section, is_negative = _section(value, code)
+    if section is None:
+        return NOT_DISPLAYED
+    text = _CURRENCY.sub(lambda match: _moved(match[1]), section)
+    text = _HIDDEN.sub("", _LITERAL.sub(lambda match: _moved(match[1] or match[2] or ""), text))
+    if _FRACTION.fullmatch(text):
+        whole_parts = 9 if text.count("?") < 4 else 99
+        exact = any((value * part).is_integer() for part in range(1, whole_parts + 1))
+        return plain_number(value) if exact else NOT_DISPLAYED
+    if not re.search(r"[0#?]|General", text):
+        return _shown(text) if "@" not in text and "%" not in text else NOT_DISPLAYED
     match = _NUMBER.fullmatch(text)
-    if (
-        match is None
-        or match["digits"].endswith(",")
-        or match["after"].startswith(",")
-        or "E+" in section
-        or re.search("[0-9]", match["before"])
-    ):
-        return plain_number(scaled) + "%" * percent
-    places = match["places"] or ""
-    number = f"{scaled:.{min(len(places), 20)}f}"
-    optional = len(places) - len(places.rstrip("#?"))
-    for _ in range(optional):
+    if match is None:
+        return NOT_DISPLAYED
+    before, after = match["before"], match["after"]
+    scaled = abs(Decimal(f"{value:.15g}")) * 100 ** (before + after).count("%")
+    if match["general"]:
+        number = plain_number(float(scaled))
+    elif match["power"]:
+        number = plain_number(float(f"{scaled:.{len(match['places'] or '')}e}"))
+    else:
+        digits = match["digits"].rstrip(",")
+        commas = len(match["digits"]) - len(digits) + len(match["scale"])
+        number = _rounded(scaled / 1000**commas, digits, match["places"] or "")
+        number = number.replace(".", ",") if has_comma else number
+    is_zero = not re.search("[1-9]", number)
+    if is_negative and not is_zero:
+        if "(" in before and ")" in after:
+            before, after = before.replace("(", "", 1), after.replace(")", "", 1)
+        elif "-" in _shown(before):
+            before = before.replace("-", "", 1) if "-" in before else before.replace(_moved("-"), "", 1)
+        elif ";" in code:
+            return NOT_DISPLAYED  # in red, which a reader of the text does not see
+        number = f"-{number}"
+    if is_negative and number.startswith("-") and not before.strip():
+        before = ""
+    return _shown(f"{before}{number}{after}")
+
+
+def _section(value: float, code: str) -> tuple[str | None, bool]:
+    """Return the part of a code that displays ``value``, None if it is not sure, and whether the value is negative."""
+    sections = _sections(code)
+    conditions = [_CONDITION.search(section) for section in sections]
+    if any(conditions):
+        for section, condition in zip(sections, conditions, strict=True):
+            if condition is None or _COMPARE[condition[1]](value, float(condition[2])):
+                return (section, False) if value >= 0 else (None, True)
+        return None, value < 0
+    if value < 0 and len(sections) > 1:
+        return sections[1], True
+    if value == 0 and len(sections) > 2:
+        return sections[2], False
+    return sections[0], value < 0
+
+
+def _sections(code: str) -> list[str]:
+    sections, place = [], 0
+    while match := _SECTION.match(code, place):
+        sections.append(match[0])
+        if match.end() >= len(code):
+            break
+        place = match.end() + 1
+    return sections
+
+
+def _rounded(value: Decimal, digits: str, places: str) -> str:
+    """Return a positive number with the places of a format, rounded as spreadsheets do: halves away from zero."""
+    number = f"{value.quantize(Decimal(1).scaleb(-min(len(places), 20)), ROUND_HALF_UP):f}"
+    for _ in range(len(places) - len(places.rstrip("#?"))):
         number = number[:-1] if number.endswith("0") else number
-    number = number.rstrip(".") if places else number
-    whole, point, fraction = number.lstrip("-").partition(".")
-    number = "-" * (scaled < 0) + whole.zfill(match["digits"].count("0")) + point.replace(".", mark) + fraction
-    shown = f"{match['before']}{number}{match['after']}".replace("\0", "%")
+    whole, point, fraction = (number.rstrip(".") if places else number).partition(".")
+    return whole.zfill(digits.count("0")) + point + fraction
+
+
+def _moved(literal: str) -> str:
+    return "".join(chr(_QUOTED + ord(c)) if ord(c) < 128 else c for c in literal)
+
+
+def _shown(text: str) -> str:
+    shown = "".join(chr(ord(c) - _QUOTED) if _QUOTED <= ord(c) < _QUOTED + 128 else c for c in text)
     return " ".join(shown.split())
+
+
+def displayed_text(text: str, code: str) -> str:
+    """Return a text as the format ``code`` displays it: the fourth of its sections, or the only one with an at sign."""
+    sections = _sections(code)
+    section = sections[3] if len(sections) > 3 else next((part for part in sections if "@" in part), "@")
+    parts = _HIDDEN.sub("", _LITERAL.sub(lambda match: _moved(match[1] or match[2] or ""), section))
+    return text if parts == "@" else _shown(parts).replace("@", text)
 
 
 def plain_number(value: float) -> str:
@@ -72,24 +163,73 @@ def plain_number(value: float) -> str:
     return f"{value:.20f}".rstrip("0") if "e-" in text and abs(value) > 1e-9 else text
 
 
+_TOKEN = re.compile(r'"([^"]*)"|\\(.)|\[[^\]]*\]|am/pm|a/p|y+|m+|d+|h+|s+|_.|\*.|.', re.IGNORECASE)
+_PARTS = {
+    "yy": "%y", "yyyy": "%Y", "mm": "%m", "mmm": "%b", "mmmm": "%B", "dd": "%d", "ddd": "%a", "dddd": "%A",
+    "hh": "%H", "nn": "%M", "ss": "%S",
+}  # fmt: skip
+
+
 def displayed_moment(value: datetime.date | datetime.time | datetime.timedelta, code: str) -> str:
-    """Return a date or time in ISO's order, as exactly as the format ``code`` displays it: a year, a month, a day, or a time."""
+    """Return a date or time as exactly as the format ``code`` displays it.
+
+    A full date is in ISO's order, and a time has 24 hours. A part of a date is as the format writes it, in English.
+    """
     if isinstance(value, datetime.timedelta):
         minutes, seconds = divmod(round(value.total_seconds()), 60)
         return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
-    letters = re.sub(r'"[^"]*"|\[[^\]]*\]|\\.', "", code.lower())
+    tokens, letters, has_text = _tokens(code)
     if isinstance(value, datetime.time):
-        return value.isoformat("seconds" if "s" in letters or value.second else "minutes")
-    if not isinstance(value, datetime.datetime):
+        value = datetime.datetime.combine(datetime.date(2000, 1, 1), value)
+        letters = {letter for letter in letters if letter in "hns"} or {"h", "n"} | ({"s"} if value.second else set())
+    elif not isinstance(value, datetime.datetime):
         value = datetime.datetime(value.year, value.month, value.day)
-    has_time = "h" in letters
-    day = re.split("h", letters)[0] if has_time else letters
-    has_year, has_day = "y" in letters, "d" in letters
-    has_month = "m" in day
-    if not letters or not (has_year or has_month or has_day):
-        has_year = has_month = has_day = True
-        has_time = has_time or bool(value.hour or value.minute)
-    date = f"{value:%B} {value.day}" if has_day and not has_year else ""
-    date = date or (f"{value:%Y-%m-%d}" if has_day else f"{value:%B %Y}" if has_month and has_year else "")
-    date = date or (str(value.year) if has_year else f"{value:%B}")
-    return f"{date} {value:%H:%M}" if has_time else date
+    if not letters:
+        letters = {"y", "m", "d"} | ({"h"} if value.hour or value.minute else set())
+    time = f"{value:%H:%M}" + (f":{value:%S}" if "s" in letters else "")
+    dated = letters & {"y", "m", "d", "w"}
+    if {"y", "m", "d"} <= dated:
+        return f"{value:%Y-%m-%d} {time}" if "h" in letters else f"{value:%Y-%m-%d}"
+    if not dated and {"h", "n"} <= letters:
+        return time
+    if not has_text and "h" not in letters and dated in ({"y", "m"}, {"m", "d"}, {"y"}):
+        return f"{value:%B} {value.day}" if "d" in dated else f"{value:%B %Y}" if "m" in dated else str(value.year)
+    return _shown("".join(_part(token, value, is_half_day="am/pm" in tokens) for token in tokens))
+
+
+def _tokens(code: str) -> tuple[list[str], set[str], bool]:
+    """Return the parts of a date's format, what they display, and whether texts with letters are among them.
+
+    Of the letters, w is the name of a weekday and n are minutes, which formats write as they do months.
+    """
+    tokens: list[str] = []
+    for match in _TOKEN.finditer("" if code == "General" else _sections(code)[0]):
+        token = match[0].lower()
+        if match[1] is not None or match[2] is not None:
+            tokens.append(_moved(match[1] or match[2] or ""))
+        elif not token.startswith(("[", "_", "*")):
+            is_minute = token in ("m", "mm") and next((t for t in tokens[::-1] if t[0] in "ymdhs"), "").startswith("h")
+            tokens.append("n" * len(token) if is_minute else token)
+    for place, token in enumerate(tokens):
+        if token[:1] == "s" and (before := [p for p in range(place) if tokens[p][:1] in tuple("ymdhn")]):
+            tokens[before[-1]] = (
+                tokens[before[-1]].replace("m", "n") if tokens[before[-1]] in ("m", "mm") else tokens[before[-1]]
+            )
+    letters = {"w" if token.startswith("ddd") else token[0] for token in tokens if token[:1] in tuple("ymdhns")}
+    has_text = any(any(c.isalnum() for c in _shown(token)) for token in tokens if ord(token[:1] or " ") > 127)
+    return tokens, letters, has_text
+
+
+def _part(token: str, value: datetime.datetime, *, is_half_day: bool) -> str:
+    """Return what a part of a format displays of a moment."""
+    if token in ("am/pm", "a/p"):
+        return f"{value:%p}"
+    if token[:1] == "h" and is_half_day:
+        return str(value.hour % 12 or 12)
+    plain = {"m": value.month, "d": value.day, "h": value.hour, "n": value.minute, "s": value.second}
+    if token in plain:
+        return str(plain[token])
+    if token[:1] in tuple("ymdhns"):
+        kind = token[0] * (4 if token[0] == "y" and len(token) > 2 else min(len(token), 4))
+        return value.strftime(_PARTS.get(kind, "%Y"))
+    return token

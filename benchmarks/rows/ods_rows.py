@@ -14,6 +14,7 @@ from benchmarks.rows.number_formats import displayed_number, plain_number
 from benchmarks.rows.sheet_row import Cell, SheetRow
 
 _CHUNK = 1 << 18
+_GROUPS = ("table:table-row-group", "table:table-column-group")
 _MOST_COLUMNS = 16_384
 _FULL_DATE = re.compile(r"\s*\d{1,4}[-./]\s?\d{1,2}[-./]\s?\d{1,4}\s*")
 
@@ -28,7 +29,7 @@ def ods_rows(file: IO[bytes], sheet: str) -> Iterator[SheetRow]:
             while rows:
                 row, times = rows.popleft()
                 for number in range(row.number, row.number + times):
-                    yield SheetRow(number, list(row.cells), row.hidden, row.merged)
+                    yield SheetRow(number, list(row.cells), row.hidden, row.merged, row.hidden_columns)
 
 
 class _Reader:
@@ -37,7 +38,9 @@ class _Reader:
     def __init__(self, sheet: str, rows: deque[tuple[SheetRow, int]]) -> None:
         self._sheet, self._rows = sheet, rows
         self._inside = self._skipped = False
-        self._next_number = 1
+        self._next_number, self._next_column = 1, 0
+        self._hidden_columns: set[int] = set()
+        self._groups: list[bool] = []
         self._row: SheetRow | None = None
         self._times = 1
         self._cell: dict[str, str] | None = None
@@ -54,8 +57,16 @@ class _Reader:
             self._inside = attributes.get("table:name") == self._sheet
         elif not self._inside or self._skipped:
             return
+        elif name in _GROUPS:
+            self._groups.append(attributes.get("table:display") == "false")
+        elif name == "table:table-column":
+            first = self._next_column
+            self._next_column += min(int(attributes.get("table:number-columns-repeated", 1)), _MOST_COLUMNS)
+            if self._is_hidden(attributes):
+                self._hidden_columns.update(range(first, self._next_column))
         elif name == "table:table-row":
-            self._row = SheetRow(self._next_number, [], attributes.get("table:visibility", "visible") != "visible")
+            hidden = self._is_hidden(attributes)
+            self._row = SheetRow(self._next_number, [], hidden, hidden_columns=self._hidden_columns)
             self._times = int(attributes.get("table:number-rows-repeated", 1))
         elif name in ("table:table-cell", "table:covered-table-cell"):
             self._cell, self._text = attributes, []
@@ -69,6 +80,10 @@ class _Reader:
         elif name in ("text:line-break", "text:tab"):
             self._text.append("\n" if name == "text:line-break" else " ")
 
+    def _is_hidden(self, attributes: dict[str, str]) -> bool:
+        """Return whether a row or column is hidden, or in a group that is folded."""
+        return any(self._groups) or attributes.get("table:visibility", "visible") != "visible"
+
     def _characters(self, text: str) -> None:
         if self._paragraph and not self._skipped:
             self._text.append(text)
@@ -78,6 +93,8 @@ class _Reader:
             self._skipped = False
         elif name == "table:table":
             self._inside = False
+        elif name in _GROUPS and self._groups:
+            self._groups.pop()
         elif name == "text:p":
             self._paragraph = False
         elif (

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import struct
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -64,6 +66,20 @@ def _encoded(value: Any, payload: bytearray) -> Any:
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
+def _shortest(value: Any, kind: Any) -> Any:
+    """Return a value of pyarrow's type ``kind``, with numbers of 32 bits as written: 48.2, not 48.20000076293945."""
+    from pyarrow import types as is_type
+
+    if isinstance(value, float) and is_type.is_float32(kind):
+        numbers = (float(f"{value:.{digits}g}") for digits in range(1, 10))
+        return next((number for number in numbers if struct.pack("f", number) == struct.pack("f", value)), value)
+    if isinstance(value, list) and (is_type.is_list(kind) or is_type.is_large_list(kind)):
+        return [_shortest(item, kind.value_type) for item in value]
+    if isinstance(value, dict) and is_type.is_struct(kind):
+        return {field.name: _shortest(value.get(field.name), field.type) for field in kind}
+    return value
+
+
 def _prepare(request: dict[str, Any]) -> None:
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # the other allocators reserve more than they use
     import pyarrow.parquet  # noqa: F401
@@ -77,9 +93,14 @@ def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Iterator[tuple[d
         if table.metadata.num_rows > MOST_ROWS:
             yield {"error": f"has more than {MOST_ROWS:,} rows; save it as smaller files."}, b""
             return
+        names = Counter(name.strip().lower() for name in table.schema_arrow.names)
+        if repeated := next((name for name, count in names.items() if count > 1), ""):
+            yield {"error": f"has two columns called {repeated[:80]!r}; rename one."}, b""
+            return
         for batch in table.iter_batches(_ROWS_AT_ONCE, use_threads=False):
             for place in range(batch.num_rows):
                 (row,) = batch.slice(place, 1).to_pylist()
+                row = {field.name: _shortest(row[field.name], field.type) for field in batch.schema}
                 payload = bytearray()
                 fields = {"row": _encoded(row, payload)}
                 if len(payload) > LARGEST_ROW or len(json.dumps(fields)) > LARGEST_LINE:

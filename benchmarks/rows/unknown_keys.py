@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.errors import SourceError, UnknownKeysError
-from benchmarks.rows.columns import Columns, key_parts, listed, written_mapping
+from benchmarks.rows.cell_images import is_image
+from benchmarks.rows.columns import RIGHT_ANSWERS, Columns, key_parts, listed, written_mapping
 from benchmarks.rows.files import RawRow
 from benchmarks.rows.guess import guess_columns
-from benchmarks.rows.nested_keys import is_filled
+from benchmarks.rows.nested_keys import is_filled, plain_names
 from benchmarks.rows.presets import PRESETS
 
 _GUESSED = ("question", "answer", "passage", "image")
@@ -23,16 +24,6 @@ def check_columns(
     gone = {
         column: part for column, key in columns.chosen.items() for part in key_parts(column, key) if part not in known
     }
-    for column in needed:
-        rivals = [key for key in columns.keys[column] if key in known]
-        if columns.preset is None and len(rivals) > 1 and not {column, f"{column}s"} & set(rivals):
-            raise SourceError(
-                f"{file.name} has two columns for {column}, {rivals[0]} and {rivals[1]}; name one: --map {column}={rivals[0]}."
-            )
-    mapped = [columns.row(row) for row in rows]
-    missing = [column for column in needed if column in gone or not _holds(columns, column, mapped, known)]
-    if not gone and not missing:
-        return
     present = {
         column: key
         for column, names in columns.keys.items()
@@ -40,15 +31,67 @@ def check_columns(
         for key in names[::-1]
         if key in known
     }
+    for column in ("image", "question", "answer"):
+        rivals = _rivals(column, columns, rows, known)
+        if len(rivals) > 1:
+            raise UnknownKeysError(
+                f"{file.name} has two columns for {column}, {rivals[0]} and {rivals[1]}; name the right one: --map "
+                f"{column}={rivals[0]} or --map {column}={rivals[1]}.",
+                {},
+                {other: key for other, key in present.items() if other != column},
+            )
+    mapped = [columns.row(row) for row in rows]
+    missing = [column for column in needed if column in gone or not _holds(columns, column, mapped, known)]
+    if not gone and not missing:
+        return
+    if not columns.chosen and any(_is_value(key, rows) for key in keys):
+        raise SourceError(
+            f"the first row of {file.name} holds values, not the names of its columns; write the names above it: "
+            f"{', '.join(needed)}."
+        )
     read = {key for name, names in columns.keys.items() if name not in (*missing, "document") for key in names}
     wanted = [column for column in _GUESSED if column in missing or not _holds(columns, column, mapped, known)]
-    guess, unclear = guess_columns([key for key in keys if key not in read], rows, wanted)
+    models = columns.preset.model_answers if columns.preset is not None else ()
+    unread = [key for key in keys if key not in read and not key.startswith(tuple(f"{name}." for name in models))]
+    guess, unclear = guess_columns([key for key in unread if key not in models], rows, wanted)
     start = f"{file.name} has no column {listed(list(gone.values()) or missing)}"
     if columns.preset is not None and not gone:
         start = f"{file.name} is read as {columns.preset.title}, and has no {listed(missing)}"
     raise UnknownKeysError(
         f"{start}; it has {listed(keys)}. {_advice(columns, missing, guess, unclear)}", guess, present
     )
+
+
+def _rivals(column: str, columns: Columns, rows: Sequence[RawRow], known: set[str]) -> list[str]:
+    """Return the keys of which only the user knows which holds a column.
+
+    Those of an answer need not be names that are read, and are rivals only where a row's values differ.
+    """
+    if columns.preset is not None or column in columns.chosen:
+        return []
+    if column != "answer":
+        keys = [key for key in columns.keys[column] if key in known]
+        return [] if {column, f"{column}s"} & set(keys) else keys
+    keys = [key for key in RIGHT_ANSWERS if key in known]
+    if not {*keys}.intersection(columns.keys["answer"]):
+        return []
+    first, *others = keys
+    fields = [plain_names(row.fields) for row in rows]
+    return [first, *(key for key in others if any(_differ(row.get(first), row.get(key)) for row in fields))]
+
+
+def _differ(value: object, other: object) -> bool:
+    """Return whether two filled values have no text in common."""
+    texts, others = (
+        {str(item).strip().casefold() for item in (v if isinstance(v, list) else [v]) if is_filled(item)}
+        for v in (value, other)
+    )
+    return bool(texts and others) and texts.isdisjoint(others)
+
+
+def _is_value(key: str, rows: Sequence[RawRow]) -> bool:
+    """Return whether a file's key is a question or a picture of a row: a table without a header has such keys."""
+    return key.endswith(("?", "？")) or any(is_image(row, key) for row in rows[:1])
 
 
 def _holds(columns: Columns, column: str, mapped: Sequence[RawRow], known: set[str]) -> bool:

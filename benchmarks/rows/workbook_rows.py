@@ -6,6 +6,7 @@ import json
 import zipfile
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,6 +33,7 @@ LONG_ROW = f"the row is larger than {LARGEST_LINE // 1024**2} MiB"
 _SHEET = "#sheet="
 _ROWS_AT_ONCE = 100
 _LARGEST_OLE = 256 * 1024 * 1024
+_LARGEST_MANIFEST = 1 << 20
 _OLE = b"\xd0\xcf\x11\xe0"
 _reader = ChildReader("benchmarks.rows.workbook_rows", MEMORY, SECONDS, "save its sheet as CSV UTF-8")
 
@@ -71,16 +73,24 @@ def read_workbook_rows(file: Path, sheet: str, name: str) -> Iterator[tuple[int,
 
 
 def workbook_remarks(path: Path) -> list[str]:
-    """Return a remark on the visible sheets with rows that are not read; none for other files. Raises SourceError."""
+    """Return remarks on hidden columns, and visible sheets with rows, that are not read; none for other files.
+
+    Raises SourceError.
+    """
     file, asked = split_sheet(path)
-    if asked or not is_workbook(file):
+    if not is_workbook(file):
         return []
-    ((fields, _),) = _reader.messages(file, file.name, sheet="", list=True)
-    sheet, others = fields["sheet"], fields["others"]
-    if not others:
-        return []
+    ((fields, _),) = _reader.messages(file, file.name, sheet=asked, list=True)
+    sheet, others, hidden = fields["sheet"], fields["others"], fields["hidden"]
     names = ", ".join(other[:40] for other in others[:6])
-    return [f"only the sheet {sheet[:40]} is read, not {names}; {file.name}{_SHEET}{others[0][:40]} reads another"]
+    columns = ", ".join(name[:40] for name in hidden[:6])
+    remarks = (
+        [f"hidden columns are not read: {columns}; show them in the spreadsheet to have them read"] if hidden else []
+    )
+    if others:
+        other = f"{file.name}{_SHEET}{others[0][:40]}"
+        remarks.append(f"only the sheet {sheet[:40]} is read, not {names}; {other} reads another")
+    return remarks
 
 
 def _prepare(request: dict[str, Any]) -> None:
@@ -119,7 +129,7 @@ def _messages(file: IO[bytes], asked: str, *, listing: bool) -> Iterator[dict[st
         header = find_header([_texts(row) for row in first])
         if header is None:
             continue
-        filled.append(sheet)
+        filled.append((header[0], sheet))
         if best is None or header[0] < best[0]:
             best = header[0], sheet, chain(first[header[1] :], rows)
         if header[0] == 0 and not listing:
@@ -128,7 +138,17 @@ def _messages(file: IO[bytes], asked: str, *, listing: bool) -> Iterator[dict[st
         raise _RefusedError("has no visible sheet with rows; its first row names the columns.")
     _, sheet, rows = best
     if listing:
-        yield {"sheet": sheet, "others": [name for name in filled if name != sheet]}
+        header_row = next(rows)
+        hidden = [
+            name
+            for column, name in enumerate(_texts(header_row))
+            if name.strip() and column in header_row.hidden_columns
+        ]
+        yield {
+            "sheet": sheet,
+            "others": [name for _, name in sorted(filled, key=itemgetter(0)) if name != sheet],
+            "hidden": hidden,
+        }
     else:
         yield from _table(rows)
 
@@ -138,15 +158,29 @@ def _open(file: IO[bytes]) -> Any:
 
     start = file.read(4)
     file.seek(0)
+    if not start.startswith((b"PK", _OLE)):
+        raise _RefusedError("is no workbook; give it the ending of what it is, such as .csv, or save it as .xlsx.")
+    if start != _OLE and _is_encrypted(file):
+        raise _RefusedError("has a password; save a copy without one.")
     if start == _OLE:
         # A workbook with a password is a package inside an OLE file, and so is the old format.
         if "EncryptedPackage".encode("utf-16-le") in file.read(_LARGEST_OLE):
             raise _RefusedError("has a password; save a copy without one.")
         raise _RefusedError("is a workbook of the old kind; save it as .xlsx from your spreadsheet.")
+    file.seek(0)
     try:
         return python_calamine.CalamineWorkbook.from_filelike(file)
     except python_calamine.PasswordError:
         raise _RefusedError("has a password; save a copy without one.") from None
+
+
+def _is_encrypted(file: IO[bytes]) -> bool:
+    """Return whether an .ods file has a password, which only its manifest says."""
+    with zipfile.ZipFile(file) as archive:
+        if "META-INF/manifest.xml" not in archive.namelist():
+            return False
+        with archive.open("META-INF/manifest.xml") as manifest:
+            return b"encryption-data" in manifest.read(_LARGEST_MANIFEST)
 
 
 def _rows(file: IO[bytes], workbook: Any, sheet: str) -> Iterator[SheetRow]:
@@ -179,7 +213,8 @@ def _texts(row: SheetRow) -> list[str]:
 
 
 def _table(rows: Iterator[SheetRow]) -> Iterator[dict[str, Any]]:
-    yield {"header": _texts(next(rows))}
+    header = next(rows)
+    yield {"header": ["" if n in header.hidden_columns else text for n, text in enumerate(_texts(header))]}
     batch: list[tuple[int, list[Cell] | str]] = []
     size = 0
     for row in rows:

@@ -15,13 +15,14 @@ from xml.etree import ElementTree
 from xml.parsers import expat
 
 from benchmarks.rows.answers import ERROR, NO_VALUE
-from benchmarks.rows.number_formats import BUILT_IN, displayed_moment, displayed_number, plain_number
+from benchmarks.rows.number_formats import BUILT_IN, displayed_moment, displayed_number, displayed_text, plain_number
 from benchmarks.rows.sheet_row import Cell, SheetRow
 
 _CHUNK = 1 << 18
 _LARGEST_PART = 64 * 1024 * 1024
 """The maximum size of a workbook's parts other than its sheets, in bytes."""
 _MARKS = re.compile(rb"""t=["']e["']|[<:]f[ >/]|hidden=""")
+_MOST_COLUMNS = 16_384
 _COLUMN = re.compile("[A-Z]{1,3}")
 
 
@@ -48,7 +49,8 @@ def xlsx_rows(file: IO[bytes], workbook: Any, sheet: str) -> Iterator[SheetRow]:
         codes = _formats(archive)
         part = _part(archive, sheet)
         plain = all(code in ("", "General", "@") for code in codes.values()) and not _is_marked(archive, part)
-        notes = iter(()) if plain else _notes(archive, part)
+        hidden_columns: set[int] = set()
+        notes = iter(()) if plain else _notes(archive, part, hidden_columns)
         note = next(notes, None)
         for number, row in enumerate(values.iter_rows(), 1):
             while note is not None and note.number < number:
@@ -62,11 +64,13 @@ def xlsx_rows(file: IO[bytes], workbook: Any, sheet: str) -> Iterator[SheetRow]:
                 else _cell(value, codes.get(own.styles.get(column, 0), ""))
                 for column, value in enumerate(row)
             ]
-            yield SheetRow(number, cells, own.hidden, starts.get(number, {}))
+            yield SheetRow(number, cells, own.hidden, starts.get(number, {}), hidden_columns)
 
 
 def _cell(value: Any, code: str) -> Cell:
-    if isinstance(value, str | bool):
+    if isinstance(value, str):
+        return displayed_text(value, code) if "@" in code else value
+    if isinstance(value, bool):
         return value
     if isinstance(value, int | float):
         return displayed_number(float(value), code) if code and code != "General" else plain_number(float(value))
@@ -126,10 +130,10 @@ def _is_marked(archive: zipfile.ZipFile, part: str) -> bool:
     return False
 
 
-def _notes(archive: zipfile.ZipFile, part: str) -> Iterator[_Notes]:
-    """Yield the rows of a sheet's XML, which is read in pieces."""
+def _notes(archive: zipfile.ZipFile, part: str, hidden_columns: set[int]) -> Iterator[_Notes]:
+    """Yield the rows of a sheet's XML, which is read in pieces, and before the first fill in ``hidden_columns``."""
     rows: deque[_Notes] = deque()
-    reader = _SheetReader(rows)
+    reader = _SheetReader(rows, hidden_columns)
     with archive.open(part) as stream:
         while data := stream.read(_CHUNK):
             reader.feed(data)
@@ -141,8 +145,8 @@ def _notes(archive: zipfile.ZipFile, part: str) -> Iterator[_Notes]:
 class _SheetReader:
     """A parser of a sheet's XML, which appends to ``rows``; the last one is unfinished."""
 
-    def __init__(self, rows: deque[_Notes]) -> None:
-        self._rows = rows
+    def __init__(self, rows: deque[_Notes], hidden_columns: set[int]) -> None:
+        self._rows, self._hidden_columns = rows, hidden_columns
         self._number = self._column = -1
         self._formula = self._value = self._text = False
         parser = expat.ParserCreate()
@@ -152,6 +156,9 @@ class _SheetReader:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         match name.rpartition(":")[2]:
+            case "col" if attributes.get("hidden") in ("1", "true"):
+                last = min(int(attributes["max"]), _MOST_COLUMNS)
+                self._hidden_columns.update(range(int(attributes["min"]) - 1, last))
             case "row":
                 self._number = int(attributes.get("r", max(self._number, 0) + 1))
                 self._column = -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,21 @@ def yaml_rows(file: Path, name: str) -> Iterator[tuple[int, Any]]:
         data = stream.read(LARGEST_YAML + 1)
     if len(data) > LARGEST_YAML:
         raise SourceError(f"{name} is larger than {LARGEST_YAML // 1024**2} MiB; save its tests as JSON Lines.")
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+    class Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]
+        """The loader, which would otherwise keep the last of two equal keys."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = Counter(str(key.value).strip().lower() for key, _ in node.value)
+            if repeated := next((key for key, count in keys.items() if count > 1), ""):
+                line = node.start_mark.line + 1
+                raise SourceError(f"{name} has the key {repeated[:60]!r} twice, behind line {line}; write it once.")
+            return super().construct_mapping(node, deep)
+
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, Loader=loader)):
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, Loader=Loader)):
             raise SourceError(f"{name} refers to parts of itself (*name); write them out, or save it as JSON.")
-        value = yaml.load(data, Loader=loader)
+        value = yaml.load(data, Loader=Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark is not None else ""

@@ -26,12 +26,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Sheet:
-    """The rows of a sheet from row 1 on; ``merged`` are ranges such as ``A2:A4``, ``hidden`` the numbers of hidden rows."""
+    """The rows of a sheet from row 1 on.
+
+    ``merged`` are ranges such as ``A2:A4``, ``hidden`` the numbers of hidden rows, ``hidden_columns`` those of columns from 1.
+    """
 
     rows: Sequence[Sequence[Any]]
     merged: Sequence[str] = ()
     hidden: Sequence[int] = ()
     state: str = "visible"
+    hidden_columns: Sequence[int] = ()
 
 
 def _letters(column: int) -> str:
@@ -76,7 +80,9 @@ def write_xlsx(path: Path, sheets: Mapping[str, Sheet], *, shared: bool = True) 
         for place, (name, sheet) in enumerate(sheets.items(), 1):
             merged = "".join(f'<mergeCell ref="{span}"/>' for span in sheet.merged)
             merged = f"<mergeCells>{merged}</mergeCells>" if merged else ""
-            body = f'<worksheet xmlns="{MAIN}"><sheetData>{rows(sheet)}</sheetData>{merged}</worksheet>'
+            columns = "".join(f'<col min="{n}" max="{n}" width="9" hidden="1"/>' for n in sheet.hidden_columns)
+            columns = f"<cols>{columns}</cols>" if columns else ""
+            body = f'<worksheet xmlns="{MAIN}">{columns}<sheetData>{rows(sheet)}</sheetData>{merged}</worksheet>'
             archive.writestr(f"xl/worksheets/sheet{place}.xml", body)
             names += f'<sheet name={quoteattr(name)} sheetId="{place}" state="{sheet.state}" r:id="rId{place}"/>'
             target = f"worksheets/sheet{place}.xml"

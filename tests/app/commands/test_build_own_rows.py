@@ -86,6 +86,18 @@ def test_rows_that_fail_come_first_in_full_and_near_files_are_named(here: Rashom
     assert sum(line.startswith("✓") for line in every.splitlines()) == 26
 
 
+def test_many_bad_rows_are_counted_by_reason_and_only_the_first_are_listed(here: Rashomon) -> None:
+    bad = "".join(f"gone{n}.png,How many?,{n}\n" for n in range(130)) + "0.png,,5\n"
+    table = write(here, f"image,question,answer\n{GOOD}{bad}")
+    stdout = here.run("build", "cmc-bench", "--from", table, "--check").stdout
+    assert "✗ 130 times: the image is missing" in stdout
+    assert sum(line.startswith("✗ rows.csv:") for line in stdout.splitlines()) == 100
+    assert "31 more unusable rows; --all" in stdout
+    every = here.run("build", "cmc-bench", "--from", table, "--check", "--all").stdout
+    assert sum(line.startswith("✗ rows.csv:") for line in every.splitlines()) == 131
+    assert "130 times" not in every
+
+
 def test_the_build_says_which_rows_it_left_out(here: Rashomon) -> None:
     table = write(here, f"image,question,answer\n{GOOD}gone.png,x?,5\n")
     stdout = here.run("build", "cmc-bench", "--from", table).stdout

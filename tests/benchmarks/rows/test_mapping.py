@@ -284,7 +284,15 @@ def test_promptfoo_tests_are_read(folder: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a: &a [x]\ntests: [*a, *a]", "tests: [", "tests: file://other.csv", "- {a: [", "!!python/x []"]
+    "text",
+    [
+        "a: &a [x]\ntests: [*a, *a]",
+        "tests: [",
+        "tests: file://other.csv",
+        "- {a: [",
+        "!!python/x []",
+        "- {vars: {a: 1, A: 2}}",
+    ],
 )
 def test_other_yaml_is_refused_in_one_sentence(folder: Path, text: str) -> None:
     (folder / "t.yaml").write_text(text, "utf-8")
@@ -302,11 +310,87 @@ def test_a_log_without_images_says_what_is_missing_and_how_to_add_it(folder: Pat
         table(lines(folder, {**LANGSMITH, "reference_outputs": None}))
 
 
-def test_a_table_of_one_s_own_is_not_taken_for_another_tool_s(folder: Path) -> None:
-    row = {"image": "0.png", "question": ASKED, "answer": "43", "contexts": ["Kale came to 43."]}
+MODEL = {"image": "0.png", "question": ASKED, "answer": "99"}
+
+
+@pytest.mark.parametrize("contexts", ["contexts", "retrieved_contexts"])
+@pytest.mark.parametrize("right", [{"ground_truth": "43"}, {"ground_truths": ["43"]}, {"reference": "43"}])
+def test_a_log_with_pictures_is_no_table_whose_answers_are_right(folder: Path, contexts: str, right: Fields) -> None:
+    row = {**MODEL, contexts: ["Kale came to 44."], **right}
     (read,) = rows(lines(folder, row))
-    assert (read.answer, read.passage) == ("43", "Kale came to 43.")
-    assert not any("read as" in remark for remark in check(lines(folder, row)).remarks)
+    assert (read.answer, read.passage) == ("43", "Kale came to 44.")
+    assert any("whose answer is not the right one" in remark for remark in check(lines(folder, row)).remarks)
+
+
+def test_a_log_without_right_answers_never_proposes_the_model_s(folder: Path) -> None:
+    file = lines(folder, {**MODEL, "contexts": ["Kale came to 44."], "response": "98"})
+    for mapping in ("", "ragas-0.1"):
+        with pytest.raises(UnknownKeysError) as caught:
+            table(file, mapping)
+        assert "answer" not in caught.value.guess
+        assert "=answer" not in str(caught.value)
+    assert rows(file, "answer=answer")[0].answer == "99"
+
+
+@pytest.mark.parametrize("key", ["label", "gold", "ground_truth", "reference_answer", "correct_answer"])
+def test_answers_beside_other_right_answers_have_to_be_chosen_from(folder: Path, key: str) -> None:
+    file = lines(folder, {**MODEL, key: "99"}, {**MODEL, "image": "1.png", key: "43"})
+    with pytest.raises(UnknownKeysError, match=f"answer={key}") as caught:
+        table(file)
+    assert caught.value.known["question"] == "question"
+    assert rows(file, f"answer={key}")[1].answer == "43"
+    assert rows(lines(folder, {**MODEL, key: "99"}))[0].answer == "99"
+
+
+def test_label_is_the_answer_only_where_no_other_column_is(folder: Path) -> None:
+    row = {"image": "0.png", "question": ASKED, "label": "43"}
+    assert "the answers are in the column label" in check(lines(folder, row)).remarks
+    for other in ({"answers": ["44"]}, {"ground_truth": "44"}):
+        with pytest.raises(SourceError, match="label and"):
+            table(lines(folder, {**row, **other}))
+    read = lines(folder, {**row, "answer": "43"})
+    assert "label is read only where answer is empty" in check(read).remarks
+
+
+def test_a_second_column_that_is_read_only_sometimes_is_named(folder: Path) -> None:
+    file = lines(folder, {**MODEL, "query": "Another?"}, {"image": "1.png", "query": "What?", "answer": "4"})
+    assert [row.question for row in rows(file)] == [ASKED, "What?"]
+    assert "query is read only where question is empty" in check(file).remarks
+
+
+def test_a_row_with_two_numbered_images_has_two_images(folder: Path) -> None:
+    row = {"question": ASKED, "answer": "43", "image_1": "0.png", "image_2": None}
+    alone, both = table(lines(folder, row, {**row, "image_2": "1.png"}))
+    assert isinstance(alone, SourceRow)
+    assert isinstance(both, SkippedRow)
+    assert "several images" in both.reason
+
+
+def test_promptfoo_s_csv_names_answers_by_assertions(folder: Path) -> None:
+    values = ["equals: 43", "44", "contains:45", "llm-rubric: is 46", "{{right}}", "not-equals: 7", "14:30"]
+    cells = "".join(f'{number % 6}.png,"{ASKED}","{value}"\n' for number, value in enumerate(values))
+    (folder / "t.csv").write_text(f"image,question,__expected\n{cells}", "utf-8")
+    for mapping in ("", "promptfoo", "answer=__expected"):
+        assert [row.answer for row in rows(folder / "t.csv", mapping)] == ["43", "44", "45", "", "", "", "14:30"]
+
+
+def test_a_table_without_a_header_is_told_so(folder: Path) -> None:
+    (folder / "t.csv").write_text(f"0.png,{ASKED},43\n1.png,{ASKED},44\n", "utf-8")
+    with pytest.raises(SourceError, match="first row") as caught:
+        table(folder / "t.csv")
+    assert "--map" not in str(caught.value)
+
+
+def test_a_reversed_mapping_to_another_name_is_corrected_without_a_guess(folder: Path) -> None:
+    with pytest.raises(SpecError, match="COLUMN=KEY") as caught:
+        table(lines(folder, MODEL), "picture=image")
+    assert "did you mean" not in str(caught.value)
+
+
+def test_values_that_pandas_wrote_as_missing_are_no_options_or_hints(folder: Path) -> None:
+    header = ["index", "image_path", "question", "hint", "A", "B", "C", "answer"]
+    (read,) = rows(tsv(folder, header, [1, "0.png", "Which?", "nan", "Egg", "Larva", "NaN", "B"]))
+    assert (read.question, read.options) == ("Which?", ("Egg", "Larva"))
 
 
 def test_a_table_with_our_names_and_others_is_ours(folder: Path) -> None:
@@ -343,6 +427,21 @@ def test_presets_are_those_that_the_help_names() -> None:
 def test_pictures_are_found_in_every_form(folder: Path, cell: object) -> None:
     (row,) = rows(lines(folder, {"image": cell, "question": ASKED, "answer": "43"}))
     assert row.image() == picture(5)
+
+
+def test_a_file_s_address_and_src_name_pictures(folder: Path) -> None:
+    (folder / "a b.png").write_bytes(picture(5))
+    for image in ((folder / "a b.png").as_uri(), {"src": "a b.png"}):
+        (read,) = rows(lines(folder, {**MODEL, "image": image}))
+        assert read.image() == picture(5)
+    assert len(reasons(lines(folder, {**MODEL, "image": "file://host/5.png"}))) == 1
+
+
+def test_the_rows_of_a_list_are_told_to_be_numbered_by_place(folder: Path) -> None:
+    row = {**MODEL, "answer": 43}
+    (folder / "t.json").write_text(json.dumps([row], indent=2), "utf-8")
+    assert any("numbered by their places" in remark for remark in check(folder / "t.json").remarks)
+    assert not any("numbered by" in remark for remark in check(lines(folder, row)).remarks)
 
 
 def test_a_picture_named_without_its_ending_is_found_beside_the_table_and_in_images(folder: Path) -> None:

@@ -45,6 +45,21 @@ def test_values_are_read_as_written(tmp_path: Path) -> None:
     assert all(row.fields == {**fields, "day": "2026-01-02"} for row in parsed if isinstance(row, RawRow))
 
 
+def test_numbers_of_32_bits_are_read_as_written(tmp_path: Path) -> None:
+    numbers = [48.2, 0.1, 1e7, -3.4028235e38, 0.0, 16777216.0]
+    kind = pa.float32()
+    columns = {"answer": pa.array(numbers, kind), "answers": pa.array([[n, None] for n in numbers], pa.list_(kind))}
+    parquet.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    rows = [row for row in read_rows(tmp_path / "rows.parquet", tmp_path, "source") if isinstance(row, RawRow)]
+    assert [row.fields for row in rows] == [{"answer": n, "answers": [n, None]} for n in numbers]
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"answer": ["43"], "Answer": ["44"]}), tmp_path / "rows.parquet")
+    with pytest.raises(SourceError, match="two columns called 'answer'"):
+        list(read_rows(tmp_path / "rows.parquet", tmp_path, "source"))
+
+
 def test_files_are_read_concurrently_and_lazily(tmp_path: Path) -> None:
     for name in ("a", "b"):
         parquet.write_table(pa.table({"question": [f"{name}{n}" for n in range(100)]}), tmp_path / f"{name}.parquet")

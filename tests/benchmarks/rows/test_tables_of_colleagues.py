@@ -183,7 +183,7 @@ BOOKS: dict[str, tuple[dict[str, Any], list[str | None]]] = {
                 ]
             )
         },
-        ["1204.50 €", "1200000", "Yes"],
+        ["1204.50 €", "1.2M", "Yes"],
     ),
     "lists.xlsx": (
         {"S": Sheet([N, ["0.png", "Which two?", "oats\nrye"], ["1.png", "Which two?", "['oats', 'rye']"]])},

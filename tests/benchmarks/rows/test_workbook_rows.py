@@ -71,7 +71,7 @@ def test_a_sheet_is_read_with_the_numbers_of_its_rows(tmp_path: Path, shared: bo
         (Cell(-3.5, "0.0;[Red]-0.0"), "-3.5"),
         (Cell(5.5, '0.0" Mio. EUR"'), "5.5 Mio. EUR"),
         (Cell(12.0, "00000"), "00012"),
-        (Cell(1200000.0, '0.0,,"M"'), "1200000"),
+        (Cell(1200000.0, '0.0,,"M"'), "1.2M"),
         (Cell(0.5, "# ?/?"), "0.5"),
         (43.0, "43"),
         (48.2, "48.2"),
@@ -169,6 +169,59 @@ def test_a_merged_cell_belongs_to_all_of_its_rows(tmp_path: Path) -> None:
 def test_hidden_rows_are_left_out_and_named(tmp_path: Path) -> None:
     file = book(tmp_path, ["0.png", "a?", 1.0], ["1.png", "b?", 2.0], ["2.png", "c?", 3.0], hidden=[3])
     assert answers(file) == ["1", HIDDEN, "3"]
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "ods"])
+def test_hidden_columns_are_not_read_and_are_named(tmp_path: Path, kind: str) -> None:
+    rows = [["image", "question", "answer", "label"], ["0.png", "a?", "43", "60"], ["1.png", "b?", "44", "61"]]
+    if kind == "xlsx":
+        file = write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet(rows, hidden_columns=[3])})
+    else:
+        columns = (
+            '<table:table-column table:number-columns-repeated="2"/><table:table-column table:visibility="collapse"/>'
+        )
+        file = write_ods(tmp_path / "rows.ods", {"S": [columns, *([ods_cell(cell) for cell in row] for row in rows)]})
+    assert [sorted(row.fields) for row in read(file) if isinstance(row, RawRow)] == [["image", "label", "question"]] * 2
+    for path in (file, Path(f"{file}#sheet=S")):
+        (remark,) = workbook_remarks(path)
+        assert "hidden columns are not read: answer" in remark
+
+
+def test_rows_in_a_folded_group_of_an_ods_file_are_hidden(tmp_path: Path) -> None:
+    header, first, last = (
+        [ods_cell(cell) for cell in row] for row in (NAMES, ["0.png", "a?", "43"], ["1.png", "b?", "44"])
+    )
+    group = ('<table:table-row-group table:display="false">', "</table:table-row-group>")
+    file = write_ods(tmp_path / "rows.ods", {"S": [header, group[0], first, group[1], last]})
+    assert answers(file) == [HIDDEN, "44"]
+
+
+def test_a_format_that_displays_something_else_leaves_the_row_out_where_it_is_read(tmp_path: Path) -> None:
+    from benchmarks.cmc_bench.sources import read_source
+    from benchmarks.rows.answers import NUMBER_FORMAT
+
+    odd = Cell(0.3421, "# ?/?")
+    rows: list[list[Any]] = [[*NAMES, "note"], ["0.png", "a?", odd], ["0.png", "b?", 1.0, odd]]
+    left_out = list(read_source("rows", str(write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet(rows)}))))
+    assert [isinstance(row, SkippedRow) and row.reason == NUMBER_FORMAT for row in left_out] == [True, False]
+
+
+def test_a_sheet_that_is_a_table_is_proposed_before_one_that_is_none(tmp_path: Path) -> None:
+    tables = {"Q1": Sheet([NAMES, ["0.png", "a?", 1.0]]), "Q2": Sheet([NAMES, ["0.png", "a?", 2.0]])}
+    file = write_xlsx(tmp_path / "rows.xlsx", {"Read me": Sheet([["The answers of March"]]), **tables})
+    assert "#sheet=Q2" in workbook_remarks(file)[0]
+
+
+def test_a_password_and_a_file_of_another_kind_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.xlsx").write_text("image,question,answer\n")
+    with pytest.raises(SourceError, match="is no workbook"):
+        read(tmp_path / "a.xlsx")
+    with zipfile.ZipFile(tmp_path / "a.ods", "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("content.xml", b"\x8f" * 99)
+        archive.writestr("META-INF/manifest.xml", "<manifest><file-entry><encryption-data/></file-entry></manifest>")
+    with pytest.raises(SourceError, match="password"):
+        read(tmp_path / "a.ods")
 
 
 def test_the_first_visible_table_is_read_and_the_others_are_named(tmp_path: Path) -> None:
