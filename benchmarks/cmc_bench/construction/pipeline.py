@@ -21,7 +21,7 @@ from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, TYPES, ConflictType
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
 from benchmarks.cmc_bench.construction.candidates import Candidate, answer_problem
 from benchmarks.cmc_bench.construction.lending import Lending
-from benchmarks.cmc_bench.construction.passages import spells_answer, states
+from benchmarks.cmc_bench.construction.passages import spells_answer, states, twin_problem
 from benchmarks.cmc_bench.construction.plausible import alternatives, fits, made_values
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, SourceRow
 from benchmarks.hashed import HashOrder, count_distinct, hash64
@@ -33,7 +33,6 @@ from benchmarks.values import compare
 NO_VALUE = "no contradicting value: no other answer of its type"
 NO_WRONG_IMAGE = "no wrong image: no other picture with an answer unlike the gold and the contradicting value"
 NO_WRONG_VALUE = "no plausible wrong value: nothing else of the answer's kind"
-NOT_SPELLED = "the passage gives the answer in other words, which no other value can be put in the place of"
 NO_OTHER_PICTURE = "no other picture whose answer differs from the right one"
 NO_THIRD_VALUE = "no other picture has a third answer, beside the right one and the wrong one of the passage"
 
@@ -361,7 +360,7 @@ class _Pairing:
         if candidate.row.source != OWN_ROWS:
             return NO_WRONG_IMAGE if value else NO_VALUE
         donor = self._donor(number, candidate, (candidate.row.answer,))
-        why = NO_WRONG_VALUE if spells_answer(candidate.row) else NOT_SPELLED
+        why = twin_problem(candidate.row) or NO_WRONG_VALUE
         left_out = {} if value else {"image-correct": why, "both-wrong": why}
         if donor is None:
             left_out |= {"text-correct": NO_OTHER_PICTURE, "both-wrong": NO_OTHER_PICTURE}
