@@ -81,7 +81,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
             else:
                 usable.append(candidate)
                 usable_rows[candidate.row.source] += 1
-                if isinstance(candidate.row.image, ShownImage) and candidate.image.warnings:
+                if candidate.image.warnings:
                     writer.add_warning(candidate.row.row, "; ".join(candidate.image.warnings))
         if not usable and not gathered.drafts:
             raise NothingUsableError(f"the sources have no usable row ({skipped.most_common()}).")

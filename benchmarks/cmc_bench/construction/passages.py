@@ -90,7 +90,7 @@ def spells_answer(row: SourceRow) -> bool:
 
 def written_like(spelled: str, answer: str, value: str) -> str:
     """Return ``value`` in the notation in which a passage spells ``answer``: its unit, its mark for decimals."""
-    if _squeezed(spelled) == _squeezed(answer) and spelled == answer:
+    if spelled == answer:
         return value
     place, old, new = (_NUMERAL.search(text) for text in (spelled, answer, value))
     parsed = parse(spelled), parse(answer), parse(value)
@@ -105,10 +105,6 @@ def written_like(spelled: str, answer: str, value: str) -> str:
     if _decimal_mark(place[0]) != _decimal_mark(new[0]) and "" not in (_decimal_mark(place[0]), _decimal_mark(new[0])):
         numeral = numeral.translate(str.maketrans(",.", ".,"))
     return spelled[: place.start()] + numeral + spelled[place.end() :]
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.casefold().split())
 
 
 def _decimal_mark(numeral: str) -> str:

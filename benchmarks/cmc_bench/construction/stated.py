@@ -17,6 +17,7 @@ from benchmarks.rows.record_file import RecordFile
 from benchmarks.values import compare
 from benchmarks.values.clean_text import clean, fold
 from benchmarks.values.parse import Amount, Listing, Polarity, Words, parse
+from benchmarks.values.question import read_question
 from benchmarks.values.words import name_words
 
 _WRITE = "write what it states in its text_answer column"
@@ -164,7 +165,9 @@ def _values(row: SourceRow, names: KnownNames) -> Sequence[ReadValue]:
         return read_values(row.passage, row.answer, row.question)
     if isinstance(answer, Listing):
         parts = [text for text in answer.texts if states(row.passage, text, row.question)]
-        joined = row.answer if len(parts) == len(answer.texts) else ", ".join(parts)
+        if read_question(row.question).ordered:
+            parts.sort(key=lambda part: next(answer_spans(row.passage, part, row.question)))
+        joined = row.answer if parts == [*answer.texts] else ", ".join(parts)
         return [ReadValue(joined, 0, 0)] if parts else []
     known = _known(row, names)
     asked = set(known.inside(row.question))

@@ -38,13 +38,13 @@ _RANGE_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _FROM = re.compile(rf"\b(?:from|von)\s{_SIGN}$", re.IGNORECASE)
-_FROM_BEFORE = re.compile(r"\b(?:from|von)\s[^.;]{0,40}$", re.IGNORECASE)
-_TO = re.compile(r"[^.;]{0,40}?\b(?:to|auf)\s+[$€£¥]?[0-9]", re.IGNORECASE)
+_FROM_BEFORE = re.compile(r"\b(?:from|von)\s(?:[^.;]|\.(?=[0-9])){0,40}$", re.IGNORECASE)
+_TO = re.compile(r"(?:[^.;]|\.(?=[0-9])){0,40}?\b(?:to|auf)\s+[$€£¥]?[0-9]", re.IGNORECASE)
 _FORMER_BEFORE = re.compile(
     rf"\b(vorjahr\w*|previous(?:ly)?|formerly|früher|zuvor|last year)\W{{0,3}}(?:was|had|at|bei)?\s*{_SIGN}$", re.IGNORECASE
 )
 _FORMER_AFTER = re.compile(
-    r"[^.;,\d]{0,24}\b((?:the )?(?:previous )?year (?:before|earlier)|last year|(?:im )?vorjahr)", re.IGNORECASE
+    r"[^.;,(\d]{0,24}\b((?:the )?(?:previous )?year (?:before|earlier)|last year|(?:im )?vorjahr)", re.IGNORECASE
 )
 _DENIAL = re.compile(
     r"(?:\b(?:not|never|nicht|nie|kein\w*|statt|instead of|rather than|no longer)|n't)\b[^.;:,\d]{0,20}$", re.IGNORECASE
@@ -78,6 +78,7 @@ _POINTS = re.compile(
 _LIST_MARK = re.compile(r"(?:^|\n)\s*[(\[]?$")
 _AFTER_LIST_MARK = re.compile(r"[.)\]]\s")
 _HOW_MANY = re.compile(r"\b(?:how many|number of|wie viele|anzahl)\b(?! (?:percent|per cent|prozent))", re.IGNORECASE)
+_VERBS = word_set("was were had has have and war waren hat hatte hatten ist und")
 _OTHER_WORDS = word_set("a i he it us who may will march no in on at an as be by do go if is me my of or so to up we am are")
 """Words that are names or letters as well, and nothing but words at the beginning of a sentence."""
 _SENTENCE_START = re.compile(r"(?:^|[.!?:\n]\s*)[\"'“„(]*$")
@@ -155,13 +156,9 @@ def is_part(text: str, start: int, end: int, question: str = "") -> bool:
     token = before.split()[-1] if before and not before[-1].isspace() and before.split() else ""
     if "://" in token or token.startswith("www."):
         return True
-    name = _NAMED.search(before)
-    return bool(
-        name
-        and end == last_digit
-        and name[1].casefold() not in asked
-        and not re.match(r"\s[^\W\d_]{3}(?!\w*(?<=was|had|has|war|hat)\b)", after)
-    )
+    name, next_word = _NAMED.search(before), re.match(r" ([^\W\d_]{3,})", after)
+    is_counted = next_word is not None and next_word[1] not in _VERBS
+    return bool(name and end == last_digit and name[1].casefold() not in asked and not is_counted)
 
 
 def matches_case(text: str, start: int, end: int, answer: str, question: str = "") -> bool:

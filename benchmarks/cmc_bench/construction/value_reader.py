@@ -45,7 +45,8 @@ _EMPTY = frozenset(word[:_STEM] for word in word_set("""
     lagen jahr jahre waren sind wurde wurden gab gibt hat haben rund etwa davon stand ende
 """))
 """The beginnings of words that say nothing about what a number is."""
-_UNITS_OF_COUNT = frozenset({"units", "pieces", "items", "points", "stück", "einheiten", "punkte", "Stück", "Einheiten", "Punkte"})
+_UNITS_OF_COUNT = frozenset({"units", "pieces", "items", "points", "stück", "einheiten", "punkte"})
+_PRONOUNS = frozenset({"it", "they", "them", "es", "sie", "there"})
 _MINUS = re.compile(r"(?<!\S)-$")
 _AROUND = 40
 """The characters on each side of a number in which a date that it is part of is looked for."""
@@ -196,12 +197,14 @@ def _speaks_of(text: str, number: Number, question: str) -> bool:
     if not asked:
         return True
     noun = _NOUN.match(text, number.end)
-    if noun and noun[1] not in _UNITS_OF_COUNT and _stem(noun[1].casefold()) not in asked | _EMPTY:
+    if noun and noun[1].casefold() not in _UNITS_OF_COUNT and not {*map(_stem, words_of(fold(noun[1])))} <= asked | _EMPTY:
         return False
+    for other in find_numbers(text):
+        text = text[: other.start] + "0" * (other.end - other.start) + text[other.end :]
     first = max((match.end() for match in _SENTENCE_END.finditer(text, 0, number.start)), default=0)
     last = _SENTENCE_END.search(text, number.end)
     words = {_stem(word) for word in words_of(fold(text[first : last.start() if last else len(text)])) if word.isalpha()}
-    return not words - _EMPTY or bool(words & asked)
+    return not words - _EMPTY or not words.isdisjoint(asked | _PRONOUNS)
 
 
 def _stem(word: str) -> str:

@@ -92,7 +92,8 @@ def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
         check_cells(fields, list(COLUMN_NAMES))
         options = option_texts(fields)
         answer = _resolved(_answer(fields, question, options), options)
-        conflict = answer_text(fields.get("conflict"), question)
+        conflict = _own_value(answer_text(fields.get("conflict"), question, options), options)
+        image_answer, text_answer = (_own_value(text_field(fields, f"{source}_answer"), options) for source in ("image", "text"))
         image = fields["image"] if shared is None else shared.resolved(fields["image"])
         load = ShownImage(one_image(raw, image))
         passage = "\n\n".join(passage_texts(fields["passage"])).strip()
@@ -114,8 +115,8 @@ def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
         conflict=conflict,
         document=text_field(fields, "document"),
         trust=trust,
-        image_answer=text_field(fields, "image_answer"),
-        text_answer=text_field(fields, "text_answer"),
+        image_answer=image_answer,
+        text_answer=text_answer,
     )
 
 
@@ -127,6 +128,14 @@ def _resolved(answer: str, options: tuple[str, ...]) -> str:
         if str(problem) == NO_OPTION and len(answer) > 1:
             raise RowProblem(NOT_AN_OPTION) from None
         raise
+
+
+def _own_value(value: str, options: tuple[str, ...]) -> str:
+    """Return the option that a conflicting value, or one of a source, means; the value itself if it means none."""
+    try:
+        return resolve_gold(answer_text(value, "", options), options) if value and options else value
+    except RowProblem:
+        return value
 
 
 def _answer(fields: Fields, question: str, options: Sequence[str]) -> str:
