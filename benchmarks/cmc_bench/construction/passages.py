@@ -16,7 +16,7 @@ from benchmarks.values.numerals import find_numbers
 from benchmarks.values.parse import Amount, Polarity, Value, Words, parse
 from benchmarks.values.question import read_question
 from benchmarks.values.units import PERCENT, unit_at_start
-from benchmarks.values.words import territories, words_of
+from benchmarks.values.words import OTHER_NAMES, territories
 
 _NOUNS: Mapping[Family, str] = {"chartqa": "value", "mmmu": "answer"}
 _FIGURE = re.compile(
@@ -78,7 +78,7 @@ def twin_problem(row: SourceRow) -> str:
         return OTHER_MEANING
     if isinstance(value, Words):
         return OTHER_MEANING if _names_elsewhere(text, row.answer, value, spans) else ""
-    if isinstance(value, Amount) and value.number.unit is None and len({_next_word(text, end) for _, end in spans}) > 1:
+    if isinstance(value, Amount) and len({_kind_of_number(text, start, end) for start, end in spans}) > 1:
         return OTHER_MEANING
     return STATED_TWICE if _mentions(clean(text), row.answer, value, row.question) > len(spans) else ""
 
@@ -145,16 +145,20 @@ def _names_elsewhere(text: str, answer: str, value: Words, spans: Sequence[tuple
         return True
     if not value.country:
         return False
-    words = words_of(fold(clean(rest)))
+    words = [OTHER_NAMES.get(word, word) for word in re.findall(r"[^\W_]+", fold(clean(rest)))]
     codes = territories()
     return any(
         codes.get(" ".join(words[place : place + size])) == value.country for place in range(len(words)) for size in (1, 2, 3, 4)
     )
 
 
-def _next_word(text: str, end: int) -> str:
+def _kind_of_number(text: str, start: int, end: int) -> tuple[object, ...]:
+    """Return what tells a number from an equal one of another thing: its unit and magnitude, or the word behind it."""
+    numbers = find_numbers(clean(text[start : end + 24]))
+    if numbers and numbers[0].unit:
+        return numbers[0].unit, numbers[0].scaled
     match = _NEXT_WORD.match(text, end)
-    return match[0].strip().casefold() if match else ""
+    return (match[0].strip().casefold() if match else "",)
 
 
 def answer_spans(

@@ -30,6 +30,7 @@ UNTOLD = f"which value the passage states cannot be told, since it does not spel
 NO_PASSAGE = "it has a text_answer, but no passage; write the passage, or leave its text_answer column empty"
 SEVERAL = "the passage does not state the answer, but several other values"
 CONTRADICTS_COLUMN = "its text_answer is not what the passage says"
+EVERY_OPTION = "the passage names every option of the row"
 UNCLEAR_STATED = "it is unclear whether the passage states the answer"
 
 _WHICH = "write the one that answers the question in its text_answer column"
@@ -88,6 +89,8 @@ def stated_answer(row: SourceRow, names: KnownNames) -> str:
         return row.text_answer
     if not isinstance(parse(row.answer), Polarity):
         doubts = _doubts(row, row.answer)
+        if len(row.options) > 1 and all(states(row.passage, option) for option in row.options):
+            raise RowProblem(f"{EVERY_OPTION}; {_WRITE}")
         if "" in doubts.values() and not _is_part_of_name(row, names):
             return row.answer
         if doubts and "" not in doubts.values():

@@ -71,7 +71,7 @@ _LABEL = re.compile(
 )
 _JOINED_BEFORE = re.compile(r"[^\W\d_]-$")
 _JOINED_AFTER = re.compile(r"-[^\W\d_]+-[^\W\d_]+")
-_NAMED = re.compile(r"[^\W\d_][\w.]*,? ([A-Z][\w-]*) $")
+_NAMED = re.compile(r"[^\W\d_][\w.]*,? ([a-z]?[A-Z][\w-]*) $")
 _POINTS = re.compile(
     r"[\s-]*(?:percentage[\s-]?points?|pp\b|prozentpunkt\w*|(?:%|per ?cent)[\s-]?(?:points?|punkte?))", re.IGNORECASE
 )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks.cmc_bench.construction.value_context import CHANGE, SIGN, asks_change, doubt, is_fall, is_part
+from benchmarks.values import compare
 from benchmarks.values.clean_text import clean, fold
 from benchmarks.values.comparison import in_one_unit
 from benchmarks.values.moments import Moment, find_moments
@@ -148,9 +150,15 @@ def _amounts(
 ) -> Iterator[ReadValue]:
     asked = read_question(question)
     named = [reading.value for number in asked.numbers for reading in number.readings]
+    every = find_numbers(text)
+    topic = _Topic(text, every, question)
+
+    def may_be_answer(number: Number) -> bool:
+        return compare(text[number.start : number.end], answer_text, question).verdict != "different"
+
     numbers = [
         number
-        for number in find_numbers(text)
+        for number in every
         if not _overlaps(number, moments)
         and not _is_other_form(number, answer)
         and not _is_beside_year(text, number, answer)
@@ -163,12 +171,12 @@ def _amounts(
         in_unit = [n for n in numbers if n.unit and (_kind(n) in kinds or (unit and in_one_unit(n, answer.number)))]
         # A bare number may be the answer where a header says its unit; another one is no value of the kind.
         numbers = in_unit or [
-            n for n in numbers if n.unit is None and (not unit or any(r.value == answer.number.readings[0].value for r in n.readings)) and _speaks_of(text, n, question)
+            n for n in numbers if n.unit is None and (not unit or may_be_answer(n)) and topic.answers(n)
         ]
     elif answer.number.scaled:  # 4.2 billion is no number of people
         numbers = [n for n in numbers if n.scaled] or numbers
     elif answer.number.form != "share":
-        numbers = [n for n in numbers if _speaks_of(text, n, question)]
+        numbers = [n for n in numbers if topic.answers(n)]
     for number in numbers:
         # In a sentence a minus behind a word is read as a dash.
         start = number.start - (_MINUS.search(text[max(number.start - 2, 0) : number.start]) is not None)
@@ -188,23 +196,38 @@ def _counts(text: str, number: Number) -> bool:
     return _COUNTED.match(text, number.end) is not None and not _BEFORE_YEAR.search(text[: number.start][-24:])
 
 
-def _speaks_of(text: str, number: Number, question: str) -> bool:
-    """Return whether a plain number may answer a question: what it counts, and its sentence, are about what is asked.
+class _Topic:
+    """The words of a question, and the sentences of a text by whether they are about them."""
 
-    A sentence without any word of its own, such as "It was 12.", is about it.
-    """
-    asked = {_stem(word) for word in words_of(read_question(question).folded)} - _EMPTY
-    if not asked:
-        return True
-    noun = _NOUN.match(text, number.end)
-    if noun and noun[1].casefold() not in _UNITS_OF_COUNT and not {*map(_stem, words_of(fold(noun[1])))} <= asked | _EMPTY:
-        return False
-    for other in find_numbers(text):
-        text = text[: other.start] + "0" * (other.end - other.start) + text[other.end :]
-    first = max((match.end() for match in _SENTENCE_END.finditer(text, 0, number.start)), default=0)
-    last = _SENTENCE_END.search(text, number.end)
-    words = {_stem(word) for word in words_of(fold(text[first : last.start() if last else len(text)])) if word.isalpha()}
-    return not words - _EMPTY or not words.isdisjoint(asked | _PRONOUNS)
+    def __init__(self, text: str, numbers: Sequence[Number], question: str) -> None:
+        self._text = text
+        self._asked = {_stem(word) for word in words_of(read_question(question).folded)} - _EMPTY
+        parts, end = [], 0
+        for number in numbers:
+            parts += [text[end : number.start], "0" * (number.end - number.start)]
+            end = max(end, number.end)
+        plain = "".join([*parts, text[end:]])
+        self._ends = [match.end() for match in _SENTENCE_END.finditer(plain)] + [len(plain)]
+        starts = [0, *self._ends[:-1]]
+        self._is_about = [self._about(plain[first:last]) for first, last in zip(starts, self._ends, strict=True)]
+
+    def _about(self, sentence: str) -> bool:
+        words = {_stem(word) for word in words_of(fold(sentence)) if word.isalpha()}
+        return words <= _EMPTY or not words.isdisjoint(self._asked | _PRONOUNS)
+
+    def answers(self, number: Number) -> bool:
+        """Return whether a plain number may answer the question: what it counts, and its sentence, are about what is asked.
+
+        A sentence without any word of its own, such as "It was 12.", is about it.
+        """
+        if not self._asked:
+            return True
+        noun = _NOUN.match(self._text, number.end)
+        if noun and noun[1].casefold() not in _UNITS_OF_COUNT:
+            counted = {*map(_stem, words_of(fold(noun[1])))}
+            if not counted <= self._asked | _EMPTY:
+                return False
+        return self._is_about[bisect_right(self._ends, number.start)]
 
 
 def _stem(word: str) -> str:
