@@ -99,7 +99,12 @@ def written_like(spelled: str, answer: str, value: str) -> str:
     first, second, third = (p.number for p in parsed if isinstance(p, Amount))
     if third.unit and second.unit and third.unit != second.unit:
         return value
-    if not first.value or not second.value or first.readings[0].value != second.readings[0].value or first.scaled != second.scaled:
+    if (
+        not first.value
+        or not second.value
+        or first.readings[0].value != second.readings[0].value
+        or first.scaled != second.scaled
+    ):
         return value
     numeral = new[0]
     if _decimal_mark(place[0]) != _decimal_mark(new[0]) and "" not in (_decimal_mark(place[0]), _decimal_mark(new[0])):
@@ -121,9 +126,14 @@ def _mentions(text: str, answer: str, value: Value, question: str) -> int:
     if not isinstance(value, Amount):
         return 0
     readings = {abs(reading.value) for reading in value.number.readings}
+    is_plain = value.number.unit is None and PERCENT not in read_question(question).units
     return sum(
-        any(abs(reading.value) in readings for reading in number.readings)
-        or compare(text[number.start : number.end], answer, question).verdict != "different"
+        not (is_plain and number.unit == PERCENT)
+        and (value.number.form == "year" or not is_within_moment(text, number.start, number.end))
+        and (
+            any(abs(reading.value) in readings for reading in number.readings)
+            or compare(text[number.start : number.end], answer, question).verdict != "different"
+        )
         for number in find_numbers(text)
     )
 
@@ -140,7 +150,9 @@ def _names_elsewhere(text: str, answer: str, value: Words, spans: Sequence[tuple
     rest = text
     for start, end in reversed(spans):
         rest = rest[:start] + " | " + rest[end:]
-    names = [word for word in re.findall(r"[^\W\d_]{3,}", answer) if word[:1].isupper()] if " " in answer.strip() else []
+    names = (
+        [word for word in re.findall(r"[^\W\d_]{3,}", answer) if word[:1].isupper()] if " " in answer.strip() else []
+    )
     if any(re.search(rf"(?<!\w){word}(?!\w)", rest) for word in names):
         return True
     if not value.country:
@@ -148,7 +160,9 @@ def _names_elsewhere(text: str, answer: str, value: Words, spans: Sequence[tuple
     words = [OTHER_NAMES.get(word, word) for word in re.findall(r"[^\W_]+", fold(clean(rest)))]
     codes = territories()
     return any(
-        codes.get(" ".join(words[place : place + size])) == value.country for place in range(len(words)) for size in (1, 2, 3, 4)
+        codes.get(" ".join(words[place : place + size])) == value.country
+        for place in range(len(words))
+        for size in (1, 2, 3, 4)
     )
 
 

@@ -136,7 +136,9 @@ def slip_warning(answer: str, stated: str) -> str:
 
 
 def _unclear(text: str, reason: str) -> RowProblem:
-    return RowProblem(f"{UNCLEAR_STATED}: it says {quoted(text)}, {reason}; write what it states in its text_answer column")
+    return RowProblem(
+        f"{UNCLEAR_STATED}: it says {quoted(text)}, {reason}; write what it states in its text_answer column"
+    )
 
 
 def _doubts(row: SourceRow, value: str) -> dict[str, str]:
@@ -155,7 +157,11 @@ def _check_column(row: SourceRow) -> None:
     values = [value for value in read_values(row.passage, row.text_answer, row.question) if not value.doubt]
     texts = _different(values, row.question)
     own = replace(row, answer=row.text_answer)
-    if len(texts) == 1 and compare(texts[0], own.answer, row.question).verdict == "different" and not _may_be(values[0], own):
+    if (
+        len(texts) == 1
+        and compare(texts[0], own.answer, row.question).verdict == "different"
+        and not _may_be(values[0], own)
+    ):
         raise RowProblem(
             f"{CONTRADICTS_COLUMN}: the column has {quoted(own.answer)}, the passage {quoted(texts[0])}; correct one of them"
         )

@@ -7,7 +7,17 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.cmc_bench.construction.value_context import CHANGE, SIGN, asks_change, doubt, is_fall, is_part
+from benchmarks.cmc_bench.construction.value_context import (
+    ASKS_WHEN,
+    BEFORE_YEAR,
+    CHANGE,
+    SIGN,
+    asks_change,
+    doubt,
+    is_count,
+    is_fall,
+    is_part,
+)
 from benchmarks.values import compare
 from benchmarks.values.clean_text import clean, fold
 from benchmarks.values.comparison import in_one_unit
@@ -18,12 +28,6 @@ from benchmarks.values.question import read_question
 from benchmarks.values.words import word_set, words_of
 
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}(?![0-9]|[.,'][0-9])")
-_BEFORE_YEAR = re.compile(
-    r"(?:^|[.!?:;(\n]|\b(?:in|im|of|for|für|since|seit|from|von|until|till|bis|by|end|ende|anfang|mid|mitte|vs\.?|and|und|to|fy"
-    r"|year|jahre?s?|halbjahr|quartal|half|quarter))\s*$",
-    re.IGNORECASE,
-)
-_ASKS_WHEN = re.compile(r"\b(?:when|years?|wann|jahre?s?|quand|année|cuándo|año)\b")
 _ASKS_HOW_MUCH = re.compile(r"\b(?:how (?:many|much)|number of|wie ?(?:viele?|hoch)|anzahl|combien|cuánt[oa]s?)\b")
 _LEAST_LIKE_YEARS = 500
 """The smallest whole number that a year beside it may be mistaken for."""
@@ -33,11 +37,12 @@ _APPROXIMATE = re.compile(
     r"|[~≈]\s*$",
     re.IGNORECASE,
 )
-_COUNTED = re.compile(r" (?:people|[a-z]{2,}(?<!i)(?<!u)s(?!\w)(?<!was)(?<!has)|[A-ZÄÖÜ][a-zäöüß]+(?!\w))")
 _NOUN = re.compile(r" ([^\W\d_]{3,})")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n\s*\n")
 _STEM = 5
-_EMPTY = frozenset(word[:_STEM] for word in word_set("""
+_EMPTY = frozenset(
+    word[:_STEM]
+    for word in word_set("""
     a an the of in on at to by for from with and or as is are was were be been it its they them there this that these those he she
     we you i his her their has have had do does did not no what which who when where how many much came come comes come reached
     stood said says total number value values amount figure answer result according source about around some roughly than more
@@ -45,7 +50,8 @@ _EMPTY = frozenset(word[:_STEM] for word in word_set("""
     six seven eight nine ten der die das dem den des ein eine einen einem und oder ist war waren es sie er im am zum zur bei mit
     von für auf wie viele viel hoch was welche welcher welches wert zahl anzahl gesamt laut bericht quelle betrug betrugen lag
     lagen jahr jahre waren sind wurde wurden gab gibt hat haben rund etwa davon stand ende
-"""))
+""")
+)
 """The beginnings of words that say nothing about what a number is."""
 _UNITS_OF_COUNT = frozenset({"units", "pieces", "items", "points", "stück", "einheiten", "punkte"})
 _PRONOUNS = frozenset({"it", "they", "them", "es", "sie", "there"})
@@ -91,10 +97,12 @@ def read_values(text: str, answer_text: str, question: str = "") -> list[ReadVal
         case Amount():
             is_year = answer.number.form == "year" and not _ASKS_HOW_MUCH.search(question.casefold())
             years = list(_years(text, moments, question)) if is_year else []
-            if is_year and _ASKS_WHEN.search(question.casefold()):
+            if is_year and ASKS_WHEN.search(question.casefold()):
                 return years
             # 1950 may be a number of people: a question that does not settle it has values of both kinds.
-            return sorted({*years, *_amounts(text, moments, answer_text, answer, question)}, key=lambda value: value.start)
+            return sorted(
+                {*years, *_amounts(text, moments, answer_text, answer, question)}, key=lambda value: value.start
+            )
     return []
 
 
@@ -139,15 +147,15 @@ def _years(text: str, moments: list[Moment], question: str) -> Iterator[ReadValu
             yield _read(text, moment.start, moment.end)
     for number in find_numbers(text):
         is_year = number.form == "year" or _YEAR.match(text, number.start)
-        if is_year and (number.unit or is_part(text, number.start, number.end, question) or _counts(text, number)):
+        if is_year and (
+            number.unit or is_part(text, number.start, number.end, question) or is_count(text, number.start, number.end)
+        ):
             continue
         if is_year and int(number.value) not in asked and not _overlaps(number, moments):
             yield _read(text, number.start, number.start + 4)
 
 
-def _amounts(
-    text: str, moments: list[Moment], answer_text: str, answer: Amount, question: str
-) -> Iterator[ReadValue]:
+def _amounts(text: str, moments: list[Moment], answer_text: str, answer: Amount, question: str) -> Iterator[ReadValue]:
     asked = read_question(question)
     named = [reading.value for number in asked.numbers for reading in number.readings]
     every = find_numbers(text)
@@ -189,11 +197,6 @@ def _amounts(
             value, reason = replace(value, text=f"-{value.text}"), "" if reason == SIGN else reason
         approximate = _APPROXIMATE.search(text[max(start - 24, 0) : start]) is not None
         yield replace(value, doubt=reason, is_rounded=approximate)
-
-
-def _counts(text: str, number: Number) -> bool:
-    """Return whether a number like a year counts what the next word names: 2015 tonnes, 1987 members."""
-    return _COUNTED.match(text, number.end) is not None and not _BEFORE_YEAR.search(text[: number.start][-24:])
 
 
 class _Topic:
@@ -262,4 +265,4 @@ def _is_beside_year(text: str, number: Number, answer: Amount) -> bool:
     ):
         return False
     looks_alike = answer.number.value.denominator == 1 and answer.number.value >= _LEAST_LIKE_YEARS
-    return not looks_alike or _BEFORE_YEAR.search(text[: number.start][-24:]) is not None
+    return not looks_alike or BEFORE_YEAR.search(text[: number.start][-24:]) is not None

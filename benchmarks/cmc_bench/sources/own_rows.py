@@ -93,7 +93,9 @@ def _row(raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
         options = option_texts(fields)
         answer = _resolved(_answer(fields, question, options), options)
         conflict = _own_value(answer_text(fields.get("conflict"), question, options), options)
-        image_answer, text_answer = (_own_value(text_field(fields, f"{source}_answer"), options) for source in ("image", "text"))
+        image_answer, text_answer = (
+            _own_value(text_field(fields, f"{source}_answer"), options) for source in ("image", "text")
+        )
         image = fields["image"] if shared is None else shared.resolved(fields["image"])
         load = ShownImage(one_image(raw, image))
         passage = "\n\n".join(passage_texts(fields["passage"])).strip()
