@@ -25,7 +25,7 @@ from benchmarks.cmc_bench.sources import read_source
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, resolve_sources
 from benchmarks.errors import NothingUsableError, SourceError, SpecError
 from benchmarks.hashed import HashOrder, count_distinct, hash64
-from benchmarks.rows.files import Loader, ShownImage, SkippedRow
+from benchmarks.rows.files import Loader, SkippedRow
 from benchmarks.rows.sources import top_reasons
 from benchmarks.vocabulary import Media, digest, digest_of_list
 

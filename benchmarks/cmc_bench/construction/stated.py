@@ -87,14 +87,8 @@ def stated_answer(row: SourceRow, names: KnownNames) -> str:
     if row.text_answer:
         _check_column(row)
         return row.text_answer
-    if not isinstance(parse(row.answer), Polarity):
-        doubts = _doubts(row, row.answer)
-        if len(row.options) > 1 and all(states(row.passage, option) for option in row.options):
-            raise RowProblem(f"{EVERY_OPTION}; {_WRITE}")
-        if "" in doubts.values() and not _is_part_of_name(row, names):
-            return row.answer
-        if doubts and "" not in doubts.values():
-            raise _unclear(*next(iter(doubts.items())))
+    if _spells_answer(row, names):
+        return row.answer
     if row.conflict and "" in _doubts(row, row.conflict).values():
         return row.conflict
     values = list({replace(value, start=0, end=0): value for value in _values(row, names)}.values())
@@ -120,6 +114,18 @@ def stated_answer(row: SourceRow, names: KnownNames) -> str:
     if all(value.doubt for value in values):
         raise _unclear(texts[0], values[0].doubt)
     return texts[0]
+
+
+def _spells_answer(row: SourceRow, names: KnownNames) -> bool:
+    """Return whether a row's passage plainly spells its answer. Raises RowProblem if it spells it, but may not state it."""
+    if isinstance(parse(row.answer), Polarity):
+        return False
+    doubts = _doubts(row, row.answer)
+    if len(row.options) > 1 and all(states(row.passage, option) for option in row.options):
+        raise RowProblem(f"{EVERY_OPTION}; {_WRITE}")
+    if doubts and "" not in doubts.values():
+        raise _unclear(*next(iter(doubts.items())))
+    return bool(doubts) and not _is_part_of_name(row, names)
 
 
 def slip_warning(answer: str, stated: str) -> str:

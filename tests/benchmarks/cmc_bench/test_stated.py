@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.cmc_bench.construction.stated import (
+    CONTRADICTS_COLUMN,
     NO_PASSAGE,
     SEVERAL,
     SILENT,
@@ -14,6 +15,7 @@ from benchmarks.cmc_bench.construction.stated import (
     UNREAD,
     UNTOLD,
     KnownNames,
+    slip_warning,
     stated_answer,
 )
 from benchmarks.cmc_bench.sources.base import SourceRow
@@ -156,6 +158,60 @@ ROWS = [
     ("What time is the train?", "14:05", "The train leaves at 15:20 from platform 4.", "15:20"),
     ("Which quarter?", "Q1 2024", "Best was Q3 2024.", "Q3 2024"),
     ("What's the total?", "2,345", "| item | total |\n| all | 2,543 |", "2,543"),
+    # Contexts in which a value is spelled, but not stated, or stated otherwise.
+    ("How many visitors came?", "12,000", "The museum had 9,800 visitors in 2019.", "9,800"),
+    ("How many visitors came?", "12,000", "The museum had 12,000 visitors, more than ever.", RIGHT),
+    ("How many visitors came?", "12,000", "Fewer than 12,000 visitors came.", UNCLEAR_STATED),
+    ("How many visitors came?", "12,000", "Version 12.0 of the report counts visitors.", UNREAD),
+    ("How many employees?", "240", "See footnote 3 on employees.", UNREAD),
+    ("What was the price?", "$19.99", "Formerly $19.99, the price is now $24.99.", UNCLEAR_STATED),
+    ("What was the price?", "$19.99", "The price rose from $19.99 to $24.99.", UNCLEAR_STATED),
+    ("What was the price?", "$24.99", "The price rose from $19.99 to $24.99.", RIGHT),
+    ("What was the growth?", "5%", "Revenue contracted by 5%.", UNCLEAR_STATED),
+    ("What was the growth?", "-5%", "Revenue contracted by 5%.", RIGHT),
+    ("What was the growth?", "-5%", "Revenue fell by 7%.", "-7%"),
+    ("How much did sales fall?", "5%", "Sales fell by 5%.", RIGHT),
+    ("What was the loss?", "$3 million", "The loss was $3 million.", RIGHT),
+    ("How old is she?", "43", "A 43-year-old woman.", UNCLEAR_STATED),
+    ("Which country won?", "Poland", "Poland won; the polish team celebrated.", RIGHT),
+    ("Which month?", "May", "You may go in June.", UNCLEAR_STATED),
+    ("Which month?", "May", "May was best.", RIGHT),
+    ("Who?", "Will Smith", "Will Smith won.", RIGHT),
+    ("What is the yield?", "3.2%", "The yield is between 3.2% and 3.5%.", UNCLEAR_STATED),
+    ("How many seats?", "101", "There are 101 seats in hall 3.", RIGHT),
+    ("How many seats?", "101", "Hall 101 has 240 seats.", UNCLEAR_STATED),
+    ("How many tonnes of rye?", "60", "Rye: 60 t.", RIGHT),
+    ("How many tonnes of rye?", "60", "Rye: 55 t.", "55 t"),
+    ("How many kilometres?", "12", "The road is 12 miles long.", UNCLEAR_STATED),
+    ("Is it open?", "Yes", "Yes.", RIGHT),
+    ("Is it open?", "Yes", "Yes and no.", UNCLEAR_STATED),
+    ("Is it open?", "Yes", "No; closed.", "No"),
+    ("In what year did it open?", "1998", "It opened in 2001 with 1998 guests.", UNCLEAR_STATED),
+    ("In what year did it open?", "1998", "It has 1998 seats.", UNCLEAR_STATED),
+    ("In what year did it open?", "1998", "The museum, opened in 1998, has 40 rooms.", RIGHT),
+    ("What was the turnover?", "€5 million", "The turnover came to 5 million euros.", RIGHT),
+    ("What was the turnover?", "€5 million", "The turnover was not 5 million euros.", UNCLEAR_STATED),
+    ("What was the turnover?", "€5 million", "The city has 5 million inhabitants.", UNREAD),
+    ("Wie viele Gäste kamen?", "340", "Es kamen mehr als 340 Gäste.", UNCLEAR_STATED),
+    ("Wie viele Gäste kamen?", "340", "Es kamen 340 bis 360 Gäste.", UNCLEAR_STATED),
+    ("Wie viele Gäste kamen?", "340", "Es kamen nicht 340, sondern 280 Gäste.", UNCLEAR_STATED),
+    ("Wie viele Gäste kamen?", "340", "Es kamen 280 Gäste.", "280"),
+    ("Wie hoch war die Veränderung?", "-3 %", "Der Umsatz ging um 3 % zurück.", UNCLEAR_STATED),
+    ("Wie hoch war der Preis?", "12 €", "Siehe Seite 14.", UNREAD),
+    ("How long is the bridge?", "850 m", "The bridge is 850m long (2,789 ft).", RIGHT),
+    ("What is the score?", "75", "Score: 57.", "57"),
+    ("What is the share?", "20%", "The share is 0.2%.", "0.2%"),
+    ("How many planes?", "320", "The Airbus A320 was sold to 31 airlines.", UNREAD),
+    ("What was the temperature?", "20 °C", "It was 20 °C, then 25 °C.", RIGHT),
+    ("What was the dose?", "5 mg", "Patients got 5-10 mg.", UNCLEAR_STATED),
+    ("What was the dose?", "5 mg", "The dose is 7 mg (n = 5).", "7 mg"),
+    ("What percentage agreed?", "43", "43 people agreed.", UNCLEAR_STATED),
+    ("What percentage agreed?", "43", "43 percent agreed.", RIGHT),
+    ("How many people agreed?", "43", "43 percent agreed.", UNCLEAR_STATED),
+    ("What is the population?", "1.2 million", "The population is 1.4 million.", "1.4 million"),
+    ("Which team won?", "US", "Contact us for details.", UNCLEAR_STATED),
+    ("What grade?", "B", "The grade is b.", UNCLEAR_STATED),
+    ("What was revenue?", "4.1", "Revenue was 4.3 (2019: 3.9).", SEVERAL),
 ]
 
 
@@ -193,3 +249,25 @@ def test_column_without_a_passage_is_a_problem() -> None:
 
 def test_wanted_conflict_that_the_passage_states_is_what_it_states() -> None:
     assert stated("How many?", "7", "Of 44 planned, 12 were built.", conflict="12") == "12"
+
+
+@pytest.mark.parametrize(
+    ("passage", "column"), [("Kale: 51 tonnes.", "43 tonnes"), ("It is due on 5 May 2021.", "6 May 2021")]
+)
+def test_column_that_the_passage_contradicts_is_a_problem(passage: str, column: str) -> None:
+    assert stated("What is the value of kale?", "43 tonnes", passage, text_answer=column).startswith(CONTRADICTS_COLUMN)
+
+
+@pytest.mark.parametrize(
+    ("answer", "value", "expected"),
+    [
+        ("64", "46", True),
+        ("20%", "0.2%", True),
+        ("1,204", "12,040", True),
+        ("64", "67", False),
+        ("2015", "2019", False),
+        ("Rome", "Paris", False),
+    ],
+)
+def test_slip_in_the_digits_is_a_warning(answer: str, value: str, expected: bool) -> None:
+    assert bool(slip_warning(answer, value)) == expected
