@@ -155,15 +155,11 @@ def _names_elsewhere(text: str, answer: str, value: Words, spans: Sequence[tuple
     )
     if any(re.search(rf"(?<!\w){word}(?!\w)", rest) for word in names):
         return True
-    if not value.country:
-        return False
-    words = [OTHER_NAMES.get(word, word) for word in re.findall(r"[^\W_]+", fold(clean(rest)))]
     codes = territories()
-    return any(
-        codes.get(" ".join(words[place : place + size])) == value.country
-        for place in range(len(words))
-        for size in (1, 2, 3, 4)
-    )
+    country = value.country or codes.get(OTHER_NAMES.get(value.folded, ""))
+    words = [OTHER_NAMES.get(word, word) for word in re.findall(r"[^\W_]+", fold(clean(rest)))] if country else []
+    sizes = range(1, 5)
+    return any(codes.get(" ".join(words[at : at + size])) == country for at in range(len(words)) for size in sizes)
 
 
 def _kind_of_number(text: str, start: int, end: int) -> tuple[object, ...]:
