@@ -40,7 +40,10 @@ _RANGE_BEFORE = re.compile(
 )
 _FROM = re.compile(rf"\b(?:from|von)\s{_SIGN}$", re.IGNORECASE)
 _FROM_BEFORE = re.compile(r"\b(?:from|von)\s(?:[^.;]|\.(?=[0-9])){0,40}$", re.IGNORECASE)
-_TO = re.compile(r"(?:[^.;]|\.(?=[0-9])){0,40}?\b(?:to|auf)\s+[$€£¥]?[0-9]", re.IGNORECASE)
+_TO = re.compile(r"(?:[^.;]|\.(?=[0-9])){0,40}?\b(?:to|auf|auf den)\s+[$€£¥]?[0-9]", re.IGNORECASE)
+_MOVED = re.compile(
+    r"\b(?:moved|postponed|delayed|changed|brought|verschoben|verlegt)\b[^.;]{0,20}\b(?:from|von|vom)\s$", re.IGNORECASE
+)
 _FORMER_BEFORE = re.compile(
     rf"\b(vorjahr\w*|previous(?:ly)?|formerly|früher|zuvor|last year)\W{{0,3}}(?:was|had|at|bei)?\s*{_SIGN}$",
     re.IGNORECASE,
@@ -116,6 +119,8 @@ def doubt(text: str, start: int, end: int, answer: str, question: str = "") -> s
     before, after = text[max(start - _AROUND, 0) : start], text[end : end + _AROUND]
     if _DENIAL.search(before) or (_FORECAST.search(before) and _CONTRAST.match(after)):
         return DENIED
+    if isinstance(value, Moment) and _MOVED.search(before) and _TO.match(after):
+        return FORMER
     if not isinstance(value, Amount):
         return "" if matches_case(text, start, end, answer, question) else CASE
     if is_part(text, start, end, question):
@@ -141,7 +146,7 @@ def _number_doubt(before: str, spelled: str, after: str, answer: Amount, questio
     if answer.number.value > 0 and asks_change(question) and _FELL.search(before):
         return SIGN
     units = read_question(question).units
-    if answer.number.unit is None and (number := next(iter(find_numbers(clean(spelled + after[:30]))), None)):
+    if answer.number.unit is None and (number := next(iter(find_numbers(clean(spelled + after[:16]))), None)):
         unit = number.unit
         counts = _HOW_MANY.search(question) and unit is not None and unit.kind in ("percent", "money")
         if unit and (not any(_is_in(unit, asked) for asked in units) if units else counts):
