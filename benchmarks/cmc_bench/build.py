@@ -25,7 +25,7 @@ from benchmarks.cmc_bench.sources import read_source
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, resolve_sources
 from benchmarks.errors import NothingUsableError, SourceError, SpecError
 from benchmarks.hashed import HashOrder, count_distinct, hash64
-from benchmarks.rows.files import Loader, ShownImage, SkippedRow
+from benchmarks.rows.files import Loader, SkippedRow
 from benchmarks.rows.sources import top_reasons
 from benchmarks.vocabulary import Media, digest, digest_of_list
 
@@ -81,7 +81,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
             else:
                 usable.append(candidate)
                 usable_rows[candidate.row.source] += 1
-                if isinstance(candidate.row.image, ShownImage) and candidate.image.warnings:
+                if candidate.image.warnings:
                     writer.add_warning(candidate.row.row, "; ".join(candidate.image.warnings))
         if not usable and not gathered.drafts:
             raise NothingUsableError(f"the sources have no usable row ({skipped.most_common()}).")

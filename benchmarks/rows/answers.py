@@ -136,7 +136,7 @@ def is_letter(answer: str) -> bool:
 
 
 def check_cells(fields: Fields, columns: Sequence[str]) -> None:
-    """Raise RowProblem if one of the ``columns`` holds an error, a formula without a value, or a format that is not understood."""
+    """Raise RowProblem if one of the ``columns`` holds an error, a formula without a value or an unclear format."""
     for name in columns:
         if isinstance(value := fields.get(name), str) and value[:1] in ("#", "E", " "):
             _check_formula(value.strip())

@@ -29,7 +29,7 @@ class RowCheck:
     """The result of checking one row: its location, its usability, and a message.
 
     ``message`` says what is built from the row or what is wrong with it, and ``fix`` how to correct it. ``preview`` constructs
-    what is built from it; that of an unusable row is empty. ``warning`` says why the image of a usable row may be useless.
+    what is built from it; that of an unusable row is empty. ``warning`` says what is doubtful in a usable row.
     """
 
     where: str

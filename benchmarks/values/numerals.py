@@ -122,8 +122,8 @@ def _read(match: re.Match[str], text: str) -> Number | None:
     negative = groups["sign"].casefold() in ("-", "minus ", "negative ") or bool(groups["inner"])
     before = groups["before"].upper() if groups["before"].isalpha() else groups["before"]
     unit = money(before) if before else None
-    if before and unit is None and groups["digits"]:
-        start = match.start("digits")
+    if before and unit is None and (groups["digits"] or groups["above"]):
+        start = match.start("digits" if groups["digits"] else "above")
     is_money = unit is not None or (bool(groups["digits"]) and _MONEY_AFTER.match(text[end : end + 12]) is not None)
     readings, form = _digits(groups, is_money=is_money) if groups["digits"] else _words(groups)
     if not readings:

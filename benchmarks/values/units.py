@@ -50,7 +50,7 @@ _CANDIDATE = re.compile(
 _PART_END = re.compile(r"[ /·*]")
 
 MONEY_SIGNS = _pairs("""
-    $:$ US$:USD A$:AUD AU$:AUD C$:CAD CA$:CAD HK$:HKD NZ$:NZD R$:BRL €:EUR £:GBP ¥:JPY ₹:INR ₩:KRW ₽:RUB ₺:TRY ₪:ILS ฿:THB ₫:VND
+    $:$ US$:USD A$:AUD AU$:AUD C$:CAD CA$:CAD HK$:HKD NZ$:NZD R$:BRL €:EUR £:GBP ¥:¥ ₹:INR ₩:KRW ₽:RUB ₺:TRY ₪:ILS ฿:THB ₫:VND
     Rs:INR Rs.:INR zł:PLN ¢:cent
 """)
 _MONEY_WORDS = _pairs("""
@@ -106,8 +106,10 @@ def money(written: str) -> Unit | None:
 
 def money_agrees(a: str, b: str) -> bool | None:
     """Return whether two codes are one currency; None if only more context could tell ("$" and "CAD")."""
-    if a == b or {a, b} in ({"$", "USD"}, {"pound", "GBP"}):
+    if a == b or {a, b} in ({"$", "USD"}, {"pound", "GBP"}, {"¥", "JPY"}):
         return True
+    if {a, b} == {"¥", "CNY"}:
+        return None
     dollars = "$" in (a, b) and any(code.endswith("D") for code in (a, b))
     return None if dollars or ("franc" in (a, b) and any(code.endswith("F") for code in (a, b))) else False
 

@@ -10,9 +10,9 @@ from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 
 from benchmarks.cmc_bench.constants import AS_FOUND, CONSTRUCTED, ConflictType
-from benchmarks.cmc_bench.construction.passages import states
+from benchmarks.cmc_bench.construction.passages import states, written_like
 from benchmarks.cmc_bench.construction.same_questions import SameQuestions
-from benchmarks.cmc_bench.construction.stated import KnownNames, stated_answer
+from benchmarks.cmc_bench.construction.stated import KnownNames, slip_warning, stated_answer
 from benchmarks.cmc_bench.evidence import condition_of, decide
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, Family, SourceRow
 from benchmarks.cmc_bench.sources.mmmu import UNKNOWN_ANSWER
@@ -23,6 +23,7 @@ from benchmarks.rows.files import Loader, ShownImage, SkippedRow
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.text.normal_form import CoarseType, coarse_type, normalise
 from benchmarks.values import compare
+from benchmarks.values.parse import Amount, parse
 from benchmarks.vocabulary import Media, digest
 
 LONGEST_QUESTION = 20_000
@@ -143,7 +144,8 @@ def candidates(rows: Iterable[SourceRow | SkippedRow]) -> Iterator[Candidate | S
                 yield SkippedRow(row.source, row.row, str(problem))
                 continue
         suffix, pixels, notes, warnings = image_facts
-        image = CandidateImage(suffix, pixels, tuple(notes), tuple(warnings))
+        slip = slip_warning(row.answer, row.text_answer) if row.source == OWN_ROWS and row.text_answer else ""
+        image = CandidateImage(suffix, pixels, tuple(notes), (*warnings, *filter(None, [slip])))
         yield Candidate(row, conflict_type(row.family, row.answer), first, image)
 
 
@@ -178,6 +180,7 @@ def _with_evidence(row: SourceRow, problem: str | None, names: KnownNames) -> So
     """Return a row of a user's own with what its sources say where that is not its answer. Raises RowProblem."""
     if problem:
         raise RowProblem(problem)
+    row = replace(row, conflict=_with_unit(row.conflict, row.answer))
     decision = decide(row.answer, row.image_answer or row.answer, stated_answer(row, names) or row.answer, row.question)
     if isinstance(decision, str):
         raise RowProblem(decision)
@@ -187,6 +190,15 @@ def _with_evidence(row: SourceRow, problem: str | None, names: KnownNames) -> So
     if not (image or text) and (reason := _conflict_problem(row)):
         raise RowProblem(reason)
     return replace(row, image_answer=image, text_answer=text)
+
+
+def _with_unit(conflict: str, answer: str) -> str:
+    """Return a conflicting value that is a bare number with the unit of the answer."""
+    first, second = parse(conflict), parse(answer)
+    if not (conflict and isinstance(first, Amount) and isinstance(second, Amount)):
+        return conflict
+    is_bare = first.number.unit is None and not first.noun and not first.number.scaled and first.number.form != "share"
+    return written_like(answer, answer + " ", conflict) if is_bare and second.number.unit else conflict
 
 
 class _KnownRows:

@@ -21,7 +21,7 @@ from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, TYPES, ConflictType
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
 from benchmarks.cmc_bench.construction.candidates import Candidate, answer_problem
 from benchmarks.cmc_bench.construction.lending import Lending
-from benchmarks.cmc_bench.construction.passages import spells_answer, states
+from benchmarks.cmc_bench.construction.passages import spells_answer, states, twin_problem
 from benchmarks.cmc_bench.construction.plausible import alternatives, fits, made_values
 from benchmarks.cmc_bench.construction.same_questions import same_question
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, SourceRow
@@ -35,7 +35,6 @@ NO_VALUE = "no contradicting value: no other answer of its type"
 NO_WRONG_IMAGE = "no wrong image: no other picture with an answer unlike the gold and the contradicting value"
 STATED_TWICE = "no wrong value: the answer states its value twice, and both would have to change"
 NO_WRONG_VALUE = "no plausible wrong value: nothing else of the answer's kind"
-NOT_SPELLED = "the passage gives the answer in other words, which no other value can be put in the place of"
 NO_OTHER_PICTURE = (
     "no other picture has another answer to this question; add a row that asks it of another picture, or write what a "
     "picture shows in image_answer"
@@ -367,7 +366,7 @@ class _Pairing:
             return NO_WRONG_IMAGE if value else NO_VALUE
         donor = self._donor(number, candidate, (candidate.row.answer,))
         no_value = STATED_TWICE if self._lending.kind(number).is_compound else NO_WRONG_VALUE
-        why = no_value if spells_answer(candidate.row) else NOT_SPELLED
+        why = twin_problem(candidate.row) or no_value
         left_out = {} if value else {"image-correct": why, "both-wrong": why}
         if donor is None:
             left_out |= {"text-correct": NO_OTHER_PICTURE, "both-wrong": NO_OTHER_PICTURE}

@@ -45,6 +45,12 @@ class SameQuestions:
         for other, where, answer, other_texts in group:
             result = compare(answer, row.answer, row.question)
             if result.verdict == "same":
+                shown = row.image_answer, other_texts[2]
+                if all(shown) and compare(*shown, row.question).verdict == "different":
+                    reason = f"{CONTRADICTORY}: {where} has the image_answer {quoted(shown[1])}, {row.row} {quoted(shown[0])}"
+                    for contradictory in (other, number):
+                        self._set(contradictory, f"{reason} for the same picture and question; correct one of them")
+                    continue
                 if texts == other_texts:
                     self._set(number, f"{REPEATED_ROW}: {where} is the same row; remove one of them")
                     return

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from benchmarks.cmc_bench.construction.passages import states
+from benchmarks.cmc_bench.construction.passages import answer_spans, states
+from benchmarks.cmc_bench.construction.value_context import BOUND, doubt
 from benchmarks.cmc_bench.construction.value_reader import ReadValue, is_readable, read_values
 from benchmarks.cmc_bench.evidence import quoted
 from benchmarks.cmc_bench.sources.base import SourceRow
@@ -15,19 +16,21 @@ from benchmarks.rows.base import RowProblem
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.values import compare
 from benchmarks.values.clean_text import clean, fold
-from benchmarks.values.parse import Amount, Listing, Words, parse
+from benchmarks.values.parse import Amount, Listing, Polarity, Words, parse
+from benchmarks.values.question import read_question
 from benchmarks.values.words import name_words
 
+_WRITE = "write what it states in its text_answer column"
 SILENT = (
-    "the passage states neither the answer nor another value of its kind; write what it states in its text_answer column, or "
-    "remove the passage if it is about something else"
+    f"the passage states neither the answer nor another value of its kind; {_WRITE}, or remove the passage if it is about "
+    "something else"
 )
-UNTOLD = (
-    "which value the passage states cannot be told, since it does not spell the answer; write what it states in its text_answer "
-    "column"
-)
+UNREAD = f"the passage has numbers, but none that plainly answers the question; {_WRITE}"
+UNTOLD = f"which value the passage states cannot be told, since it does not spell the answer; {_WRITE}"
 NO_PASSAGE = "it has a text_answer, but no passage; write the passage, or leave its text_answer column empty"
 SEVERAL = "the passage does not state the answer, but several other values"
+CONTRADICTS_COLUMN = "its text_answer is not what the passage says"
+EVERY_OPTION = "the passage names every option of the row"
 UNCLEAR_STATED = "it is unclear whether the passage states the answer"
 
 _WHICH = "write the one that answers the question in its text_answer column"
@@ -82,42 +85,109 @@ def stated_answer(row: SourceRow, names: KnownNames) -> str:
             raise RowProblem(NO_PASSAGE)
         return ""
     if row.text_answer:
+        _check_column(row)
         return row.text_answer
-    if states(row.passage, row.answer, row.question) and not _is_part_of_name(row, names):
+    if _spells_answer(row, names):
         return row.answer
-    if row.conflict and states(row.passage, row.conflict, row.question):
+    if row.conflict and "" in _doubts(row, row.conflict).values():
         return row.conflict
     values = list({replace(value, start=0, end=0): value for value in _values(row, names)}.values())
     unclear = None
     for value in values:
         result = compare(value.text, row.answer, row.question)
-        if result.verdict == "same":
+        if result.verdict == "same" and not value.doubt:
             return row.answer
-        if reason := result.reason if result.verdict == "unclear" else _may_be(value, row):
-            unclear = unclear or f"{UNCLEAR_STATED}: it says {quoted(value.text)}, {reason}"
+        reason = result.reason if result.verdict == "unclear" else _may_be(value, row)
+        if result.verdict == "same" or value.doubt == BOUND:
+            reason = value.doubt
+        if reason:
+            unclear = unclear or _unclear(value.text, reason)
     if unclear:
-        raise RowProblem(f"{unclear}; write both alike, or what it states in its text_answer column")
+        raise unclear
     texts = _different(values, row.question)
     if len(texts) > 1:
         listed = ", ".join(map(quoted, texts[:_MOST_NAMED])) + (" ..." if len(texts) > _MOST_NAMED else "")
         raise RowProblem(f"{SEVERAL}: {listed}; {_WHICH}")
     if not texts:
-        raise RowProblem(SILENT if is_readable(parse(row.answer)) else UNTOLD)
+        has_numbers = any(map(str.isdigit, row.passage))
+        raise RowProblem((UNREAD if has_numbers else SILENT) if is_readable(parse(row.answer)) else UNTOLD)
+    if all(value.doubt for value in values):
+        raise _unclear(texts[0], values[0].doubt)
     return texts[0]
+
+
+def _spells_answer(row: SourceRow, names: KnownNames) -> bool:
+    """Return whether a row's passage plainly spells its answer. Raises RowProblem if it spells it, but may not state it."""
+    if isinstance(parse(row.answer), Polarity):
+        return False
+    doubts = _doubts(row, row.answer)
+    if len(row.options) > 1 and all(states(row.passage, option) for option in row.options):
+        raise RowProblem(f"{EVERY_OPTION}; {_WRITE}")
+    if doubts and "" not in doubts.values():
+        raise _unclear(*next(iter(doubts.items())))
+    return bool(doubts) and not _is_part_of_name(row, names)
+
+
+def slip_warning(answer: str, stated: str) -> str:
+    """Return a warning if what a passage states looks like the answer with a slip in its digits; "" otherwise."""
+    first, second = parse(answer), parse(stated)
+    if not (isinstance(first, Amount) and isinstance(second, Amount)):
+        return ""
+    a, b = abs(first.number.value), abs(second.number.value)
+    digits = [sorted(c for c in text if c.isdigit()) for text in (answer, stated)]
+    shifted = a and b and max(a, b) / min(a, b) in (10, 100, 1000)
+    if a == b or not (shifted or (digits[0] == digits[1] and len(set(digits[0])) > 1)):
+        return ""
+    return f"the passage says {quoted(stated)}, the answer is {quoted(answer)}: check that it is no slip"
+
+
+def _unclear(text: str, reason: str) -> RowProblem:
+    return RowProblem(
+        f"{UNCLEAR_STATED}: it says {quoted(text)}, {reason}; write what it states in its text_answer column"
+    )
+
+
+def _doubts(row: SourceRow, value: str) -> dict[str, str]:
+    """Return the spellings of a value in a row's passage, each with the reason why it may not state it, "" if it does."""
+    doubts: dict[str, str] = {}
+    for start, end in answer_spans(row.passage, value, row.question):
+        reason = doubt(row.passage, start, end, value, row.question)
+        doubts[row.passage[start:end]] = reason and doubts.get(row.passage[start:end], reason)
+    return doubts
+
+
+def _check_column(row: SourceRow) -> None:
+    """Raise RowProblem if a row's passage plainly states one value, which its text_answer is not."""
+    if not is_readable(parse(row.text_answer)) or states(row.passage, row.text_answer, row.question):
+        return
+    values = [value for value in read_values(row.passage, row.text_answer, row.question) if not value.doubt]
+    texts = _different(values, row.question)
+    own = replace(row, answer=row.text_answer)
+    if (
+        len(texts) == 1
+        and compare(texts[0], own.answer, row.question).verdict == "different"
+        and not _may_be(values[0], own)
+    ):
+        raise RowProblem(
+            f"{CONTRADICTS_COLUMN}: the column has {quoted(own.answer)}, the passage {quoted(texts[0])}; correct one of them"
+        )
 
 
 def _values(row: SourceRow, names: KnownNames) -> Sequence[ReadValue]:
     """Return the values in a row's passage that could stand in the place of its answer."""
     answer = parse(row.answer)
     if is_readable(answer):
-        return read_values(row.passage, answer, row.question)
+        return read_values(row.passage, row.answer, row.question)
     if isinstance(answer, Listing):
         parts = [text for text in answer.texts if states(row.passage, text, row.question)]
-        joined = row.answer if len(parts) == len(answer.texts) else ", ".join(parts)
+        if read_question(row.question).ordered:
+            parts.sort(key=lambda part: next(answer_spans(row.passage, part, row.question)))
+        joined = row.answer if parts == [*answer.texts] else ", ".join(parts)
         return [ReadValue(joined, 0, 0)] if parts else []
     known = _known(row, names)
     asked = set(known.inside(row.question))
-    return [ReadValue(name, 0, 0) for name in known.inside(row.passage) if name not in asked]
+    inside = (name for name in known.inside(row.passage) if name not in asked)
+    return [ReadValue(name, 0, 0) for name in inside if "" in (_doubts(row, name).values() or [""])]
 
 
 def _known(row: SourceRow, names: KnownNames) -> KnownNames:
@@ -142,11 +212,11 @@ def _is_part_of_name(row: SourceRow, names: KnownNames) -> bool:
 
 def _may_be(value: ReadValue, row: SourceRow) -> str:
     """Return why a value that differs from the answer may be it nevertheless; "" if it is another."""
-    if value.is_bound:
-        return "which is only a bound"
     if value.is_rounded and compare(value.text, row.answer, row.question, _NEAR).verdict == "same":
         return "which may be the answer, rounded"
     first, second = parse(value.text), parse(row.answer)
+    if isinstance(first, Amount) and isinstance(second, Amount) and first.number.value == -second.number.value > 0:
+        return "without a sign"
     if not (isinstance(first, Amount) and isinstance(second, Amount)) or first.number.scaled == second.number.scaled:
         return ""
     # 32 Mio. EUR and 32,1: the table may leave out what its header says.

@@ -123,8 +123,10 @@ def _row(mapped: MappedFile, raw: RawRow, shared: ImageReferences | None) -> Sou
         if not options and mapped.columns.has_options and is_letter(answer):
             raise RowProblem(NO_OPTIONS)
         answer = _resolved(answer, options, mapped.counting)
-        conflict = answer_text(fields.get("conflict"), question)
-        stated = [_stated(fields, name, question, options, mapped.counting) for name in ("image_answer", "text_answer")]
+        conflict, image_answer, text_answer = (
+            _source_value(fields, name, question, options, mapped.counting)
+            for name in ("conflict", "image_answer", "text_answer")
+        )
         image = fields["image"] if shared is None else shared.resolved(fields["image"])
         mapped.counting.check_pages(image_values(image))
         load = ShownImage(one_image(raw, image))
@@ -148,8 +150,8 @@ def _row(mapped: MappedFile, raw: RawRow, shared: ImageReferences | None) -> Sou
         conflict=conflict,
         document=text_field(fields, "document"),
         trust=trust,
-        image_answer=stated[0],
-        text_answer=stated[1],
+        image_answer=image_answer,
+        text_answer=text_answer,
     )
 
 
@@ -166,7 +168,15 @@ def _resolved(answer: str, options: tuple[str, ...], counting: Counting) -> str:
     return option
 
 
-def _stated(fields: Fields, name: str, question: str, options: tuple[str, ...], counting: Counting) -> str:
-    """Return the answer that a source states, which need not be an option; "" if the row has none."""
+def _source_value(fields: Fields, name: str, question: str, options: tuple[str, ...], counting: Counting) -> str:
+    """Return the option that a value of a source means, or the value itself, as it need not be an option; "" if there is none.
+
+    Raises RowProblem for a letter that no option has.
+    """
     text = answer_text(fields.get(name), question, options, name)
-    return _resolved(text, options, counting) if options and len(text) == 1 else text
+    try:
+        return _resolved(text, options, counting) if text and options else text
+    except RowProblem:
+        if is_letter(text):
+            raise
+        return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -150,6 +151,10 @@ def test_one_row_without_any_conflict_builds_nothing_and_the_check_says_so(tmp_p
         ("4", "In Q4 2025 it had 4, of 4.5 planned.", "In Q4 2025 it had 99, of 4.5 planned."),
         ("12", "12 sites, up 12 % on the year.", "99 sites, up 12 % on the year."),
         ("1,204", "In 2024 it had 1204.", "In 2024 it had 99."),
+        ("12%", "It had 12 percent.", "It had 99 percent."),
+        ("5 km", "It was 5km long.", "It was 99km long."),
+        ("12,5 %", "Es waren 12,5 Prozent.", "Es waren 99 Prozent."),
+        ("7 km", "It had 7 km, in all 7 km.", "It had 99 km, in all 99 km."),
     ],
 )
 def test_twin_changes_only_what_stands_for_the_answer(tmp_path: Path, answer: str, passage: str, twin: str) -> None:
@@ -163,6 +168,65 @@ def test_passage_that_gives_the_answer_in_other_words_has_no_twin(tmp_path: Path
     rows = built(file := table(tmp_path, due, ("b.png", "when is it due", "5 May 2023")))["When is it due?"]
     assert set(rows) == {"aligned", "text-correct", "image-only/right", "image-only/wrong", "text-only/right"}
     assert "not image-correct or both-wrong" in checked(file)["2"].message
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "passage"),
+    [
+        ("How many goals?", "3", "It scored three goals in 3 games."),
+        ("How far?", "5 km", "It is 5 km (5,000 m)."),
+        ("How many?", "12,500", "There were 12.5 thousand, exactly 12,500."),
+        ("Wie viel Prozent?", "3,5 %", "Es sank um 3,5 Prozent auf 3,5 Mio. Stück."),
+        ("How many staff?", "240", "It has 240 staff in room 240."),
+        ("How many?", "43", "It had 43 (see http://example.org/43)."),
+        ("When was it founded?", "1987", "Founded in 1987, it had 1987 members."),
+        ("When was it?", "9 March 2024", "It was on 9 March 2024 (2024-03-09)."),
+        ("Which country?", "USA", "The USA leads; the United States had 40."),
+        ("Who won?", "Anna Weber", "Anna Weber won; Weber was proud."),
+        ("Did sales rise?", "Yes", "Yes, sales rose."),
+        ("Did sales rise?", "No", "No. They fell."),
+    ],
+)
+def test_passage_with_the_value_twice_or_more_than_a_yes_has_no_twin(
+    tmp_path: Path, question: str, answer: str, passage: str
+) -> None:
+    rows = built(table(tmp_path, ("a.png", question, answer, passage), *others()))[question]
+    assert rows["aligned"]["passage"] == passage
+    assert not {"image-correct", "both-wrong", "text-only/wrong"} & set(rows)
+
+
+def test_yes_that_stands_alone_has_a_twin(tmp_path: Path) -> None:
+    rows = built(table(tmp_path, ("a.png", "Did it rise?", "Yes", "The answer is yes."), *others()))["Did it rise?"]
+    assert rows["image-correct"]["passage"].casefold() == "the answer is no."
+
+
+def test_letters_of_options_are_the_options_in_every_column(tmp_path: Path) -> None:
+    row = {"question": "Which?", "options": ["Egg", "Larva", "Adult"], "answer": "C", "passage": "It is the larva."}
+    lines = [row | {"image": "a.png", "image_answer": "(A)", "text_answer": "B"}]
+    lines += [row | {"image": "b.png", "question": "Which one?", "passage": "An adult.", "conflict": "A"}]
+    table(tmp_path, ("a.png", "", ""), ("b.png", "", ""))
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    rows = built(tmp_path / "t.jsonl")
+    assert rows["Which?"]["both-wrong"]["references"] == {"image": "Egg", "text": "Larva", "right": "Adult"}
+    assert rows["Which one?"]["image-correct"]["passage"] == "An Egg."
+
+
+def test_pictures_of_one_question_that_show_different_values_are_left_out(tmp_path: Path) -> None:
+    rows = [("a.png", "How many?", "43", "It came to 43.", "", shown) for shown in ("50", "51")]
+    checks = checked(table(tmp_path, *rows, *others()))
+    for where in ("2", "3"):
+        assert not checks[where].usable
+        assert "t.csv:2" in checks[where].message
+        assert "t.csv:3" in checks[where].message
+
+
+def test_slip_is_a_conflict_as_found_with_a_warning(tmp_path: Path) -> None:
+    file = table(tmp_path, ("a.png", "How many?", "64", "It came to 46."), *others())
+    check = checked(file)["2"]
+    assert check.usable
+    assert "64" in check.warning
+    assert "46" in check.warning
+    assert build(file).manifest["evidence"]["conflicts as found"] == 1
 
 
 def test_check_and_build_count_where_the_evidence_comes_from(tmp_path: Path) -> None:

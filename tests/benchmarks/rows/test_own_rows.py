@@ -216,7 +216,7 @@ ROWS = [
     ("3.png", "How many?", "1,204", "In all 1204 were sold; 1204.5 was hoped for.", "999"),
     ("4.png", "How many?", "7", "", ""),
     ("5.png", "How many?", "64 %", "", ""),
-    ("4.png", "Who?", "North", "It was the north, not Northgate.", "South"),
+    ("4.png", "Where?", "North", "It was the north, not Northgate.", "South"),
     ("5.png", "Where?", "8", "Nothing of it here, 18 and 8.5 and -8 are others.", ""),
     ("0.png", "Which?", "12", "", "12.0"),
     ("1.png", "Which?", "13", "13, not 14", "14"),
@@ -321,7 +321,7 @@ def rows_of(new_build: Build, question: str) -> dict[str, str]:
 
 def test_own_passage_changes_only_in_the_value(tmp_path: Path) -> None:
     new_build = get_benchmark("cmc-bench").build([("rows", str(own(tmp_path)))], tmp_path / "built", BuildOptions())
-    who = rows_of(new_build, "Who?")
+    who = rows_of(new_build, "Where?")
     assert who["aligned"] == who["text-correct"] == who["text-only/right"] == "It was the north, not Northgate."
     assert who["image-correct"] == who["both-wrong"] == "It was the South, not Northgate."
     sold = [row for row in new_build.rows() if row["references"].get("text") == "999"]
