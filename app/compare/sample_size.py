@@ -121,6 +121,14 @@ def _paired_rows(shares: TargetShares, width: float, margin: float) -> list[tupl
     return rows
 
 
+def examples_for_margin(shares: TargetShares, margin: float) -> int:
+    """Return the number of examples that show all runs to be within the margin of the best with a power of 80%, if they are."""
+    reach = _NORMAL.inv_cdf(1 - ALPHA) + _NORMAL.inv_cdf(POWER)
+    others = [run for run in range(len(shares.views.runs)) if run != shares.best]
+    errors = [error for run in others if math.isfinite(error := shares.difference(run, shares.best).error)]
+    return max((_scaled(shares.examples, error, margin / reach) for error in errors), default=0)
+
+
 def _scaled(examples: int, now: float, wanted: float) -> int:
     """Return the number of examples, on as many more pages, that reduces a width or an error to the ``wanted`` one."""
     return max(1, math.ceil(examples * (now / wanted) ** 2 - 1e-9))
