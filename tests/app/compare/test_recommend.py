@@ -15,7 +15,7 @@ from app.compare.non_inferiority import decide, format_points, target_metric, ta
 from app.compare.packed_answers import LabelledAnswer
 from app.compare.recommend import Recommendation, recommend, recommend_views
 from app.compare.run_view import RunCost, RunView
-from app.compare.sample_size import sample_size_table
+from app.compare.sample_size import plan
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
@@ -159,7 +159,7 @@ def test_baselines_are_told_apart_in_words(demo_runs: Path) -> None:
     assert "They do not carry over to other data, prompts or decoding." in text
     first = cells(recommendation.table, "always-image")
     assert (value(first["accuracy"]), first["better by"], first["holds"]) == (0.5, None, "yes, the best value")
-    other = cells(recommendation.table, "always-abstain")
+    other = {(f"e{n}", c): WRONG[c] if n % 2 else RIGHT[c] for n in range(60) for c in CONDITIONS}
     assert (value(other["accuracy"]), value(other["better by"]), other["holds"]) == (0.25, -0.25, "no")
     assert (value(other["at least"]) or 0) < -0.25
 
@@ -306,7 +306,7 @@ def test_a_run_is_called_the_fastest_only_if_it_leads_by_over_ten_percent() -> N
 
 def test_the_number_of_examples_that_would_tell_is_said() -> None:
     labels = {(f"e{n}", c): RIGHT[c] if n % 2 else WRONG[c] for n in range(60) for c in CONDITIONS}
-    other = {(f"e{n}", c): RIGHT[c] if n % 3 else WRONG[c] for n in range(60) for c in CONDITIONS}
+    other = {(f"e{n}", c): WRONG[c] if n % 2 else RIGHT[c] for n in range(60) for c in CONDITIONS}
     recommendation = recommend_views(sides(side("a", labels), side("b", other)))
     (needed,) = re.findall(r"About ([\d,]+) examples would tell; you have 60\.", recommendation.summary)
     assert 500 < int(needed.replace(",", "")) < 20_000
@@ -348,22 +348,22 @@ def test_points_read_well() -> None:
 
 def test_a_plan_says_how_many_examples_an_interval_takes(demo_runs: Path) -> None:
     folders = [demo_runs / "runs" / "always-image"]
-    table = sample_size_table(folders, width=0.1, margin=0.03)
+    _, table = plan(folders, width=0.1, margin=0.03)
     cells_now = cells(table, "always-image / MFR")
     assert cells_now["examples now"] == 40
     assert cells_now["instances"] == 8 * int(str(cells_now["examples"]))
     assert value(cells_now["hours"]) is None  # a policy takes no time
     assert any("The build has 144 examples." in note for note in table.notes)
-    half = cells(sample_size_table(folders, width=0.05, margin=0.03), "always-image / MFR")
+    half = cells(plan(folders, width=0.05, margin=0.03)[1], "always-image / MFR")
     assert int(str(half["examples"])) == pytest.approx(4 * int(str(cells_now["examples"])), abs=4)
     with pytest.raises(SpecError, match="--width"):
-        sample_size_table(folders, width=0, margin=0.03)
+        plan(folders, width=0, margin=0.03)
 
 
 def test_a_planned_number_of_examples_gives_the_planned_width(demo_runs: Path) -> None:
     # 40 examples of which half are right under the four conditions, the two of them always: no spread; so one of three runs.
     folders = [demo_runs / "runs" / name for name in ("always-image", "always-text")]
-    table = sample_size_table(folders, width=0.1, margin=0.05)
+    _, table = plan(folders, width=0.1, margin=0.05)
     rows = [label for label, _ in table.rows if " beside " in label]
     assert len(rows) == 2
     assert rows[1].endswith("to show the margin 0.05")
@@ -390,6 +390,19 @@ def test_the_command_tells_and_plans(demo_runs: Path) -> None:
     assert "What remains unknown" in rashomon.run("recommend", "always-image", "always-abstain").stdout
     assert (
         "examples now"
-        in rashomon.run("recommend", "always-image", "--plan", "--width", "0.1", "--metric", "MFR").stdout
+        in rashomon.run("recommend", "always-image", "--plan", "--all", "--width", "0.1", "--metric", "MFR").stdout
     )
     assert "one run is not a choice" in rashomon.run("recommend", "always-image", code=2).stderr
+
+
+@pytest.mark.slow
+def test_a_plan_answers_in_one_sentence_for_the_rule_in_use(demo_runs: Path) -> None:
+    rashomon = Rashomon(demo_runs.parent)
+    runs = ("always-image", "always-text")
+    first, *others = rashomon.run("recommend", *runs, "--plan", "--trust", "image").stdout.splitlines()
+    assert re.match(r"About [\d,]+ examples .* your rule .*; you have 40\.", first)
+    assert len(others) == 1
+    assert "your rule" not in rashomon.run("recommend", *runs, "--plan").stdout
+    alone = rashomon.run("recommend", "always-image", "--plan", "--width", "0.1").stdout
+    assert re.match(r"About [\d,]+ examples .* 10 points wide", alone)
+    rashomon.run("recommend", *runs, "--plan", "--trust", "image", "--metric", "MFR", code=2)
