@@ -116,9 +116,8 @@ def _depends(evidence: Evidence, by_rule: Mapping[str, RuleLead]) -> Verdict:
         headline = "No difference between the models is shown, whatever should win where your sources disagree."
     rules = [f"If {RULES[rule]}: {rule_clause(rule, lead, brief=True)}" for rule, lead in by_rule.items()]
     decide = "Decide what should win; a report with --trust image, text or flag is then about that."
-    return Verdict(
-        headline, (*filter(None, [evidence.recommendation and evidence.recommendation.unreliable]), *rules, decide)
-    )
+    unreliable = evidence.recommendation.unreliable if evidence.recommendation else ""
+    return Verdict(headline, (*filter(None, [unreliable]), *rules, decide))
 
 
 def _transitions(evidence: Evidence) -> Iterator[str]:
