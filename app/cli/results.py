@@ -193,7 +193,10 @@ def parity(workspace: Any, /, names: Sequence[str], **options: Any) -> int:
 @number("--max-memory", ranges.COST, metavar="GB", help="Recommend only runs with at most this peak memory.")
 @number("--max-seconds", ranges.COST, metavar="S", help="Recommend only runs with at most this time per answer.")
 @number("--max-disk", ranges.COST, metavar="GB", help="Recommend only models of at most this size on disk.")
-@click.option("--plan", is_flag=True, help="Show instead how many examples and hours a narrow interval needs.")
+@click.option("--plan", is_flag=True, help="Show instead how many examples are needed to decide.")
+@click.option(
+    "--all", "all_tables", is_flag=True, help="With --plan: show what each metric takes, in examples and hours."
+)
 @number("--width", ranges.WIDTH, default=0.05, show_default=True, help="With --plan: the width of the interval.")
 @judge
 @as_json

@@ -10,7 +10,7 @@ from app.commands.spinner import spinner
 from app.compare.advice import rule_sentences
 from app.compare.limits import NO_LIMITS, Limits
 from app.compare.recommend import recommend as decide
-from app.compare.sample_size import sample_size_table as plan_runs
+from app.compare.sample_size import plan as plan_runs
 from app.compare.utility import UserCosts
 from app.report.render import print_table, to_json
 from app.store.workspace import Workspace
@@ -34,6 +34,7 @@ class RecommendArguments:
     max_seconds: float | None = None
     max_disk: float | None = None
     plan: bool = False
+    all_tables: bool = False
     width: float = 0.05
     as_json: bool = False
 
@@ -51,27 +52,34 @@ class RecommendArguments:
 
 
 def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArguments) -> None:
-    """Print the recommended run; with ``plan``, print instead the sample size that an interval of ``width`` needs."""
+    """Print the recommended run; with ``plan``, print instead how many examples are needed.
+
+    These are for showing the margin, or, of a single run, for an interval of ``width``; ``all_tables`` adds a table of metrics.
+    """
     user, limits = arguments.user, arguments.limits
     folders = [workspace.run_folder(run) for run in runs]
     if arguments.plan:
-        if user is not None or limits != NO_LIMITS or arguments.trust is not None:
-            raise SpecError(
-                "a plan takes no costs, no rule and no limits; give --plan alone, with --metric if you like."
-            )
+        if user is not None or limits != NO_LIMITS:
+            raise SpecError("a plan takes no costs, conflict share or limits; leave these out, or --plan.")
         with spinner(f"reading {len(folders)} runs"):
-            table = plan_runs(
+            sentence, table = plan_runs(
                 folders,
                 judge=arguments.judge,
                 width=arguments.width,
                 margin=arguments.margin,
                 metric=arguments.metric,
                 lower_is_better=arguments.lower_is_better,
+                trust=arguments.trust,
             )
         if arguments.as_json:
-            print(json.dumps(to_json(table), indent=2))
-        else:
+            print(json.dumps({"answer": sentence} | to_json(table), indent=2))
+            return
+        print(clean(sentence))
+        if arguments.all_tables:
+            print()
             print_table(table)
+        else:
+            print("--all prints what each metric takes.")
         return
     with spinner(f"comparing {len(folders)} runs"):
         recommendation = decide(
@@ -113,8 +121,6 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
         print("Say what should win with --trust image, text or flag.")
     if recommendation.bounds and (user is None or user.conflict_share is None):
         print("--conflict-share says how many of your questions have a conflict.")
-    if recommendation.more_examples_help:
-        print("--plan shows how many examples.")
     print()
     print_table(recommendation.table)
     if recommendation.single_sources is not None:

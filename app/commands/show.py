@@ -28,6 +28,7 @@ from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
 from benchmarks.answer_confidence import likelihood_remarks
+from benchmarks.cmc_bench.tables import has_origins
 from benchmarks.errors import StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.repeats_table import NAME as REPEATS
@@ -138,12 +139,14 @@ def _headlines(inputs: TableInputs, tables: Sequence[Table]) -> list[str]:
     else:
         lines = [" ".join(scorecard_sentences(label, lead, run)) for run, label in enumerate(inputs.runs)]
     few = few_pages(*(run.clusters.own_count for run in inputs.runs.values()))
-    asks = "Say what should win where they disagree: --trust image, text or flag, or in Settings."
+    asks = "Say what should win where they disagree with --trust image, text or flag."
     return [*lines, *filter(None, [few, asks if lead is not None and inputs.asks_what_should_win else ""])]
 
 
 def _print_next(folders: Sequence[Path], inputs: TableInputs, other_tables: str) -> None:
     """Print which other tables there are, and what to try with the model of a single run."""
+    if any(map(has_origins, inputs.runs.values())) and inputs.leads_with_scorecard:
+        print("--table scorecard-as-found has the conflicts that your rows came with; the others were made from them.")
     if other_tables:
         print(other_tables)
     if len(folders) == 1 and (steps := _to_try(folders[0], inputs)):

@@ -10,6 +10,7 @@ from app.compare.decided import MissingAnswers
 from app.compare.floor import Floor, floor_sentence, none_beats_sentence
 from app.compare.non_inferiority import ALPHA, Decision, TargetShares, format_points
 from app.compare.run_view import RunView
+from app.compare.sample_size import examples_for_margin
 from app.report.competence import SourceAccuracy, join_names, unread_sentence, unread_sources
 from benchmarks.stats.intervals import few_pages, percent, span
 from benchmarks.vocabulary import RULES, Estimate
@@ -22,8 +23,8 @@ _NO_MODEL = (
 ASK = "Which model is better depends on what should win where your sources disagree."
 _MOST_NAMED = 3
 """The most models that are named behind the first."""
-_SAME_TIME = 0.05
-"""The relative difference below which speeds count as equal: other load on the machine explains it."""
+_HALF = 0.5
+"""The share of conflicts below which a model that follows a rule is not to be relied on."""
 
 
 class RuleLead(NamedTuple):
@@ -49,6 +50,8 @@ class Evidence:
     """Each model's share of conflicts in which it could follow the rule, by what it reads alone; empty without a rule."""
     ends: tuple[Estimate, Estimate] | None = None
     """The best model's share if none of the user's questions had a conflict, and if all had; None where that is known."""
+    follows: Mapping[str, float] = field(default_factory=dict)
+    """Each model's share of conflicts in which it follows the rule; empty without a rule."""
     by_rule: Mapping[str, RuleLead] = field(default_factory=dict)
     """The leaders by rule, over own documents for which the user has not said what should win."""
     by_rows: str = ""
@@ -110,10 +113,7 @@ def advice(evidence: Evidence) -> list[str]:
         sentence = unread_sentence(source, accuracies, len(evidence.readings))
         (first if len(failing) == len(evidence.readings) else last).append(sentence)
     decision = evidence.decision
-    recommended_runs = {
-        run for run in (decision.least_memory, decision.smallest_on_disk, decision.fastest) if run is not None
-    }
-    recommended_runs = recommended_runs or set(decision.holds)
+    recommended_runs = _recommended(decision)
     if evidence.floors and not any(floor.beats for floor in evidence.floors):
         first.append(none_beats_sentence(evidence.floors, len(evidence.readings)))
     else:
@@ -124,7 +124,8 @@ def advice(evidence: Evidence) -> list[str]:
     if first and choice:
         choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
     lines = [*first, *choice, *last]
-    lines = [ASK, *_rules(evidence), *lines] if evidence.by_rule else lines
+    unreliable = [*filter(None, [unreliable_sentence(evidence)])]
+    lines = [ASK, *unreliable, *_rules(evidence), *lines] if evidence.by_rule else [*unreliable, *lines]
     if lines:
         lines[0] = " ".join(filter(None, [lines[0], bounds_sentence(evidence), change_sentence(evidence)]))
     return lines
@@ -163,29 +164,26 @@ def summary(evidence: Evidence) -> str:
     if not evidence.models:
         return _NO_MODEL
     if evidence.by_rule:
-        return " ".join([ASK, *_rules(evidence)])
+        return " ".join(filter(None, [ASK, unreliable_sentence(evidence), *_rules(evidence)]))
     decision, shares = evidence.decision, evidence.decision.basis
     labels = [run.label for run in shares.views.runs]
-    within = f"shown to be within {format_points(decision.margin)} points of the best in {shares.metric.name}"
-    sentences = []
+    within = f"shown to be within {format_points(decision.margin)} points of the best {shares.metric.compared}"
+    sentences = [*filter(None, [unreliable_sentence(evidence)])]
     if len(labels) > 1 and not decision.holds:
-        more = "" if evidence.hopeless else " More examples would tell."
-        best = f"best {shares.metric.name} ({labels[shares.best]}, {shares.shares[shares.best]:.1%})"
-        points = format_points(decision.margin)
-        sentences.append(
-            f"No run can be recommended yet: none is shown to be within {points} points of the {best}.{more}"
-        )
+        best = f"({labels[shares.best]}, {shares.shares[shares.best]:.1%})"
+        sentences.append(f"No run can be recommended yet: none is {within} {best}.{_more(evidence)}")
     elif len(decision.holds) == 1 and len(labels) > 1:
         sentences.append(f"Recommended: {_named(shares, decision.holds[0])}, the only run that is {within}.")
     elif len(labels) > 1:
         smallest, fastest = decision.smallest, decision.fastest
         least = "needs the least memory" if decision.least_memory is not None else "is the smallest on disk"
         count = f"{len(decision.holds)} are {within}"
-        if smallest is not None and fastest is not None and _as_fast(shares, smallest, fastest):
-            speed = "is the fastest" if smallest == fastest else f"is within {_SAME_TIME:.0%} of the fastest"
-            sentences.append(f"Recommended: {_named(shares, smallest)}. {count}; it {least} and {speed}.")
+        if smallest is not None and fastest is not None and decision.is_as_fast(smallest):
+            sentences.append(
+                f"Recommended: {_named(shares, smallest)}. {count}; it {least} and {decision.speed_clause}."
+            )
         elif smallest is not None and fastest is not None:
-            sentences.append(f"{count}: {labels[smallest]} {least}, {labels[fastest]} is the fastest.")
+            sentences.append(f"{count}: {labels[smallest]} {least}, {labels[fastest]} is faster.")
         else:
             sentences.append(f"{count}; choose between them by their behaviour.")
     sentences += [
@@ -194,7 +192,7 @@ def summary(evidence: Evidence) -> str:
     if evidence.floors and not any(floor.beats for floor in evidence.floors):
         policies = join_names(list(dict.fromkeys(floor.policy.label for floor in evidence.floors)))
         subject = "No model significantly beats" if len(labels) > 1 else f"{labels[0]} does not significantly beat"
-        sentences.append(f"{subject} {policies}.")
+        sentences.append(f"{subject} {policies} {shares.metric.compared}.")
     return " ".join(filter(None, [*sentences, change_sentence(evidence) if sentences else ""]))
 
 
@@ -240,26 +238,64 @@ def missing_sentence(evidence: Evidence) -> str:
     return f"{'; '.join(runs)}.{counts_as}"
 
 
+def unreliable_sentence(evidence: Evidence) -> str:
+    """Return that the recommended runs, or else the best, follow the rule in under half of conflicts; empty if they do not."""
+    if evidence.by_rule:
+        below = all(
+            share.value < _HALF for lead in evidence.by_rule.values() for _, share in lead.shares if share.value
+        )
+        return (
+            "Whatever should win, no model here follows it in half of the conflicts: rely on none there."
+            if below
+            else ""
+        )
+    decision, runs = evidence.decision, evidence.decision.basis.views.runs
+    chosen = sorted({*_recommended(decision)} or {decision.basis.best})
+    shares = {runs[i].label: evidence.follows[runs[i].label] for i in chosen if runs[i].label in evidence.follows}
+    low = [
+        f"{run} follows your rule in {percent(share)} of conflicts" for run, share in shares.items() if share < _HALF
+    ]
+    return (
+        f"{join_names(low)}: do not rely on {'it' if len(low) == 1 else 'them'} where your sources disagree."
+        if low
+        else ""
+    )
+
+
+def _recommended(decision: Decision) -> set[int]:
+    runs = {run for run in (decision.least_memory, decision.smallest_on_disk, decision.fastest) if run is not None}
+    return runs or set(decision.holds)
+
+
+def _more(evidence: Evidence) -> str:
+    """Return about how many examples would tell whether the runs are within the margin, after a space."""
+    if evidence.hopeless:
+        return ""
+    shares = evidence.decision.basis
+    needed = examples_for_margin(shares, evidence.decision.margin)
+    if needed <= shares.examples:
+        return " More examples would tell."
+    return f" About {needed:,} examples would tell; you have {shares.examples:,}."
+
+
 def _choice(evidence: Evidence) -> list[str]:
     decision, shares = evidence.decision, evidence.decision.basis
     if len(shares.views.runs) == 1:
         return []
-    within = f"shown to be within {format_points(decision.margin)} points of the best in {shares.metric.name}"
+    within = f"shown to be within {format_points(decision.margin)} points of the best {shares.metric.compared}"
     if not decision.holds:
-        more = "" if evidence.hopeless else " More examples would tell."
         return [
             f"No run can be recommended yet: none is {within}, not even {_named(shares, shares.best)}, which has the best value "
-            f"here.{more}"
+            f"here.{_more(evidence)}"
         ]
     if len(decision.holds) == 1:
         return [f"Recommended: {_named(shares, decision.holds[0])}, the only run that is {within}."]
     smallest, fastest = decision.smallest, decision.fastest
-    if smallest is not None and fastest is not None and _as_fast(shares, smallest, fastest):
-        fast = "the fastest" if smallest == fastest else f"within {_SAME_TIME:.0%} of the fastest"
+    if smallest is not None and fastest is not None and decision.is_as_fast(smallest):
         needs = "needs the least memory" if decision.least_memory is not None else "is the smallest on disk"
         return [
             f"Recommended: {_named(shares, smallest)}. Of the {len(decision.holds)} that are {within}, it {needs} "
-            f"({_size(decision, smallest)}) and is {fast} ({_speed(shares, smallest)})."
+            f"({_size(decision, smallest)}) and {decision.speed_clause} ({_speed(shares, smallest)})."
         ]
     return _trade_offs(decision, within)
 
@@ -274,7 +310,7 @@ def _trade_offs(decision: Decision, within: str) -> list[str]:
     if on_disk is not None and on_disk != least_memory:
         lines.append(f"For the least disk space: {runs[on_disk].label} ({_on_disk(runs[on_disk])}).")
     if fastest is not None:
-        lines.append(f"For speed: {runs[fastest].label}, the fastest of them ({_speed(shares, fastest)}).")
+        lines.append(f"For speed: {runs[fastest].label} ({_speed(shares, fastest)}).")
     if decision.smallest is None and fastest is None:
         lines.append("Choose between them by their behaviour.")
     return lines
@@ -282,11 +318,6 @@ def _trade_offs(decision: Decision, within: str) -> list[str]:
 
 def _named(shares: TargetShares, index: int) -> str:
     return f"{shares.views.runs[index].label} ({shares.shares[index]:.1%})"
-
-
-def _as_fast(shares: TargetShares, index: int, fastest: int) -> bool:
-    seconds, least_seconds = (shares.views.runs[i].cost.seconds_per_answer or 0.0 for i in (index, fastest))
-    return seconds <= (1 + _SAME_TIME) * least_seconds
 
 
 def _size(decision: Decision, index: int) -> str:
@@ -298,6 +329,11 @@ def _size(decision: Decision, index: int) -> str:
     peak_note = (
         f"; up to {_bytes(max(peaks))} for the others" if max(peaks) > (runs[index].cost.peak_memory or 0) else ""
     )
+    holding, weights = [runs[i] for i in decision.holds], runs[index].weights_bytes
+    if weights and any(run.weights_bytes and run.weights_bytes < weights for run in holding):
+        peak_note += "; the weights of others are smaller"
+        if all((run.weights_bytes or 0) < (run.cost.peak_memory or 0) / 2 for run in holding):
+            peak_note += ", but images and batches take most of so small a peak"
     return f"{_bytes(runs[index].cost.peak_memory or 0)} at its measured peak{peak_note}"
 
 

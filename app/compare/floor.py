@@ -96,17 +96,18 @@ def none_beats_sentence(floors: Sequence[Floor], models: int) -> str:
     policies = list(dict.fromkeys(floor.policy.label for floor in floors))
     if models == 1:
         verb = f"does worse than {policies[0]}" if floors[0].loses else f"does not significantly beat {policies[0]}"
-        return f"{floors[0].model.label} {verb}, which reads no input: {floors[0].describe()}."
+        return f"{floors[0].model.label} {verb}, which reads no input, {floors[0].basis.metric.compared}: {floors[0].describe()}."
+    compared = floors[0].basis.metric.compared
     subject = "Neither model" if models == 2 else f"None of the {models} models"
     several = len(policies) > 1
     scores = "; ".join(
         f"{floor.model.label} {floor.describe(f' of {floor.policy.label}' if several else '')}" for floor in floors
     )
     clause = "which read no input" if several else "which reads no input"
-    return f"{subject} {verb} {join_names(policies)}, {clause}: {scores}."
+    return f"{subject} {verb} {join_names(policies)}, {clause}, {compared}: {scores}."
 
 
 def floor_sentence(floor: Floor) -> str:
     """Return the sentence that a run beats its floor, or does not."""
     verb = "beats" if floor.beats else "does worse than" if floor.loses else "does not significantly beat"
-    return f"{floor.model.label} {verb} {floor.policy.label}: {floor.describe()}."
+    return f"{floor.model.label} {verb} {floor.policy.label} {floor.basis.metric.compared}: {floor.describe()}."

@@ -22,6 +22,8 @@ ALPHA = 0.05
 """The significance level: the highest long-run rate of runs that are said to hold, but do not."""
 
 ACCURACY = "accuracy"
+SAME_TIME = 0.1
+"""The relative difference up to which speeds count as equal: other load on the machine explains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,13 @@ class TargetMetric:
     """The score of the right value though no source has it; None: that of its label."""
     rules: tuple[str, ...] = ()
     """The rules of the rows themselves, where these decide; "" for rows without one."""
+    clause: str = ""
+    """The words that say in a sentence that runs are compared by it."""
+
+    @property
+    def compared(self) -> str:
+        """The clause on what runs are compared by: "in HR"."""
+        return self.clause or f"in {self.name}"
 
 
 def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = False) -> TargetMetric:
@@ -84,7 +93,9 @@ def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = 
         if lower_is_better:
             raise SpecError("a lower accuracy is not better; name another --metric with --lower-is-better.")
         correct = correct_labels(views) & ~np.isin(views.label_metrics.labels, list(views.benchmark.inventions))
-        return TargetMetric(ACCURACY, correct, counts_no_answer=True, right_value=1.0)
+        return TargetMetric(
+            ACCURACY, correct, counts_no_answer=True, right_value=1.0, clause="by the benchmark's accuracy"
+        )
     metrics = views.label_metrics
     known = {metric.casefold(): metric for metric in metrics.of}
     if name.casefold() not in known:
@@ -311,6 +322,17 @@ class Decision:
     least_memory: int | None = None
     smallest_on_disk: int | None = None
     fastest: int | None = None
+
+    def is_as_fast(self, index: int) -> bool:
+        """Return whether no run that holds is faster than this one by more than other load on the machine explains."""
+        times = [self.basis.views.runs[i].cost.seconds_per_answer for i in (index, self.fastest or 0)]
+        return (times[0] or 0.0) <= (1 + SAME_TIME) * (times[1] or 0.0)
+
+    @property
+    def speed_clause(self) -> str:
+        """How fast the fastest and those as fast are: it is called the fastest only if it leads all others clearly."""
+        leads = not any(self.is_as_fast(i) for i in self.holds if i != self.fastest)
+        return "is the fastest" if leads else f"no other is over {SAME_TIME:.0%} faster"
 
     @property
     def smallest(self) -> int | None:

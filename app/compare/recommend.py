@@ -9,7 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from app.compare.advice import Evidence, RuleLead, advice, bounds_sentence, missing_sentence, summary
+from app.compare.advice import (
+    Evidence,
+    RuleLead,
+    advice,
+    bounds_sentence,
+    missing_sentence,
+    summary,
+    unreliable_sentence,
+)
 from app.compare.behaviour import behaviour
 from app.compare.caveats import caveats
 from app.compare.cost import COSTS, cost_cells
@@ -67,6 +75,8 @@ class Recommendation:
     """A sentence on the floor and the ceiling of the best model under a rule, and on both extremes of the share of conflicts."""
     by_rule: Mapping[str, RuleLead] = field(default_factory=dict)
     """The leaders by rule, over own documents for which the user has not said what should win."""
+    unreliable: str = ""
+    """That the recommended run follows the rule in under half of conflicts, if so; the advice has it too."""
 
 
 def recommend(
@@ -145,6 +155,7 @@ def recommend_views(
         {run.label: missing_answers(run, views.label_metrics, target.hits, decision=True) for run in models},
         {run.label: ceiling(run, views, trust) for run in models} if obeys else {},
         _ends(shares.views.runs[shares.best], views, trust) if obeys and target.mix is None else None,
+        {run.label: share for run in models if (share := _follows(run, views, trust)) is not None} if obeys else {},
         _by_rule(models, views) if not obeys and user is None and metric is None else {},
         _by_rows(rules) if not obeys and views.own_rows_only else "",
     )
@@ -162,6 +173,7 @@ def recommend_views(
         missing_sentence(evidence),
         bounds_sentence(evidence),
         evidence.by_rule,
+        unreliable_sentence(evidence) if models else "",
     )
 
 
@@ -201,6 +213,14 @@ def _ends(run: RunView, views: RunViews, rule: str | None) -> tuple[Estimate, Es
     except SpecError:
         return None
     return without, every
+
+
+def _follows(run: RunView, views: RunViews, rule: str | None) -> float | None:
+    """Return the share of conflicts in which a run follows the rule; None without any."""
+    try:
+        return float(target_shares(replace(views, runs=(run,)), trust_target(views, rule, 1.0)).shares[0])
+    except SpecError:
+        return None
 
 
 def _share_of(shares: TargetShares, run: int) -> Estimate:

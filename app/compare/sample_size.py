@@ -8,13 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
 
-from app.compare.non_inferiority import ACCURACY, ALPHA, TargetMetric, TargetShares, target_metric, target_shares
+from app.compare.non_inferiority import (
+    ACCURACY,
+    ALPHA,
+    TargetMetric,
+    TargetShares,
+    format_points,
+    target_metric,
+    target_shares,
+)
 from app.compare.pairs import run_metrics, share_of_labels
 from app.compare.run_view import RunView, RunViews, load_views
+from app.compare.trust import trust_target
 from app.store.run import RunStore
 from benchmarks import number_ranges as ranges
 from benchmarks.build import Build
-from benchmarks.errors import RashomonError
+from benchmarks.errors import RashomonError, SpecError
 from benchmarks.factors.instances import instances_of
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -27,7 +36,7 @@ _FEW = 30
 _COLUMNS = ("now", "width now", "examples now", "examples", "instances", "hours")
 
 
-def sample_size_table(
+def plan(
     folders: Sequence[Path],
     *,
     judge: str | None = None,
@@ -35,23 +44,27 @@ def sample_size_table(
     margin: float,
     metric: str | None = None,
     lower_is_better: bool = False,
-) -> Table:
-    """Return the cost of a 95% interval ``width`` wide, for each metric of each run and for each run's lead over the best.
+    trust: str | None = None,
+) -> tuple[str, Table]:
+    """Return how many examples decide, in a sentence, and the cost of a 95% interval ``width`` wide for each metric.
 
-    For two runs or more also the cost of showing the ``margin`` with a power of 80%, where in truth nothing differs.
+    What decides is the rule ``trust``, or else the metric. With two runs or more, the examples are those that show the
+    ``margin`` with a power of 80%, where in truth nothing differs; the table then has the leads over the best run, too.
 
     Raises:
         SpecError: As :func:`app.compare.recommend.recommend` does.
     """
     ranges.WIDTH.check("--width", width)
     views = load_views(folders, judge=judge)
-    target = target_metric(views, metric, lower_is_better=lower_is_better)
+    if trust is not None and (metric is not None or lower_is_better):
+        raise SpecError("--trust decides by what should win; leave --metric and --lower-is-better out.")
+    target = trust_target(views, trust) if trust else target_metric(views, metric, lower_is_better=lower_is_better)
     rows = [row for run in views.runs for row in _run_rows(run, views, target if metric else None, width)]
+    models = tuple(run for run in views.runs if not run.is_policy and not run.is_oracle)
+    # Policies are floors: a model is compared with one only if it is the only model.
+    shares = target_shares(replace(views, runs=models) if len(models) > 1 else views, target)
     if len(views.runs) > 1:
-        models = tuple(run for run in views.runs if not run.is_policy and not run.is_oracle)
-        # Policies are floors: a model is compared with one only if it is the only model.
-        compared = replace(views, runs=models) if len(models) > 1 else views
-        rows += _paired_rows(target_shares(compared, target), width, margin)
+        rows += _paired_rows(shares, width, margin)
     examples = max(run.examples for run in views.runs)
     notes = [
         f"examples: for a 95% interval {width:g} wide, given the variance among the pilot's pages; pass it to `--limit`, or "
@@ -64,7 +77,28 @@ def sample_size_table(
         notes.append(
             f"The pilot has {examples} examples, too few to estimate the variance well: run {_FEW} or more first."
         )
-    return Table("plan", "What an interval of the wanted width takes", _COLUMNS, tuple(rows), tuple(notes))
+    table = Table("plan", "What an interval of the wanted width takes", _COLUMNS, tuple(rows), tuple(notes))
+    return _plan_sentence(shares, width, margin), table
+
+
+def _plan_sentence(shares: TargetShares, width: float, margin: float) -> str:
+    """Return how many examples decide, beside how many there are."""
+    have, compared = f"you have {shares.examples:,}", shares.metric.compared
+    if len(shares.views.runs) > 1:
+        needed, best = examples_for_margin(shares, margin), shares.views.runs[shares.best].label
+        points = format_points(margin)
+        return (
+            f"About {needed:,} examples show whether the runs are within {points} points of the best, {best}, {compared}, if "
+            f"they are in truth as good; {have}."
+        )
+    share = shares.clusters.mean(shares.hit[:, 0], shares.weight)
+    if share.low is None or share.high is None:
+        return f"How many examples are needed is unknown: {share.reason or 'one page says nothing of others'}; {have}."
+    needed = _scaled(shares.examples, share.high - share.low, width)
+    return (
+        f"About {needed:,} examples give a 95% interval {format_points(width)} points wide for how often "
+        f"{shares.views.runs[0].label} is right {compared}; {have}."
+    )
 
 
 def _run_rows(
@@ -119,6 +153,14 @@ def _paired_rows(shares: TargetShares, width: float, margin: float) -> list[tupl
         effort = _effort_cells(_scaled(examples, difference.error, margin / reach), pair)
         rows.append((f"{name}, to show the margin {margin:g}", (*now, *effort)))
     return rows
+
+
+def examples_for_margin(shares: TargetShares, margin: float) -> int:
+    """Return the number of examples that show all runs to be within the margin of the best with a power of 80%, if they are."""
+    reach = _NORMAL.inv_cdf(1 - ALPHA) + _NORMAL.inv_cdf(POWER)
+    others = [run for run in range(len(shares.views.runs)) if run != shares.best]
+    errors = [error for run in others if math.isfinite(error := shares.difference(run, shares.best).error)]
+    return max((_scaled(shares.examples, error, margin / reach) for error in errors), default=0)
 
 
 def _scaled(examples: int, now: float, wanted: float) -> int:

@@ -69,7 +69,15 @@ def trust_target(views: RunViews, rule: str | None, conflict_share: float | None
     note = (
         f"{OBEDIENCE} ({decides}): the share of answers that do, or give the value on which the sources agree{weighted}"
     )
-    return TargetMetric(OBEDIENCE, np.concatenate(hits), mix=mix, note=note, counts_no_answer=True, rules=_ROW_RULES)
+    return TargetMetric(
+        OBEDIENCE,
+        np.concatenate(hits),
+        mix=mix,
+        note=note,
+        counts_no_answer=True,
+        rules=_ROW_RULES,
+        clause=f"in following your rule ({OBEDIENCE})",
+    )
 
 
 def ceiling(run: RunView, views: RunViews, rule: str | None) -> Estimate:

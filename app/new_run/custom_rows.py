@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -10,14 +11,14 @@ from pathlib import Path
 from benchmarks.base import Benchmark
 from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.cmc_bench.sources.own_rows import read as read_table
-from benchmarks.errors import SourceError
+from benchmarks.errors import RashomonError, SourceError
 from benchmarks.media.pdf import PdfPage
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.retrieval.log_row import LogRow
 from benchmarks.retrieval.sources.log_file import read as read_log
 from benchmarks.rows.base import shortened
 from benchmarks.rows.files import ImageFile, Loader, RawRow, ShownImage, SkippedRow, read_rows
-from benchmarks.rows.nested_keys import flat_fields, plain_names
+from benchmarks.rows.nested_keys import flat_fields, is_filled, plain_names
 from benchmarks.rows.presets import PRESETS, recognised
 from benchmarks.rows.workbook_rows import named_sheet, split_sheet
 from benchmarks.untrusted.typed_paths import typed_path
@@ -27,6 +28,10 @@ LOGS = "retrieval"
 
 _LOG_KEYS = {"passages", "contexts", "texts", "images", "pages", "page_images", "image_answer", "text_answer"}
 """Keys of a log's lines that a table of rows does not have."""
+
+
+_CELLS, _CELL = 40, 1_000
+"""The most cells of a row that are displayed, and the most characters of one."""
 
 
 def table_path(text: str | Path) -> Path:
@@ -67,6 +72,20 @@ def first_rows(file: Path, benchmark: Benchmark, mapping: str, count: int = 3) -
     rows: Iterator[SourceRow | LogRow | SkippedRow]
     rows = (read_log if benchmark.name == LOGS else read_table)(str(file), "", mapping)
     return [_read_row(row) for row in islice(rows, count)]
+
+
+def row_cells(file: Path, where: str) -> list[tuple[str, str]]:
+    """Return the filled cells of one row of a table as they stand, each with its key; empty if the row cannot be read."""
+    with suppress(RashomonError):
+        for row in read_rows(file, file.parent, ""):
+            if isinstance(row, RawRow) and row.where == where:
+                cells = (
+                    (str(key), " ".join(str(value)[:_CELL].split()))
+                    for key, value in row.fields.items()
+                    if is_filled(value)
+                )
+                return [*islice(cells, _CELLS)]
+    return []
 
 
 def _read_row(row: SourceRow | LogRow | SkippedRow) -> ReadRow:

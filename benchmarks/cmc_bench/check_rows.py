@@ -123,14 +123,14 @@ def _fix(fix: str, left_out: SkippedRow, near: NearFiles) -> str:
 def _summary(example: ConstructedExample) -> str:
     right, donor = example.right, example.donor
     row = right.row
-    summary = f"{right.type}: {row.answer}"
+    summary = f"right: {row.answer}"
     if right.is_conflict:
         sources = {"picture": row.image_answer or row.answer, "passage": row.text_answer or row.answer}
         summary += (
             f"; the picture says {sources['picture']}, the passage {sources['passage']}: {right.condition} as found"
         )
     if example.value:
-        summary += f" against {example.value}"
+        summary += f"; wrong: {example.value}"
     if donor is not None:
         summary += f"; wrong image of {donor.row.row}"
     for reason in dict.fromkeys(example.left_out.values()):

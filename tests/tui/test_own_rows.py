@@ -64,6 +64,7 @@ def test_a_table_is_checked_looked_at_and_built(
         screen = await opened(pilot, app, "rows.csv")
         screen.query_one("#input-out", Input).placeholder = "BUILD"
         assert "3 of 5 rows are valid" in screen_text(app)
+        assert "How many kales? │ " in screen_text(app)
         await press(pilot, "j", "n")
         await until(pilot, lambda: screen.query_one(Picture).children)
         assert "▸ image-correct" in screen_text(app)
@@ -83,11 +84,14 @@ def test_a_table_is_checked_looked_at_and_built(
         await press(pilot, "w")
         assert screen.row is not None
         assert screen.row.where == "rows.csv:6"
+        await until(pilot, lambda: "question: How many kales?" in screen_text(app))
+        assert "answer: 50" in screen_text(app)
         await pilot.press("b")
         assert isinstance(app.screen, CommandDialog)
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, Confirm))  # which waits for the process
         await until(pilot, lambda: "24 instances" in screen_text(app))
+        assert "conflicts as your rows have them" in screen_text(app)
         await pilot.press("n")
         await until(pilot, lambda: "^n runs it" in screen_text(app))
         assert app.screen.query_one(Picture)
@@ -187,6 +191,12 @@ def test_unknown_keys_are_asked_for_and_go_into_the_build(
         screen = await opened(pilot, app, "rows.csv")
         form = screen.query_one(MappingForm)
         assert form.mapping == "question=frage,image=seite,answer=antwort"
+        assert "--map" not in screen_text(app)
+        assert len(screen.query("#input-map-text_answer, #input-map-image_answer, #input-map-trust")) == 3
+        await pilot.press("down", "down")
+        assert app.focused is screen.query_one("#input-map-answer")
+        await pilot.press("up")
+        assert app.focused is screen.query_one("#input-map-image")
         await until(pilot, lambda: "How many [red]kales[/]? │ 68 │ 1.png" in screen_text(app))
         screen.query_one("#input-out", Input).placeholder = "BUILD"
         await until_settled(pilot)
@@ -224,7 +234,8 @@ def test_a_log_of_another_tool_is_asked_for_its_images(stage: Stage, table: Path
         await press(pilot, "enter")
         assert not form.display
         assert screen.benchmark.name == "retrieval"
-        assert "1 of 1 rows are valid; read as a ragas log" in screen_text(app)
+        assert "1 of 1 rows are valid" in screen_text(app)
+        assert "read as a ragas log" in screen_text(app)
         screen.query_one("#input-table", Input).value = "rows.csv"
         screen.set_focus(screen.query_one("#input-table"))
         await press(pilot, "enter")

@@ -57,7 +57,7 @@ def test_finding_all_answers_that_differ_and_seeing_the_picture(size: tuple[int,
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await until(pilot, lambda: "model-8bit" in screen_text(app))
         keys = Keys(pilot)
-        await keys.press("space", "space", "c", "c")
+        await keys.press("space", "j", "space", "c", "c")
         compare = app.screen
         assert isinstance(compare, CompareScreen)
         assert compare.computed is not None

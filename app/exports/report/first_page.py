@@ -45,9 +45,6 @@ _ALONE = (
     "each page counts as one."
 )
 
-_AS_FAST = 0.05
-"""The relative difference below which speeds count as equal."""
-
 
 def first_page(evidence: Evidence) -> list[Block | str]:
     """Return the blocks of the first page."""
@@ -119,7 +116,8 @@ def _depends(evidence: Evidence, by_rule: Mapping[str, RuleLead]) -> Verdict:
         headline = "No difference between the models is shown, whatever should win where your sources disagree."
     rules = [f"If {RULES[rule]}: {rule_clause(rule, lead, brief=True)}" for rule, lead in by_rule.items()]
     decide = "Decide what should win; a report with --trust image, text or flag is then about that."
-    return Verdict(headline, (*rules, decide))
+    unreliable = evidence.recommendation.unreliable if evidence.recommendation else ""
+    return Verdict(headline, (*filter(None, [unreliable]), *rules, decide))
 
 
 def _transitions(evidence: Evidence) -> Iterator[str]:
@@ -174,7 +172,9 @@ def _verdict_on_one(evidence: Evidence, shares: TargetShares, objections: Sequen
 
 
 def _objections(evidence: Evidence) -> Iterator[str]:
-    """Yield the reasons against all models: a source that none of them reads, or a policy that none of them beats."""
+    """Yield the reasons against all models: that they seldom follow the rule, a source unread, a policy unbeaten."""
+    if evidence.recommendation is not None and evidence.recommendation.unreliable:
+        yield evidence.recommendation.unreliable
     models = len(evidence.models)
     subject = "It" if models == 1 else "Neither model" if models == 2 else "None of the models"
     for source in evidence.sources:
@@ -218,10 +218,9 @@ def _choice(evidence: Evidence) -> tuple[str, list[str]]:
     smallest, fastest = decision.smallest, decision.fastest
     if smallest is not None and fastest is not None:
         costs = [_cost(runs[index]) for index in dict.fromkeys((smallest, fastest))]
-        seconds, least = (runs[index].cost.seconds_per_answer or 0.0 for index in (smallest, fastest))
-        if seconds <= (1 + _AS_FAST) * least:
-            speed = "is the fastest" if smallest == fastest else "as fast as the fastest"
-            return f"Choose {runs[smallest].label}.", [equal, f"Of these it is the smallest and {speed}: {costs[0]}."]
+        if decision.is_as_fast(smallest):
+            reason = f"Of these it is the smallest and {decision.speed_clause}: {costs[0]}."
+            return f"Choose {runs[smallest].label}.", [equal, reason]
         headline = f"Choose {runs[smallest].label} if memory is short, {runs[fastest].label} if speed counts."
         return headline, [equal, f"{'; '.join(costs)}."]
     if smallest is not None:

@@ -6,6 +6,7 @@ Heights are estimated in points, as the wider and the taller of the HTML and the
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -33,6 +34,8 @@ _LABEL_WIDTH = 18
 
 _BESIDE = 4
 """The most columns of shares that have room for their intervals beside the values."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?=\s)")
 
 Blocks = Sequence[Block | str]
 _Reduction = Callable[[list[Block | str]], list[Block | str]]
@@ -127,8 +130,9 @@ def _reductions() -> Iterator[_Reduction]:
     yield _with_bullets(last=1, first=1)
     for rows in (4, 3, 2):
         yield lambda blocks, rows=rows: [b.first(rows) if isinstance(b, Shares) else b for b in blocks]  # type: ignore[misc]
+    yield _without_later_paragraphs
     for longest in (300, 120):
-        yield lambda blocks, longest=longest: [_clipped_block(b, longest) for b in blocks]  # type: ignore[misc]
+        yield lambda blocks, longest=longest: [_with_fewer_sentences(b, longest) for b in blocks]  # type: ignore[misc]
 
 
 def _with_bullets(*, first: int | None = None, last: int | None = None) -> _Reduction:
@@ -146,6 +150,13 @@ def _with_bullets(*, first: int | None = None, last: int | None = None) -> _Redu
         return result
 
     return reduce
+
+
+def _without_later_paragraphs(blocks: list[Block | str]) -> list[Block | str]:
+    """Leave out every paragraph but the first, which says what was tested, with its title."""
+    places = [place for place, block in enumerate(blocks) if isinstance(block, Paragraph)][1:]
+    left_out = {*places, *(place - 1 for place in places if isinstance(blocks[place - 1], str))}
+    return [block for place, block in enumerate(blocks) if place not in left_out]
 
 
 def _block_height(block: Block | str) -> float:
@@ -184,17 +195,23 @@ def _clipped(lines: Sequence[tuple[str, str]], longest: int) -> tuple[tuple[str,
     return tuple((name, _clip(text, longest)) for name, text in lines)
 
 
-def _clipped_block(block: Block | str, longest: int) -> Block | str:
+def _with_fewer_sentences(block: Block | str, longest: int) -> Block | str:
+    """Return a block without the last sentences of its texts; the headline, which has what limits it, stays as it is."""
     match block:
-        case str():
-            return _clip(block, longest)
         case Verdict():
-            return Verdict(_clip(block.headline, longest), (_clip(" ".join(block.sentences), 3 * longest),))
+            return Verdict(block.headline, (_first_sentences(" ".join(block.sentences), 3 * longest),))
         case Paragraph():
-            return Paragraph(_clip(block.text, 3 * longest))
+            return Paragraph(_first_sentences(block.text, 3 * longest))
         case Bullets():
-            return Bullets(tuple((name, _clip(text, longest)) for name, text in block.items))
+            return Bullets(tuple((name, _first_sentences(text, longest)) for name, text in block.items))
     return block
+
+
+def _first_sentences(text: str, longest: int) -> str:
+    """Return the whole sentences within ``longest`` characters, or the first one if that is longer."""
+    ends = [match.start() for match in _SENTENCE_END.finditer(text)] or [len(text)]
+    within = [end for end in ends if end <= longest] or ends[:1]
+    return text if len(text) <= longest else text[: within[-1]]
 
 
 def _clip(text: str, longest: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.new_run.custom_rows import LOGS, ReadRow, first_rows, rows_benchmark, table_path
+from app.new_run.custom_rows import LOGS, ReadRow, first_rows, row_cells, rows_benchmark, table_path
 from app.tui.commands import bindings
 from app.tui.confirmations import confirm_build
 from app.tui.hostile_text import literal
@@ -26,6 +27,7 @@ from app.tui.widgets.field import Field
 from app.tui.widgets.mapping_form import MappingForm
 from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import Picture
+from app.tui.widgets.truncate import elide_middle
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
@@ -34,6 +36,9 @@ from benchmarks.rows.files import Loader
 from benchmarks.rows.row_checks import RowCheck, TableCheck
 from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Instance, Media, Text
+
+_QUESTION = 28
+"""The most characters of a question in a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ class OwnRowsScreen(RashomonScreen):
     def heading(self) -> Content:
         status, check = self.activity, self.table_check
         if check is not None and not status:
-            status = "; ".join([f"{check.usable} of {len(check.rows)} rows are valid", *check.remarks])
+            status = f"{check.usable} of {len(check.rows)} rows are valid"
         return Content(f"Your rows  {self.benchmark.name}  ") + literal(status, limit=300)
 
     def body(self) -> ComposeResult:
@@ -81,9 +86,13 @@ class OwnRowsScreen(RashomonScreen):
         yield Field("reader", "reader", "", "a model that reads the images and passages of a log alone", long=True)
         yield Field("out", "build into", "", str(out), long=True)
         columns = (Column("", 2), Column("row", 16), Column("instances, or the problem", 0))
-        table = VirtualTable(columns, empty="enter the path of a CSV, TSV or JSON Lines file above", id="rows")
+        table = VirtualTable(
+            columns, empty="enter the path of an Excel (.xlsx), .ods, CSV, TSV or JSON table above", id="rows"
+        )
+        with VerticalScroll(id="remarks"):
+            yield Static(id="remarks-text")
         yield panel(table, "Rows")
-        yield panel(MappingForm(id="mapping"), "Which keys hold the columns? Enter checks with them")
+        yield panel(MappingForm(id="mapping"), "Which keys hold the columns? Tab, ↓ and ↑ move, Enter checks")
         with panel(Horizontal(id="row-detail"), "This row"):
             with VerticalScroll(id="texts"):
                 yield Static(id="row-text")
@@ -137,6 +146,7 @@ class OwnRowsScreen(RashomonScreen):
         self.query_one("#mapping").display = shown
         for selector in ("#rows", "#row-detail"):
             self.query_one(selector).display = not shown
+        self.query_one("#remarks").display = False
 
     def _ask_for_keys(self, unmapped: _Unmapped) -> None:
         self.file, self.benchmark, self.table_check = unmapped.file, unmapped.benchmark, None
@@ -172,6 +182,9 @@ class OwnRowsScreen(RashomonScreen):
             self._ask_for_keys(checked)
             return
         self._show_form(False)
+        remarks = "; ".join(checked.table_check.remarks)
+        self.query_one("#remarks-text", Static).update(literal(remarks, DIM))
+        self.query_one("#remarks").display = bool(remarks)
         self.file, self.benchmark, self.table_check = checked.file, checked.benchmark, checked.table_check
         self.query_one("#field-reader").display = self.benchmark.name == LOGS
         self.query_one("#field-out", Field).example(str(self.rashomon.workspace.build_folder(self.benchmark.name)))
@@ -234,19 +247,29 @@ class OwnRowsScreen(RashomonScreen):
             return
         preview = row.preview()
         if not preview.instances:
-            fix = [literal(f"→ {row.fix}", PARTIAL)] if row.fix else []
-            self.update_static(
-                "#row-text", Content("\n").join([literal(row.message, "" if row.usable else WRONG), *fix])
-            )
-            self._show_latest.submit(lambda: None, lambda _: self.query_one(Picture).show(None))
+            self._draw_invalid(row, ())
+            file = self.file
+            if file is not None:
+                self._show_latest.submit(partial(row_cells, file, row.where), partial(self._draw_invalid, row))
             return
         current = preview.instances[self._condition]
-        lines = [literal(row.warning, PARTIAL)] if row.warning else []
+        lines = [literal(row.message, DIM)]
+        lines += [literal(row.warning, PARTIAL)] if row.warning else []
         lines += [_line(instance, instance is current) for instance in preview.instances]
         self.update_static("#row-text", Content("\n").join([*lines, Content(""), _prompt(current)]))
         media = next((part for part in current.parts if isinstance(part, Media)), None)
         load = None if media is None else preview.media[media]
         self._show_latest.submit(partial(self._picture_file, media, load), partial(self.query_one(Picture).show, media))
+
+    def _draw_invalid(self, row: RowCheck, cells: Sequence[tuple[str, str]]) -> None:
+        """Show what is wrong with a row, how to fix it, and its cells."""
+        if row != self.row or not self.query("#row-text"):  # the user has moved on, or the app closes
+            return
+        lines = [literal(row.message, "" if row.usable else WRONG)]
+        lines += [literal(f"→ {row.fix}", PARTIAL)] if row.fix else []
+        lines += [literal(f"{key}: ", DIM, limit=60) + literal(text, limit=300) for key, text in cells]
+        self.update_static("#row-text", Content("\n").join(lines))
+        self.query_one(Picture).show(None)
 
     def _picture_file(self, media: Media | None, load: Loader | None) -> Path | None:
         """Write a medium to a temporary file and return its path; the table may embed its images."""
@@ -282,7 +305,9 @@ class OwnRowsScreen(RashomonScreen):
 
 def _row(row: RowCheck) -> Row:
     mark = ("!", PARTIAL) if row.warning else ("✓", RIGHT) if row.usable else ("✗", WRONG)
-    return [[mark], row.where, row.message]
+    instances = row.preview().instances
+    question = elide_middle(" ".join(instances[0].question.split()), _QUESTION) if instances else ""
+    return [[mark], row.where, f"{question} │ {row.message}" if question else row.message]
 
 
 def _line(instance: Instance, marked: bool) -> Content:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
@@ -22,16 +25,26 @@ _COLUMNS = {
     "image": "image",
     "answer": "right answer",
     "passage": "passage",
+    "text_answer": "passage states",
+    "image_answer": "image states",
     "conflict": "wrong value",
+    "trust": "should win",
     "document": "document",
     "group": "group",
 }
 """The columns that are mapped here, with their labels; `--map` maps the others, too."""
 _LONGEST_KEY = 200
+_COMMAND_LINE = re.compile(r" (Try|Give each row .*) --map .*", re.DOTALL)
+"""The advice for the command line, in place of which the form stands."""
 
 
 class MappingForm(VerticalScroll, can_focus=False):
-    """One field for the key of each column, and the first rows below."""
+    """One field for the key of each column, and the first rows below; Tab, Down and Up move between the fields."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "app.focus_next", "Next", show=False),
+        Binding("up", "app.focus_previous", "Previous", show=False),
+    ]
 
     class Changed(Message):
         """The mapping was changed."""
@@ -50,7 +63,8 @@ class MappingForm(VerticalScroll, can_focus=False):
 
     def fill(self, problem: UnknownKeysError) -> None:
         """Show what is wrong and the guess; a key that cannot be displayed as it is, is left to the user."""
-        self.query_one("#mapping-problem", Static).update(literal(str(problem), WRONG))
+        reason = _COMMAND_LINE.sub("", str(problem))
+        self.query_one("#mapping-problem", Static).update(literal(reason, WRONG))
         for column in _COLUMNS:
             key = problem.guess.get(column, "")
             self._field(column).value = key if sanitize(key, limit=_LONGEST_KEY) == key else ""

@@ -236,10 +236,9 @@ class VirtualTable(ScrollView, can_focus=True):
         return self.key(self.cursor)
 
     def toggle_mark(self) -> None:
-        """Mark or unmark the row under the cursor and move to the next."""
+        """Mark or unmark the row under the cursor."""
         if self.cursor_key is not None:
             self.mark(self.marks ^ {self.cursor_key})
-            self.action_down()
 
     def mark(self, keys: set[Hashable]) -> None:
         """Mark the rows with these keys and no others."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from app.compare.non_inferiority import decide, format_points, target_metric, ta
 from app.compare.packed_answers import LabelledAnswer
 from app.compare.recommend import Recommendation, recommend, recommend_views
 from app.compare.run_view import RunCost, RunView
-from app.compare.sample_size import sample_size_table
+from app.compare.sample_size import plan
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
@@ -146,7 +147,7 @@ def test_baselines_are_told_apart_in_words(demo_runs: Path) -> None:
     text = sentences(recommendation)
     assert (
         "Among the models only, recommended: always-image (50.0%), the only run that is shown to be within 3 points of the best "
-        "in accuracy."
+        "by the benchmark's accuracy."
     ) in recommendation.advice
     assert len(recommendation.behaviour) == 3, "a line for each way of being in conflict"
     for when in ("When only the image is right", "When only the text is right", "When both are wrong"):
@@ -177,7 +178,7 @@ def test_a_policy_is_a_floor_and_never_recommended(demo_runs: Path) -> None:
     assert beside.decision.holds == without.decision.holds == (0,)
     assert [side.label for side in beside.decision.basis.views.runs] == ["always-image", "always-abstain"]
     assert cells(beside.table, "policy:always-text")["holds"] == "floor"
-    start = "Neither model significantly beats policy:always-text, which reads no input: "
+    start = "Neither model significantly beats policy:always-text, which reads no input, by the benchmark's accuracy: "
     (floor_line,) = [line for line in beside.advice if line.startswith(start)]
     assert "always-image 50.0% against 50.0% (0 points; " in floor_line
     assert "always-abstain 25.0% against 50.0% (-25 points; " in floor_line
@@ -211,7 +212,7 @@ def test_a_lower_figure_below_the_floor_beats_it(demo_runs: Path) -> None:
     runs = [demo_runs / "runs" / name for name in ("always-abstain", "always-text", "floor-always-image")]
     worse = recommend([runs[0], runs[2]], metric="HR", lower_is_better=True).advice
     assert any(
-        "does worse than policy:always-image, which reads no input: 100.0% against 0.0% (+100 points; " in line
+        "does worse than policy:always-image, which reads no input, in HR: 100.0% against 0.0% (+100 points; " in line
         for line in worse
     )
 
@@ -278,8 +279,8 @@ def test_short_of_memory_the_measured_peak_decides_and_not_the_size_on_disk() ->
         recommendation.decision.smallest,
     ) == (0, 1, 0)
     assert (
-        "For the least memory: big (50.0 MB at its measured peak; up to 84.0 MB for the others)."
-        in recommendation.advice
+        "For the least memory: big (50.0 MB at its measured peak; up to 84.0 MB for the others; the weights of others are "
+        "smaller, but images and batches take most of so small a peak)." in recommendation.advice
     )
     assert "For the least disk space: 4bit (3.0 MB on disk)." in recommendation.advice
     assert not [line for line in recommendation.advice if "For the least memory" in line and "4bit" in line]
@@ -291,6 +292,24 @@ def test_a_peak_that_was_not_measured_is_said_and_disk_is_called_disk() -> None:
     assert "is the smallest on disk (3.0 MB on disk) and is the fastest" in recommendation.advice[0]
     assert not any("For the least memory" in line for line in recommendation.advice)
     assert any(line.startswith("Peak memory was not measured for big, so") for line in recommendation.caveats)
+
+
+def test_a_run_is_called_the_fastest_only_if_it_leads_by_over_ten_percent() -> None:
+    def first_line(seconds: float) -> str:
+        return recommend_views(sides(sized("big", 8, 90, seconds), sized("small", 3, 50, 0.0348))).advice[0]
+
+    assert "is the fastest" not in first_line(0.036)
+    assert "no other is over 10% faster" in first_line(0.036)
+    assert "is the fastest" in first_line(0.045)
+    assert "no other is over 10% faster" in first_line(0.033)
+
+
+def test_the_number_of_examples_that_would_tell_is_said() -> None:
+    labels = {(f"e{n}", c): RIGHT[c] if n % 2 else WRONG[c] for n in range(60) for c in CONDITIONS}
+    other = {(f"e{n}", c): WRONG[c] if n % 2 else RIGHT[c] for n in range(60) for c in CONDITIONS}
+    recommendation = recommend_views(sides(side("a", labels), side("b", other)))
+    (needed,) = re.findall(r"About ([\d,]+) examples would tell; you have 60\.", recommendation.summary)
+    assert 500 < int(needed.replace(",", "")) < 20_000
 
 
 def test_a_lower_figure_can_be_the_better_one(demo_runs: Path) -> None:
@@ -329,22 +348,22 @@ def test_points_read_well() -> None:
 
 def test_a_plan_says_how_many_examples_an_interval_takes(demo_runs: Path) -> None:
     folders = [demo_runs / "runs" / "always-image"]
-    table = sample_size_table(folders, width=0.1, margin=0.03)
+    _, table = plan(folders, width=0.1, margin=0.03)
     cells_now = cells(table, "always-image / MFR")
     assert cells_now["examples now"] == 40
     assert cells_now["instances"] == 8 * int(str(cells_now["examples"]))
     assert value(cells_now["hours"]) is None  # a policy takes no time
     assert any("The build has 144 examples." in note for note in table.notes)
-    half = cells(sample_size_table(folders, width=0.05, margin=0.03), "always-image / MFR")
+    half = cells(plan(folders, width=0.05, margin=0.03)[1], "always-image / MFR")
     assert int(str(half["examples"])) == pytest.approx(4 * int(str(cells_now["examples"])), abs=4)
     with pytest.raises(SpecError, match="--width"):
-        sample_size_table(folders, width=0, margin=0.03)
+        plan(folders, width=0, margin=0.03)
 
 
 def test_a_planned_number_of_examples_gives_the_planned_width(demo_runs: Path) -> None:
     # 40 examples of which half are right under the four conditions, the two of them always: no spread; so one of three runs.
     folders = [demo_runs / "runs" / name for name in ("always-image", "always-text")]
-    table = sample_size_table(folders, width=0.1, margin=0.05)
+    _, table = plan(folders, width=0.1, margin=0.05)
     rows = [label for label, _ in table.rows if " beside " in label]
     assert len(rows) == 2
     assert rows[1].endswith("to show the margin 0.05")
@@ -371,6 +390,19 @@ def test_the_command_tells_and_plans(demo_runs: Path) -> None:
     assert "What remains unknown" in rashomon.run("recommend", "always-image", "always-abstain").stdout
     assert (
         "examples now"
-        in rashomon.run("recommend", "always-image", "--plan", "--width", "0.1", "--metric", "MFR").stdout
+        in rashomon.run("recommend", "always-image", "--plan", "--all", "--width", "0.1", "--metric", "MFR").stdout
     )
     assert "one run is not a choice" in rashomon.run("recommend", "always-image", code=2).stderr
+
+
+@pytest.mark.slow
+def test_a_plan_answers_in_one_sentence_for_the_rule_in_use(demo_runs: Path) -> None:
+    rashomon = Rashomon(demo_runs.parent)
+    runs = ("always-image", "always-text")
+    first, *others = rashomon.run("recommend", *runs, "--plan", "--trust", "image").stdout.splitlines()
+    assert re.match(r"About [\d,]+ examples .* your rule .*; you have 40\.", first)
+    assert len(others) == 1
+    assert "your rule" not in rashomon.run("recommend", *runs, "--plan").stdout
+    alone = rashomon.run("recommend", "always-image", "--plan", "--width", "0.1").stdout
+    assert re.match(r"About [\d,]+ examples .* 10 points wide", alone)
+    rashomon.run("recommend", *runs, "--plan", "--trust", "image", "--metric", "MFR", code=2)

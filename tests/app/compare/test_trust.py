@@ -72,6 +72,35 @@ def test_without_a_rule_own_documents_have_a_sentence_for_each() -> None:
     ]
 
 
+@pytest.mark.parametrize("share", [0.3, 0.8])
+def test_a_model_that_seldom_follows_the_rule_is_not_to_be_relied_on(share: float) -> None:
+    recommendation = recommend_views(sides(reader("a", share), reader("b", share)), trust="image")
+    unreliable = "a follows your rule in 30% of conflicts"
+    assert (unreliable in recommendation.advice[0]) == (unreliable in recommendation.summary) == (share < 0.5)
+    assert bool(recommendation.unreliable) == (share < 0.5)
+
+
+def test_without_a_rule_models_that_follow_none_are_not_to_be_relied_on() -> None:
+    assert recommend_views(sides(reader("a", 0.3), reader("b", 0.3))).unreliable
+    assert not recommend_views(sides(reader("a", 0.8), reader("b", 0.3))).unreliable
+
+
+def test_sentences_say_what_runs_are_compared_by() -> None:
+    runs = [
+        reader("a", 0.3),
+        reader("b", 0.3),
+        replace(model("policy:always-text", "TEXT"), spec={"model": "policy:always-text"}),
+    ]
+    for rule, words in ((None, "by the benchmark's accuracy"), ("image", "in following your rule")):
+        lines = [
+            line
+            for line in recommend_views(sides(*runs), trust=rule).advice
+            if "policy:always-text" in line and "beat" in line
+        ]
+        assert lines
+        assert all(words in line for line in lines)
+
+
 def test_rows_that_all_say_what_should_win_decide_without_an_option() -> None:
     runs = [model("sees", "IMAGE"), model("reads", "TEXT"), model("flags", "ABSTAIN")]
     views = sides(*(ruled(run, "text", "text", "flag") for run in runs))

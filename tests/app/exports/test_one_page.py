@@ -126,6 +126,23 @@ def test_what_matters_least_is_left_out_and_the_rest_stays() -> None:
     assert fitted("Evaluation", "Tested.", small) == small
 
 
+def test_no_sentence_is_cut_off() -> None:
+    for number in range(1, 9):
+        sentence = f"{'a' * 40}-{'9' * 10 * number} follows the text in 32 of 40 answers (80.4%, 1 to 99% at 95%). "
+        blocks = [*worst_page(), "From one model to the other", Paragraph(sentence * 5), Bullets((("", sentence * 3),))]
+        blocks[0] = Verdict(f"Choose a. {sentence * 2}".strip(), (sentence * 4, sentence * 4))
+        texts: list[str] = []
+        for block in fitted("Evaluation", "Tested.", blocks):
+            match block:
+                case Verdict():
+                    texts += [block.headline, *block.sentences]
+                case Paragraph():
+                    texts.append(block.text)
+                case Bullets():
+                    texts += [text for _, text in block.items]
+        assert all(text.rstrip().endswith(".") for text in texts)
+
+
 def test_names_are_short_and_distinct() -> None:
     names = [
         "a-model",
