@@ -215,18 +215,11 @@ def test_rows_of_a_picture_lend_each_other_their_answers(tmp_path: Path) -> None
 
 def test_computed_numbers_lend_only_to_others_of_their_form(tmp_path: Path) -> None:
     average = "What is the average?"
-    rows = [
-        {"answer": "52.33", "question": average},
-        {"answer": "61.33", "question": average},
-        {"answer": "43.21"},
-        {"answer": "52.34"},
-    ]
-    assert contradictions(build(tmp_path / "rows", rows)) == {
-        "52.33": "61.33",
-        "61.33": "52.33",
-        "43.21": "52.34",
-        "52.34": "43.21",
-    }
+    averages, others = ("52.33", "61.33", "70.33"), ("43.21", "52.34", "47.25")
+    rows = [{"answer": value, "question": average} for value in averages] + [{"answer": value} for value in others]
+    lent = contradictions(build(tmp_path / "rows", rows))
+    assert {lent[value] for value in averages} == {*averages}
+    assert not {lent[value] for value in others} & {*averages}
 
 
 def test_words_are_lent_in_the_style_and_among_the_nouns_of_the_right_one(tmp_path: Path) -> None:

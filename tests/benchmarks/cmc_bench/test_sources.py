@@ -304,15 +304,15 @@ def test_hostile_rows_are_counted_by_reason_and_never_fatal(tmp_path: Path) -> N
         file.write(b"{not json\n\xff\xfe\n\n" + b"[" * 100_000 + b"\n")
     assert _reasons("rows", folder) == {
         "the image's path leaves the folder": 7,
-        "the image is missing; put the file in its place": 4,
-        "the row has no image": 4,
+        "the image is missing; put the file in its place": 3,
+        "the row has no image": 5,
         "the image is not a PNG, JPEG, GIF, WebP, BMP or TIFF image; convert it to one of them": 1,  # read as base64
         "the image is truncated or damaged; replace the file": 1,
         "the image is text, not a picture; download or save the picture again": 1,
         "the image has more than 64 megapixels or 256 MiB; scale it down": 1,
         "the row has no question": 4,
         "the row has no answer": 5,
-        "the answer is unknown": 1,
+        "the answer is a placeholder; write the right answer": 1,
         "the answer is itself an image": 1,
         "the answer is longer than 2000 characters": 1,
         "the question is longer than 20000 characters": 1,

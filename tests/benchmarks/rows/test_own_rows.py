@@ -249,9 +249,9 @@ def test_each_row_reports_its_result_or_its_fix(tmp_path: Path) -> None:
         "16": "the image is missing",
     }
     assert all(checks[where].fix for where in messages)
-    assert checks["2"].message.startswith("temporal: 2008 against 20")
-    assert checks["15"].message.startswith("factual: yes against no")
-    assert checks["5"].message.startswith("factual: 1,204 against 999; wrong image of rows.csv:")
+    assert checks["2"].message.startswith("right: 2008; wrong: 20")
+    assert checks["15"].message.startswith("right: yes; wrong: no")
+    assert checks["5"].message.startswith("right: 1,204; wrong: 999")
     assert all(row.usable == bool(row.preview().instances) for row in checks.values())
 
 
@@ -322,8 +322,8 @@ def rows_of(new_build: Build, question: str) -> dict[str, str]:
 def test_own_passage_changes_only_in_the_value(tmp_path: Path) -> None:
     new_build = get_benchmark("cmc-bench").build([("rows", str(own(tmp_path)))], tmp_path / "built", BuildOptions())
     who = rows_of(new_build, "Where?")
-    assert who["aligned"] == who["text-correct"] == who["text-only/right"] == "It was the north, not Northgate."
-    assert who["image-correct"] == who["both-wrong"] == "It was the South, not Northgate."
+    assert who["aligned"] == who["text-only/right"] == "It was the north, not Northgate."
+    assert who["image-correct"] == who["text-only/wrong"] == "It was the South, not Northgate."
     sold = [row for row in new_build.rows() if row["references"].get("text") == "999"]
     assert {row["passage"] for row in sold} == {"In all 999 were sold; 1204.5 was hoped for."}
     years = [row for row in new_build.rows() if row["references"].get("image") == "2008" and row["passage"]]
