@@ -136,7 +136,7 @@ def test_what_is_about_one_run_follows_the_cursor_and_names_it(stage: Stage) -> 
         stage.run(name)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await pilot.press("space", "j", "space")
+        await pilot.press("space", "j", "space", "j")
         assert app.screen.query_one(VirtualTable).marks == {"first", "second"}
         for key, kind in (("2", LiveScreen), ("3", SamplesScreen), ("6", LabelScreen)):
             await pilot.press(key)

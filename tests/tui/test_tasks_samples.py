@@ -69,7 +69,7 @@ def test_finding_all_answers_that_differ_and_seeing_the_picture(size: tuple[int,
             await keys.press("enter")
             assert isinstance(app.screen, SideBySideScreen)
         await until(pilot, lambda: "▀▀▀" in screen_text(app))
-        assert keys.count == (5 if size[0] < 100 else 4)
+        assert keys.count == (6 if size[0] < 100 else 5)
         await keys.press("z")
         await until(pilot, lambda: isinstance(app.screen, ZoomScreen) and "▀▀▀" in screen_text(app))
 
