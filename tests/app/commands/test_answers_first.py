@@ -41,7 +41,7 @@ def test_show_says_what_a_run_comes_to_before_its_main_table(own: Rashomon) -> N
     assert result[1].startswith(sentence)
     assert "reads the image alone in 0% of 12, reads the text alone in 100% of 12" in result[1]
     assert "It does not read the images" in result[1]
-    assert result[2].startswith("Say what should win where they disagree: --trust image, text or flag")
+    assert result[2].startswith("Say what should win where they disagree with --trust image, text or flag")
     assert lines(own, "show", "always-text", "--trust", "text")[1].startswith(
         sentence.replace("the text", "your rule (text)")
     )
