@@ -65,7 +65,7 @@ def write_charts(folder: Path, kind: Kind, count: int, seed: int = 0) -> None:
     """Write charts of a kind with a question each, for ``rashomon build cmc-bench --source rows=FOLDER``."""
     random = Random(f"remedy {seed} {kind.bars}")
     (folder / "charts").mkdir(parents=True)
-    lines = []
+    rows = []
     for number in range(count):
         name = kind.asked[number % len(kind.asked)]
         bars = distinct_values(random, kind, name)
@@ -73,13 +73,17 @@ def write_charts(folder: Path, kind: Kind, count: int, seed: int = 0) -> None:
         draw(bars, random).image.save(folder / image, optimize=True)
         question = random.choice(kind.questions).format(name)
         value = dict(bars)[name]
-        row = {"image": image, "question": question, "answer": str(value), "group": _group(random, kind, name, value)}
-        lines.append(json.dumps(row) + "\n")
-    (folder / "rows.jsonl").write_text("".join(lines), "utf-8")
+        group = _group(random, kind, name, value)
+        rows.append({"image": image, "question": question, "answer": str(value), "group": group})
+    for row in rows:  # wrong values that the model can write
+        values = [{other["answer"] for other in rows if other["group"] == row["group"]} - {row["answer"]}]
+        values += [{str(value) for value in kind.values} - {row["answer"]}]
+        row["conflict"] = random.choice(sorted(next(filter(None, values))))
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
 
 
 def _group(random: Random, kind: Kind, name: str, value: int) -> str:
-    """Return the group of a chart: wrong images and values are taken from the same one."""
+    """Return the group of a chart: wrong images and values come from the same one where it has any."""
     draw = random.random() if kind.close else 1.0
     if draw < kind.close:
         return f"{name}, tens {value // 10}"
