@@ -330,7 +330,7 @@ class Decision:
 
     @property
     def speed_clause(self) -> str:
-        """How fast the fastest and those as fast are: it is called the fastest only if it leads all others clearly."""
+        """The clause on the speed of the fastest run; it is called the fastest only if it leads all others clearly."""
         leads = not any(self.is_as_fast(i) for i in self.holds if i != self.fastest)
         return "is the fastest" if leads else f"no other is over {SAME_TIME:.0%} faster"
 

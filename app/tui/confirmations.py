@@ -99,8 +99,10 @@ def _origins_clause(evidence: Mapping[str, int], conditions: Mapping[str, int]) 
     if not evidence:
         return ""
     conflicts = sum(conditions.get(condition, 0) for condition in CONFLICT_CONDITIONS)
-    found = evidence.get(FOUND, 0)
-    return f"\n{found:,} conflicts as your rows have them, {conflicts - found:,} made by changing a text or an image"
+    as_found = evidence.get(FOUND, 0)
+    return (
+        f"\n{as_found:,} conflicts as your rows have them, {conflicts - as_found:,} made by changing a text or an image"
+    )
 
 
 def _offer_run(screen: BackgroundScreen, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the sources of a question amount to: agreement or a conflict, by what each of them says."""
+"""Agreement or conflict of a question's sources, by what each of them says."""
 
 from __future__ import annotations
 

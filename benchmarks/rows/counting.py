@@ -52,7 +52,7 @@ class Counting:
 
     @property
     def _all_numbers(self) -> bool:
-        """Whether all answers to questions with options are numbers of options."""
+        """True if all answers to questions with options are numbers of options."""
         return self._options[1]
 
     @cached_property

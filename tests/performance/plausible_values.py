@@ -1,4 +1,4 @@
-"""How plausible generated wrong values are: figures, a classifier that looks for what gives them away, and pairs to read.
+"""Plausibility of generated wrong values: figures, a classifier that looks for what gives them away, and pairs to read.
 
     python -m tests.performance.plausible_values CHARTQA.jsonl --seed 1 --numbers n.txt --words w.txt --key key.txt
 
@@ -41,7 +41,7 @@ class Pair:
     wrong: str
     group: str
     occurrences: tuple[int, int] = (1, 1)
-    """How often the right and the wrong value occur in all pairs about the picture."""
+    """The numbers of times that the right and the wrong value occur in all pairs about the picture."""
     picture: str = ""
 
     @property

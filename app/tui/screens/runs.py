@@ -63,7 +63,7 @@ _FIRST_STEPS = (
 )
 """The ways in that an empty workspace offers: the ids of commands, each with its name and what it takes."""
 _NEXT_STEPS = (("everywhere.go.new", "to run a build that you have"), ("runs.workspace", "to open another folder"))
-"""What an empty workspace offers besides."""
+"""Further ways in that an empty workspace offers."""
 
 
 class RunsScreen(RashomonScreen):

@@ -22,8 +22,6 @@ _NOUNS: Mapping[Family, str] = {"chartqa": "value", "mmmu": "answer"}
 _FIGURE = re.compile(
     r"(?<![\w.,])(?P<sign>[-−+])?(?:[$€£¥] ?)?(?P<numeral>\d[\d,]*(?:\.\d+)?)(?: ?(?:%|[^\W\d_]+(?:/[^\W\d_]+)?))?(?!\w|[.,]\d)"
 )
-
-
 _NUMERAL = re.compile(r"\d+(?:[.,' \u00a0]\d+)*")
 _DECIMALS = re.compile(r"([.,])(?:\d{1,2}|\d{4,})$")
 _BESIDE_UNIT = re.compile(r"(?<=\d)(?=[^\W\d]|[%°$€£¥])|(?<=[$€£¥])(?=\d)")

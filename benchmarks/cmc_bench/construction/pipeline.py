@@ -33,7 +33,7 @@ from benchmarks.values import compare
 
 NO_VALUE = "no contradicting value: no other answer of its type"
 NO_WRONG_IMAGE = "no wrong image: no other picture with an answer unlike the gold and the contradicting value"
-STATED_TWICE = "no wrong value: the answer states its value twice, and both would have to change"
+COMPOUND = "no wrong value: the answer states its value twice, and both would have to change"
 NO_WRONG_VALUE = "no plausible wrong value: nothing else of the answer's kind"
 NO_OTHER_PICTURE = (
     "no other picture has another answer to this question; add a row that asks it of another picture, or write what a "
@@ -365,7 +365,7 @@ class _Pairing:
         if candidate.row.source != OWN_ROWS:
             return NO_WRONG_IMAGE if value else NO_VALUE
         donor = self._donor(number, candidate, (candidate.row.answer,))
-        no_value = STATED_TWICE if self._lending.kind(number).is_compound else NO_WRONG_VALUE
+        no_value = COMPOUND if self._lending.kind(number).is_compound else NO_WRONG_VALUE
         why = twin_problem(candidate.row) or no_value
         left_out = {} if value else {"image-correct": why, "both-wrong": why}
         if donor is None:
@@ -402,8 +402,10 @@ class _Pairing:
         values: Iterable[tuple[str, str]] = ((value, NAMED) for value in alternatives(row))
         if lent := self._lending.lent(number):
             values = chain(values, [lent])
-        made = made_values(row, kind, self._difficulty, f"{self._seed}|make|{candidate.id}")
-        return ((value, origin) for value, origin in chain(values, ((v, MADE) for v in made)) if fits(row, kind, value))
+        generated = made_values(row, kind, self._difficulty, f"{self._seed}|make|{candidate.id}")
+        return (
+            (value, origin) for value, origin in chain(values, ((v, MADE) for v in generated)) if fits(row, kind, value)
+        )
 
     def _others(self, pool: _Pool, number: int, candidate: Candidate) -> Iterator[str]:
         """Yield each answer of the pool that differs from the candidate's, once."""

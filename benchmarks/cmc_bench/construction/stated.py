@@ -1,4 +1,4 @@
-"""What a row's passage states: the row's answer, or another value that was right once or elsewhere."""
+"""The value that a row's passage states: the row's answer, or another value that was right once or elsewhere."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.build import Build, BuildOptions, Difficulty
 from benchmarks.cmc_bench import CMCBench
-from benchmarks.cmc_bench.construction.pipeline import STATED_TWICE
+from benchmarks.cmc_bench.construction.pipeline import COMPOUND
 from benchmarks.cmc_bench.construction.plausible import fits, made_values, value_kind
 from benchmarks.cmc_bench.construction.written_number import read_number
 from benchmarks.cmc_bench.sources.base import SourceRow
@@ -122,7 +122,7 @@ def test_answer_that_states_its_value_twice_is_left_out_with_the_reason(tmp_path
     rows = [{"answer": "2.72 / 2720"}, {"answer": "$3 million ($3,000,000)"}, {"answer": "4/5"}, {"answer": "3 of 5"}]
     built = build(tmp_path / "rows", rows)
     assert set(contradictions(built)) == {"4/5", "3 of 5"}
-    assert built.manifest["generated_values"]["none"] == {STATED_TWICE: 2}
+    assert built.manifest["generated_values"]["none"] == {COMPOUND: 2}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a passage states, row by row: the expected results were written by hand before the code had seen the rows."""
+"""Passages and the values that they state; the expected results were written by hand before the code had seen the rows."""
 
 from __future__ import annotations
 
