@@ -146,7 +146,9 @@ def _headlines(inputs: TableInputs, tables: Sequence[Table]) -> list[str]:
 def _print_next(folders: Sequence[Path], inputs: TableInputs, other_tables: str) -> None:
     """Print which other tables there are, and what to try with the model of a single run."""
     if any(map(has_origins, inputs.runs.values())) and inputs.leads_with_scorecard:
-        print("--table scorecard-as-found has the conflicts that your rows came with; the others were made from them.")
+        print(
+            "--table scorecard-as-found has the conflicts that your rows came with, scorecard-constructed those made from them."
+        )
     if other_tables:
         print(other_tables)
     if len(folders) == 1 and (steps := _to_try(folders[0], inputs)):

@@ -72,15 +72,6 @@ class Evidence:
         return any(len(failing) == len(self.readings) for failing in self.unread.values())
 
     @property
-    def more_examples_help(self) -> bool:
-        """True if a run may or may not be within the margin, and more examples would decide it."""
-        decision, runs = self.decision, range(len(self.decision.basis.views.runs))
-        if not self.models or self.hopeless or len(runs) == 1:
-            return False
-        others = (run for run in runs if run not in decision.holds and run != decision.basis.best)
-        return not decision.holds or not all(map(self.is_worse, others))
-
-    @property
     def missing_matter(self) -> bool:
         """True if the missing answers, were they right or wrong, could change which runs are within the margin."""
         shares, margin = self.decision.basis, self.decision.margin
@@ -268,11 +259,13 @@ def _recommended(decision: Decision) -> set[int]:
 
 
 def _more(evidence: Evidence) -> str:
-    """Return about how many examples would tell whether the runs are within the margin, after a space."""
+    """Return about how many examples would tell whether the runs are within the margin, after a space; "" if unknown."""
     if evidence.hopeless:
         return ""
     shares = evidence.decision.basis
     needed = examples_for_margin(shares, evidence.decision.margin)
+    if needed is None:
+        return ""
     if needed <= shares.examples:
         return " More examples would tell."
     return f" About {needed:,} examples would tell; you have {shares.examples:,}."

@@ -52,8 +52,7 @@ class Recommendation:
     """A recommendation: advice, the recommended run's behaviour against the best run, and caveats.
 
     The decision is among the models; policies are their floors. ``single_sources`` has the share of right answers where a
-    prompt has one source only, for benchmarks with such prompts. ``more_examples_help`` is True if a run may or may not be
-    within the margin, and more examples would decide it.
+    prompt has one source only, for benchmarks with such prompts.
     """
 
     decision: Decision
@@ -61,7 +60,6 @@ class Recommendation:
     advice: tuple[str, ...]
     behaviour: tuple[str, ...]
     caveats: tuple[str, ...]
-    more_examples_help: bool
     single_sources: Table | None = None
     cost_ratios: Table | None = None
     """The best run at each cost ratio, for benchmarks whose labels tell abstentions."""
@@ -165,7 +163,6 @@ def recommend_views(
         tuple(advice(evidence)),
         tuple(behaviour(decision)),
         tuple(caveats(evidence, views)),
-        evidence.more_examples_help,
         _single_sources_table(evidence.readings),
         _cost_ratios(models, policies, views, user),
         summary(evidence) or " ".join(advice(evidence)[:1]),

@@ -86,6 +86,8 @@ def _plan_sentence(shares: TargetShares, width: float, margin: float) -> str:
     have, compared = f"you have {shares.examples:,}", shares.metric.compared
     if len(shares.views.runs) > 1:
         needed, best = examples_for_margin(shares, margin), shares.views.runs[shares.best].label
+        if needed is None:
+            return f"How many examples are needed is unknown: one page says nothing of others; {have}."
         points = format_points(margin)
         return (
             f"About {needed:,} examples show whether the runs are within {points} points of the best, {best}, {compared}, if "
@@ -155,12 +157,17 @@ def _paired_rows(shares: TargetShares, width: float, margin: float) -> list[tupl
     return rows
 
 
-def examples_for_margin(shares: TargetShares, margin: float) -> int:
-    """Return the number of examples that show all runs to be within the margin of the best with a power of 80%, if they are."""
+def examples_for_margin(shares: TargetShares, margin: float) -> int | None:
+    """Return the number of examples that show all runs to be within the margin of the best with a power of 80%, if they are.
+
+    None where it is unknown: one page says nothing of others.
+    """
     reach = _NORMAL.inv_cdf(1 - ALPHA) + _NORMAL.inv_cdf(POWER)
     others = [run for run in range(len(shares.views.runs)) if run != shares.best]
     errors = [error for run in others if math.isfinite(error := shares.difference(run, shares.best).error)]
-    return max((_scaled(shares.examples, error, margin / reach) for error in errors), default=0)
+    if shares.clusters.own_count < 2 or not errors:
+        return None
+    return max(_scaled(shares.examples, error, margin / reach) for error in errors)
 
 
 def _scaled(examples: int, now: float, wanted: float) -> int:

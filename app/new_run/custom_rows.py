@@ -93,8 +93,9 @@ def _read_row(row: SourceRow | LogRow | SkippedRow) -> ReadRow:
         return ReadRow(row.row, f"{row.reason}: {row.place}" if row.place else row.reason, usable=False)
     images = row.images if isinstance(row, LogRow) else (row.image,)
     passages = row.passages if isinstance(row, LogRow) else filter(None, (row.passage,))
+    usable = bool(row.question and (isinstance(row, LogRow) or row.answer))
     parts = [row.question or "no question", row.answer or "no answer", *map(_image_name, images), *passages]
-    return ReadRow(row.row, " │ ".join(shortened(" ".join(part.split()), 80) for part in parts), bool(row.question))
+    return ReadRow(row.row, " │ ".join(shortened(" ".join(part.split()), 80) for part in parts), usable)
 
 
 def _image_name(load: Loader) -> str:

@@ -10,7 +10,6 @@ from benchmarks.cmc_bench.constants import ORIGIN, Correct
 from benchmarks.cmc_bench.construction.passages import passage_stating
 from benchmarks.cmc_bench.construction.pipeline import ConstructedExample
 from benchmarks.cmc_bench.prompts import parts
-from benchmarks.cmc_bench.sources.base import OWN_ROWS
 from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import DOCUMENT, RIGHT_VALUE, TRUST, Instance, Media
 
@@ -74,7 +73,7 @@ def instance_from_row(row: Mapping[str, Any], prompt_set: Prompts) -> Instance:
 def draft_instances(example: ConstructedExample, *, with_origin: bool = False) -> list[InstanceDraft]:
     """Return the example's instances under its conditions of the paper, up to four, and each of its sources by itself.
 
-    ``with_origin`` adds the stratum ``ORIGIN`` to those of a user's own row.
+    ``with_origin`` adds the stratum ``ORIGIN``.
 
     References (the paper gives them for the right sources; that a wrong image's is the gold answer of the example it
     belongs to is our choice): aligned: both gold; image-correct: gold and the contradicting value; text-correct:
@@ -89,7 +88,7 @@ def draft_instances(example: ConstructedExample, *, with_origin: bool = False) -
         strata[DOCUMENT] = row.document
     if row.trust:
         strata[TRUST] = row.trust
-    if with_origin and row.source == OWN_ROWS:
+    if with_origin:
         strata[ORIGIN] = example.right.origin
     images = {not row.image_answer: (example.right.media, row.image_answer or row.answer)}
     texts = {not row.text_answer: (passage_stating(row, row.answer), row.text_answer or row.answer)}

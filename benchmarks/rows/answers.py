@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import math
 import re
-import warnings
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import takewhile
 from string import ascii_lowercase
 
-from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.rows.base import Fields, RowProblem, parse_literal
 from benchmarks.rows.number_formats import NOT_DISPLAYED
 from benchmarks.rows.placeholders import is_placeholder, is_unanswerable
 from benchmarks.values import compare
@@ -37,6 +34,7 @@ NUMBER_FORMAT = (
 )
 SEVERAL_OPTIONS = "the answer names several options; write a row whose answer is one of them"
 PLACEHOLDER = "the answer is a placeholder; write the right answer"
+DATE = "the answer is a date; write the value that the question asks for, in a cell of text"
 UNANSWERABLE = "the answer says that the sources have none; ask for something that they state"
 NO_OPTIONS = "the answer is a letter, and the row has no options; write the options, or the answer itself"
 LETTER_OR_OPTION = "it is unclear whether the answer is a letter or the text of an option; write the option's text"
@@ -125,9 +123,7 @@ def check_date(answer: str, question: str, passage: str) -> None:
         return
     asked = read_question(question).folded
     if _QUANTITY.search(asked) or (passage and _VALUE.search(asked) and not find_moments(fold(clean(passage)))):
-        raise RowProblem(
-            f"the answer is the date {answer}; write the value that the question asks for, in a cell of text"
-        )
+        raise RowProblem(DATE, answer)
 
 
 def is_letter(answer: str) -> bool:
@@ -135,10 +131,10 @@ def is_letter(answer: str) -> bool:
     return bool(_LETTER.fullmatch(answer))
 
 
-def check_cells(fields: Fields, columns: Sequence[str]) -> None:
-    """Raise RowProblem if one of the ``columns`` holds an error, a formula without a value or an unclear format."""
-    for name in columns:
-        if isinstance(value := fields.get(name), str) and value[:1] in ("#", "E", " "):
+def check_cells(fields: Fields) -> None:
+    """Raise RowProblem if a cell holds an error, a formula without a value or an unclear format."""
+    for value in fields.values():
+        if isinstance(value, str) and value[:1] in ("#", "E", " "):
             _check_formula(value.strip())
 
 
@@ -166,6 +162,8 @@ def option_texts(fields: Fields) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         return ()
     texts = ["" if (text := plain_text(option)) in _GAPS else text for option in value]
+    for text in texts:
+        _check_formula(text)
     while texts and not texts[-1]:
         texts.pop()
     if sum(map(bool, texts)) < 2:
@@ -179,7 +177,7 @@ def option_texts(fields: Fields) -> tuple[str, ...]:
 def _options_of(text: str) -> object:
     if "|" in text and not text.startswith(("[", "{")):
         return [option.strip() for option in text.split("|")]
-    value = _parsed(text)
+    value = parse_literal(text)
     if isinstance(value, dict):
         return [value[key] for key in sorted(value, key=_natural)]
     if (items := _items(text)) is not None:
@@ -225,7 +223,7 @@ def _items(value: object) -> list[object] | None:
         raise RowProblem(UNCLEAR_COMMAS)
     if _OPEN_LIST.match(text) and not text.endswith("]"):
         raise RowProblem(OPEN_LIST)
-    parsed = _parsed(text if text[0] in "[({" else f"[{text}]")
+    parsed = parse_literal(text if text[0] in "[({" else f"[{text}]")
     if parsed == {} or (isinstance(parsed, list) and text[0] not in "[({" and len(parsed) < 2):
         return [] if parsed == {} else None
     if isinstance(parsed, dict) or (parsed is None and _BARE_OBJECT.fullmatch(text)):
@@ -236,20 +234,6 @@ def _items(value: object) -> list[object] | None:
         separator = ";" if ";" in text else ","
         return [item.strip(_QUOTES) for item in bare[1].split(separator)]
     return None
-
-
-def _parsed(text: str) -> object:
-    """Return the value of JSON or of a Python literal; None if it is neither."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # escapes that Python does not know
-            return ast.literal_eval(text)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return None
 
 
 def _of_list(items: Sequence[object], question: str, column: str, *, with_options: bool) -> str:

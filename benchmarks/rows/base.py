@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import stat
+import warnings
 from collections.abc import Collection, Mapping
 from io import BufferedReader
 from pathlib import Path
@@ -54,6 +57,20 @@ def check_cluster(cluster: str, columns: Collection[str], file: Path) -> str:
 def shortened(text: str, limit: int) -> str:
     """Return ``text`` with its end cut off behind ``limit`` characters."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
+
+
+def parse_literal(text: str) -> Any:
+    """Return the value that a cell writes as JSON or as a Python literal; None if it is neither."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # escapes that Python does not know
+            return ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
 
 
 class RowProblem(Exception):

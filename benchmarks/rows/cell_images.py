@@ -23,7 +23,7 @@ _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff")
 _FOLDER_OF_NAMES = "images"
 """The folder beside a table where a picture that is named without its ending may be, as well as beside the table."""
 
-_SHORTEST_BASE64 = 65
+SHORTEST_BASE64 = 65
 """VLMEvalKit takes shorter cells for the index of another row."""
 _LONGEST_NAME = 255
 _LONGEST_PLACE = 4_096
@@ -103,7 +103,7 @@ def _embedded(text: str) -> bytes | None:
     """Return the bytes of base64, with or without ``data:`` before it; None for other texts. Raises RowProblem if damaged."""
     header = _DATA.match(text, 0, 200)
     encoded = text[header.end() :] if header else text
-    if not header and (len(text) < _SHORTEST_BASE64 or " " in text or not _BASE64.fullmatch(text)):
+    if not header and (len(text) < SHORTEST_BASE64 or " " in text or not _BASE64.fullmatch(text)):
         return None
     encoded = "".join(encoded.split()).translate({ord("-"): "+", ord("_"): "/"})
     try:
@@ -117,15 +117,13 @@ def _with_ending(name: str, folders: Iterable[Path]) -> str | None:
 
     Raises RowProblem for several that differ in their ending.
     """
-    if not name or len(name) > _LONGEST_NAME or "://" in name:
+    if not name or len(name) > _LONGEST_NAME or "://" in name or name.lower().endswith((*_SUFFIXES, ".pdf")):
         return None
     for folder, beside in product(folders, ("", _FOLDER_OF_NAMES)):
         try:
             if not beside and os.path.isfile(os.path.join(folder, name)):
                 return name
             place = Path(beside) / name
-            if place.suffix.lower() in (*_SUFFIXES, ".pdf"):
-                continue
             names = [f"{place}{ending}" for suffix in _SUFFIXES for ending in (suffix, suffix.upper())]
             files = {(folder / other).stat().st_ino: other for other in names if (folder / other).is_file()}
         except (OSError, RuntimeError, ValueError):  # a name that is too long, circular links, NUL

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import json
-from collections.abc import Callable
-
-from benchmarks.rows.base import RowProblem
+from benchmarks.rows.base import RowProblem, parse_literal
 from benchmarks.rows.placeholders import is_placeholder
 
 NOT_A_LIST = "passages and images are lists of texts"
@@ -41,12 +37,5 @@ def _list(text: str) -> object:
     stripped = text.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")) or len(stripped) > _LONGEST_LIST:
         return text
-    readers: tuple[Callable[[str], object], ...] = (json.loads, ast.literal_eval)
-    for read in readers:
-        try:
-            value = read(stripped)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            continue
-        if isinstance(value, list) and all(isinstance(item, str | dict) for item in value):
-            return value
-    return text
+    value = parse_literal(stripped)
+    return value if isinstance(value, list) and all(isinstance(item, str | dict) for item in value) else text

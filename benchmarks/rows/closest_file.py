@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from benchmarks.untrusted.finder_files import is_finder_file
@@ -84,6 +84,7 @@ def _same(name: str, names: Sequence[str]) -> str | None:
     return name if name in names else next((other for other in names if _plain(other) == _plain(name)), None)
 
 
+@lru_cache(2 * _ENTRIES)
 def _plain(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 

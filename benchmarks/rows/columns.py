@@ -60,7 +60,7 @@ RIGHT_ANSWERS = (
 """Keys of right answers. Beside one of them, another, ``answer`` included, may hold a model's answer."""
 
 _LISTED = 20
-_LONGEST_KEY = 60
+LONGEST_KEY = 60
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,22 @@ class Columns:
         return not key or (column == "answer" and self.preset is not None and key in self.preset.read_too)
 
     @cached_property
-    def _parts(self) -> Mapping[str, Sequence[tuple[str, Sequence[str]]]]:
-        return {column: [(key, key_parts(column, key)) for key in names] for column, names in self.keys.items()}
+    def _parts(self) -> Mapping[str, Sequence[tuple[str, Sequence[str], bool]]]:
+        """The keys of each column with their parts, and whether a row must have the key itself."""
+        return {
+            column: [
+                (key, parts, len(parts) == 1 and "." not in key and key != "image_1")
+                for key in names
+                for parts in [key_parts(column, key)]
+            ]
+            for column, names in self.keys.items()
+        }
 
     def _value(self, fields: Fields, column: str) -> tuple[str, Any]:
         """Return the first filled key of a column, and its value. Only an answer or an option may be a placeholder."""
-        for key, parts in self._parts[column]:
+        for key, parts, is_plain in self._parts[column]:
+            if is_plain and key not in fields:
+                continue
             value = self._read(fields, key, parts)
             if value is None or not is_filled(value):
                 continue
@@ -173,4 +183,4 @@ def written_mapping(keys: Mapping[str, str]) -> str:
 def listed(keys: Sequence[str], separator: str = ", ") -> str:
     """Return the first of some keys of a file for a message, without the ends of long ones."""
     more = f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else ""
-    return separator.join(shortened(key, _LONGEST_KEY) for key in keys[:_LISTED]) + more
+    return separator.join(shortened(key, LONGEST_KEY) for key in keys[:_LISTED]) + more

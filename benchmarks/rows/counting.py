@@ -1,4 +1,4 @@
-"""Where a file begins to count options and pages, which a single row does not show."""
+"""Origin of a file's option and page numbers, which a single row does not show."""
 
 from __future__ import annotations
 

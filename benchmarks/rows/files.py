@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.media import MISSING, read_image, shown_image
 from benchmarks.media.pdf import PdfPage, parse_page
 from benchmarks.rows.base import Fields, RowProblem
-from benchmarks.rows.json_rows import is_line_by_line, read_json_rows
+from benchmarks.rows.json_rows import begins_with_list, read_json_rows
 from benchmarks.rows.text_lines import is_utf
 from benchmarks.rows.workbook_rows import is_workbook, read_workbook_rows, split_sheet, workbook_remarks
 from benchmarks.untrusted.finder_files import folder_entries
@@ -108,12 +108,14 @@ def list_folders(folder: Path) -> list[Path]:
     return sorted(folders, key=lambda p: p.name)
 
 
-def read_rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> Iterator[RawRow | SkippedRow]:
+def read_rows(
+    file: Path, root: Path, source: str, places: Sequence[Path] = (), *, anywhere: bool = False
+) -> Iterator[RawRow | SkippedRow]:
     """Yield the rows of a .jsonl, .json, .yaml, .parquet, .csv or .tsv file, or of a workbook (.xlsx, .ods) or one sheet of it.
 
     A sheet is named as ``FILE.xlsx#sheet=NAME``. ``places`` are the folders of the images, by default the file's own folder and
-    ``root``. Errors and rows name the file relative to ``root``. An unusable row is a SkippedRow. Raises SourceError if the
-    file cannot be read at all.
+    ``root``; with ``anywhere`` they may also be outside. Errors and rows name the file relative to ``root``. An unusable row is
+    a SkippedRow. Raises SourceError if the file cannot be read at all.
     """
     name = file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
     image_folders = tuple(places) or tuple(dict.fromkeys((file.parent, root)))
@@ -139,7 +141,7 @@ def read_rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) 
         if isinstance(fields, dict) and kind in (".json", ".jsonl", ".yaml", ".yml") and not _is_unicode(fields):
             fields = RowProblem(NOT_UNICODE)
         if isinstance(fields, dict):
-            yield RawRow(where, fields, image_folders)
+            yield RawRow(where, fields, image_folders, anywhere)
         else:
             problem = fields if isinstance(fields, RowProblem) else RowProblem(NOT_JSON)
             yield SkippedRow(source, where, str(problem), problem.place)
@@ -149,7 +151,8 @@ def file_remarks(file: Path) -> list[str]:
     """Return remarks on what of a table is read, and how: other sheets of a workbook, another encoding. Raises SourceError."""
     if file.suffix.lower() in (".csv", ".tsv") and not is_utf(file):
         return ["letters that are not UTF-8 are read as Windows-1252; save the table as CSV UTF-8 if some look wrong"]
-    if file.suffix.lower() in (".yaml", ".yml", ".json") and not is_line_by_line(file):
+    is_list = file.suffix.lower() in (".json", ".jsonl") and begins_with_list(file)
+    if is_list or file.suffix.lower() in (".yaml", ".yml"):
         return ["the rows of a list are numbered by their places in it, not by their lines"]
     return workbook_remarks(file)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from benchmarks.rows.cell_images import SHORTEST_BASE64
 from benchmarks.rows.files import RawRow, SkippedRow
 from benchmarks.rows.nested_keys import plain_names
 from benchmarks.rows.record_file import RecordFile
 
-_LONGEST_INDEX = 64
+_LONGEST_INDEX = SHORTEST_BASE64 - 1
 """VLMEvalKit takes shorter cells for the index of another row."""
 
 

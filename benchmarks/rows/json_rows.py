@@ -51,7 +51,7 @@ def read_json_rows(file: Path, name: str) -> Iterator[tuple[int, Any]]:
     The rows of a list are numbered from 1, others by the line in which they begin. Raises SourceError, whose message calls the
     file ``name``, if nothing in it is JSON.
     """
-    for number, row in read_json_lines(file, _unique) if is_line_by_line(file) else _whole(file, name):
+    for number, row in read_json_lines(file, _unique) if _is_line_by_line(file) else _whole(file, name):
         repeated = _Repeated.is_in(row) or (isinstance(row, dict) and len(plain_names(row)) < len(row))
         yield number, RowProblem(REPEATED_KEY) if repeated else row
 
@@ -70,7 +70,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return _Repeated(fields) if len(fields) < len(pairs) or any(map(_Repeated.is_in, fields.values())) else fields
 
 
-def is_line_by_line(file: Path) -> bool:
+def _is_line_by_line(file: Path) -> bool:
     """Return whether a file is read line by line: JSON Lines, unless its first line only opens a list or an object."""
     with open_source(file) as stream:
         stream.seek(0, 2)
@@ -81,6 +81,12 @@ def is_line_by_line(file: Path) -> bool:
     if file.suffix.lower() == ".jsonl":
         return first != b"{" and not first.startswith((b"[", b"\xff\xfe", b"\xfe\xff"))
     return size > LARGEST_JSON and isinstance(_parsed(first), dict)
+
+
+def begins_with_list(file: Path) -> bool:
+    """Return whether a file is a list, whose rows are numbered by their places and not by their lines."""
+    with open_source(file) as stream:
+        return stream.read(1024).removeprefix(_BOM).lstrip().startswith(b"[")
 
 
 def _whole(file: Path, name: str) -> Iterator[tuple[int, Any]]:

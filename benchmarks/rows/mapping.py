@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.rows.base import check_cluster, shortened
-from benchmarks.rows.columns import COLUMN_NAMES, TABLE, Columns, key_parts, option_columns
+from benchmarks.rows.columns import COLUMN_NAMES, LONGEST_KEY, TABLE, Columns, key_parts, option_columns
 from benchmarks.rows.counting import Counting
 from benchmarks.rows.csv_rows import SUFFIXES, read_columns
 from benchmarks.rows.files import RawRow, SkippedRow
@@ -23,7 +23,6 @@ _PEEKED = 20
 """The number of first rows whose keys are those of the file."""
 _LONGEST_PEEK = 1 << 23
 """The number of characters from which no further row is among them."""
-_LONGEST_KEY = 60
 _BAR = re.compile(r"\s*\|\s*")
 
 
@@ -34,19 +33,19 @@ def parse_mapping(text: str) -> tuple[str, dict[str, str]]:
         name, equals, key = (part.strip().lower() for part in item.partition("="))
         column = _PLURALS.get(name, name)
         if not equals and preset:
-            raise SpecError(f"--map names two presets, {preset} and {name[:_LONGEST_KEY]}; name one.")
+            raise SpecError(f"--map names two presets, {preset} and {name[:LONGEST_KEY]}; name one.")
         if not equals and name not in PRESETS:
             raise SpecError(
-                f"--map has no preset {name[:_LONGEST_KEY]!r}; the presets are {', '.join(PRESETS)}, and a column is mapped as "
+                f"--map has no preset {name[:LONGEST_KEY]!r}; the presets are {', '.join(PRESETS)}, and a column is mapped as "
                 "COLUMN=KEY."
             )
         if not equals:
             preset = name
         elif column not in COLUMN_NAMES or not key:
             is_reversed = name and _PLURALS.get(key, key) in COLUMN_NAMES
-            reverse = f"write {key}={name[:_LONGEST_KEY]} if the file has a column {name[:_LONGEST_KEY]}"
+            reverse = f"write {key}={name[:LONGEST_KEY]} if the file has a column {name[:LONGEST_KEY]}"
             raise SpecError(
-                f"--map cannot use {shortened(item, 2 * _LONGEST_KEY)!r}, which is COLUMN=KEY; "
+                f"--map cannot use {shortened(item, 2 * LONGEST_KEY)!r}, which is COLUMN=KEY; "
                 f"{f'{reverse}.' if is_reversed else did_you_mean(column, COLUMN_NAMES)}"
             )
         elif keys.setdefault(column, key := _BAR.sub("|", key)) != key:

@@ -25,7 +25,7 @@ BUILT_IN: Mapping[int, str] = {
 """The codes of the formats that files name by number only; the currency of some is the locale's, which no file names."""
 
 NOT_DISPLAYED = "#NUMBER FORMAT!"
-"""The text of a cell of which it is not sure what its owner sees."""
+"""The text of a cell whose display is uncertain."""
 
 _SECTION = re.compile(r'(?:"[^"]*"|\\.|\[[^\]]*\]|[^;])*')
 _CONDITION = re.compile(r"\[(<=|>=|<>|<|>|=)(-?[\d.]+)\]")
@@ -51,6 +51,8 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<>": operator.ne,
 }
+_LARGEST = 1e15
+"""The number above which a spreadsheet no longer knows all digits."""
 _QUOTED = 0xE000
 """Where characters of a code's literals are moved to, so that they are no placeholders."""
 
@@ -78,6 +80,8 @@ def displayed_number(value: float, code: str) -> str:
     match = _NUMBER.fullmatch(text)
     if match is None:
         return NOT_DISPLAYED
+    if abs(value) >= _LARGEST and not match["general"] and not match["power"]:
+        return NOT_DISPLAYED
     before, after = match["before"], match["after"]
     scaled = abs(Decimal(f"{value:.15g}")) * 100 ** (before + after).count("%")
     if match["general"]:
@@ -104,7 +108,7 @@ def displayed_number(value: float, code: str) -> str:
 
 
 def _section(value: float, code: str) -> tuple[str | None, bool]:
-    """Return the part of a code that displays ``value``, None if it is not sure, and whether the value is negative."""
+    """Return the part of a code that displays ``value``, None if that is uncertain, and whether the value is negative."""
     sections = _sections(code)
     conditions = [_CONDITION.search(section) for section in sections]
     if any(conditions):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from string import ascii_lowercase
 from typing import Any
 
-from benchmarks.rows.base import Fields
+from benchmarks.rows.base import Fields, parse_literal
 from benchmarks.rows.nested_keys import is_filled, lookup
 
 _LONGEST_PAGES = 1_000
@@ -78,10 +77,7 @@ def _mmlongbench(fields: Fields) -> dict[str, Any]:
     """Return the pages that hold the evidence, as the images."""
     file, pages = str(fields.get("doc_id") or "").strip(), fields.get("evidence_pages")
     if isinstance(pages, str) and len(pages) <= _LONGEST_PAGES:
-        try:
-            pages = ast.literal_eval(pages.strip())
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            pages = None
+        pages = parse_literal(pages.strip())
     if isinstance(pages, int):
         pages = [pages]
     if not file or not isinstance(pages, list):
@@ -233,14 +229,14 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "promptfoo": Preset(
         "promptfoo tests",
-        (frozenset({"vars"}), frozenset({"__expected"})),
+        (frozenset({"vars"}), frozenset({"__expected"}), frozenset({"__expected1"})),
         {
             "question": (*_under(("vars",), *_QUESTIONS), *_QUESTIONS),
             "passage": (*_under(("vars",), *_PASSAGES), *_PASSAGES),
             "image": (*_under(("vars",), *_IMAGES), *_IMAGES),
         },
         _promptfoo,
-        read_too=frozenset({"assert", "__expected"}),
+        read_too=frozenset({"assert", "__expected", *(f"__expected{number}" for number in range(1, 10))}),
     ),
 }
 """The presets by name. Keys as the tools write them: VLMEvalKit's image_base.py, ChartQA's JSON files, MMLongBench-Doc's

@@ -50,6 +50,7 @@ def is_utf(file: Path) -> bool:
         try:
             while chunk := data.read(_CHUNK):
                 decoder.decode(chunk)
+            decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             return False
     return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.errors import SourceError, UnknownKeysError
@@ -58,7 +58,7 @@ def check_columns(
     if columns.preset is not None and not gone:
         start = f"{file.name} is read as {columns.preset.title}, and has no {listed(missing)}"
     raise UnknownKeysError(
-        f"{start}; it has {listed(keys)}. {_advice(columns, missing, guess, unclear)}", guess, present
+        f"{start}; it has {listed(keys)}. {_advice(columns, gone, missing, guess, unclear)}".rstrip(), guess, present
     )
 
 
@@ -102,13 +102,19 @@ def _holds(columns: Columns, column: str, mapped: Sequence[RawRow], known: set[s
 
 
 def _advice(
-    columns: Columns, missing: Sequence[str], guess: Mapping[str, str], unclear: Mapping[str, Sequence[str]]
+    columns: Columns,
+    gone: Collection[str],
+    missing: Sequence[str],
+    guess: Mapping[str, str],
+    unclear: Mapping[str, Sequence[str]],
 ) -> str:
-    """Return the mapping to write, with a placeholder for what only the user knows."""
-    kept = {column: key for column, key in columns.chosen.items() if column not in (*missing, *guess)}
+    """Return the mapping to write, with a placeholder for what only the user knows; "" if nothing need be written."""
+    kept = {column: key for column, key in columns.chosen.items() if column not in (*gone, *missing, *guess)}
     unknown = [column for column in missing if column not in guess]
     preset = next((name for name, preset in PRESETS.items() if preset is columns.preset), "")
     keys = {**kept, **guess, **{column: column.upper() for column in unknown}}
+    if not keys and not preset:
+        return ""
     option = f"--map {shlex.quote(','.join(filter(None, (preset, written_mapping(keys)))))}"
     if unknown and not guess and not unclear:
         kinds = " and ".join(_KINDS[column] for column in unknown)

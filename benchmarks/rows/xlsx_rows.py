@@ -27,7 +27,7 @@ _COLUMN = re.compile("[A-Z]{1,3}")
 
 
 class _Notes:
-    """A row of a sheet's XML: its hiddenness, the style of each cell, the errors, and the formulas that need a value."""
+    """A row of a sheet's XML: whether it is hidden, the style of each cell, the errors, and the formulas that need a value."""
 
     __slots__ = ("failed", "formulas", "hidden", "number", "styles")
 

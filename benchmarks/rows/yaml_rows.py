@@ -15,6 +15,9 @@ LARGEST_YAML = 8 * 1024 * 1024
 
 SUFFIXES = (".yaml", ".yml")
 
+_DEEPEST = 100
+"""The maximum depth of lists and objects; the loader is recursive and would end the process."""
+
 
 def yaml_rows(file: Path, name: str) -> Iterator[tuple[int, Any]]:
     """Yield the tests of a file, numbered from 1. Raises SourceError, whose message calls the file ``name``.
@@ -39,8 +42,13 @@ def yaml_rows(file: Path, name: str) -> Iterator[tuple[int, Any]]:
             return super().construct_mapping(node, deep)
 
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, Loader=Loader)):
-            raise SourceError(f"{name} refers to parts of itself (*name); write them out, or save it as JSON.")
+        depth = 0
+        for event in yaml.parse(data, Loader=Loader):
+            if isinstance(event, yaml.AliasEvent):
+                raise SourceError(f"{name} refers to parts of itself (*name); write them out, or save it as JSON.")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise SourceError(f"{name} nests more than {_DEEPEST} lists or objects; write it flatter.")
         value = yaml.load(data, Loader=Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)

@@ -42,6 +42,8 @@ CONFLICT_UNCLEAR = "it is unclear whether the conflicting value is the answer"
 CONFLICT_STATED = "the passage states the conflicting value as well, or may do so"
 REPEATED = "repeated: another row has this picture, question and answer"
 
+_SCALED = 1000
+"""The number from which one is not meant in thousands or millions."""
 _IMAGE_MARK = re.compile(r"<image ?[0-9]{1,3}>", re.IGNORECASE)
 
 
@@ -180,6 +182,8 @@ def _with_evidence(row: SourceRow, problem: str | None, names: KnownNames) -> So
     """Return a row of a user's own with what its sources say where that is not its answer. Raises RowProblem."""
     if problem:
         raise RowProblem(problem)
+    if not (row.passage or row.conflict or row.image_answer or row.text_answer):
+        return row
     row = replace(row, conflict=_with_unit(row.conflict, row.answer))
     decision = decide(row.answer, row.image_answer or row.answer, stated_answer(row, names) or row.answer, row.question)
     if isinstance(decision, str):
@@ -198,7 +202,8 @@ def _with_unit(conflict: str, answer: str) -> str:
     if not (conflict and isinstance(first, Amount) and isinstance(second, Amount)):
         return conflict
     is_bare = first.number.unit is None and not first.noun and not first.number.scaled and first.number.form != "share"
-    return written_like(answer, answer + " ", conflict) if is_bare and second.number.unit else conflict
+    is_whole = bool(second.number.scaled) and first.number.value >= _SCALED  # 3,900,000 beside $4.1 million
+    return written_like(answer, answer, conflict) if is_bare and second.number.unit and not is_whole else conflict
 
 
 class _KnownRows:
@@ -252,7 +257,7 @@ def _own_text_problem(row: SourceRow) -> str | None:
         return INVALID_UNICODE
     values = {"conflict": row.conflict, "image_answer": row.image_answer, "text_answer": row.text_answer}
     problems = ((name, answer_problem(value)) for name, value in values.items() if value)
-    return next((f"of its {name}: {problem}" for name, problem in problems if problem), None)
+    return next((f"{problem}, of its {name}" for name, problem in problems if problem), None)
 
 
 def _conflict_problem(row: SourceRow) -> str | None:

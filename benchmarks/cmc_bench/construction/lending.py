@@ -22,6 +22,7 @@ from benchmarks.cmc_bench.construction.near_numbers import BANDS
 from benchmarks.cmc_bench.construction.passages import spells_answer
 from benchmarks.cmc_bench.construction.plausible import (
     EXTREME,
+    YEARS,
     ValueKind,
     alternatives,
     fits,
@@ -40,7 +41,8 @@ _STEPS = 48
 _NTH = re.compile(r"\b(?:second|third|fourth|fifth|2nd|3rd|[45]th|zweit\w*|dritt\w*)\b", re.IGNORECASE)
 
 _NOBODY = 2**32 - 1
-_KINDS = 4096
+_KINDS = 65_536
+"""The number of kinds that are kept: a smaller cache loses each before it is matched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class _Member:
 
 
 class Lending:
-    """Who lends an answer to whom, for the candidates that ``takes_part`` names; memory holds 43 bytes of each candidate.
+    """The answers that candidates named by ``takes_part`` lend each other; memory holds 43 bytes of each, and some kinds.
 
     The choice depends on the seed and the rows, not on their order.
     """
@@ -127,7 +129,8 @@ class Lending:
         draw = hash64(f"{self._seed}|distance|{member.rank}")
         share, sign = (draw >> 1) / 2**63, 1 if draw & 1 else -1
         kind = self.kind(member.number)
-        least, most = map(math.log, BANDS[self._difficulty]) if kind.number else (1, 5)
+        near: tuple[float, float] = YEARS[self._difficulty] if kind.is_year else (1, 5)
+        least, most = map(math.log, BANDS[self._difficulty]) if kind.number else near
         return member.place + sign * least * float((most / least) ** share**2)
 
     def _suits(self, borrower: int, lender: int) -> bool:

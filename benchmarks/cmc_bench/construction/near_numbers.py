@@ -60,8 +60,8 @@ def near_numbers(
     hidden = max(0, len(str(significant)) - 2)
     cell, top_cell = significant // 10**hidden, top // 10**hidden
     whole = hidden == 0 and not rest
-    table = _transitions(min(top_cell, _CELLS) if top else 0, 0 if whole and lowest == 0 else 1, whole, difficulty)
     start = 0 if whole and lowest == 0 else 1
+    table = _transitions(min(top_cell, _CELLS) if top else 0, start, whole, difficulty)
     if not start <= cell < start + len(table):
         return
     for draw in range(_DRAWS):

@@ -54,7 +54,10 @@ def passage_stating(row: SourceRow, value: str) -> str:
     if compare(value, row.answer, row.question).verdict == "same":
         return text
     for start, end in reversed(list(answer_spans(text, row.answer, row.question))):
-        text = text[:start] + written_like(text[start:end], row.answer, " ".join(value.split())) + text[end:]
+        spelled, wrong = text[start:end], " ".join(value.split())
+        text = (
+            text[:start] + (wrong if spelled == row.answer else written_like(spelled, row.answer, wrong)) + text[end:]
+        )
     return text
 
 
@@ -88,8 +91,6 @@ def spells_answer(row: SourceRow) -> bool:
 
 def written_like(spelled: str, answer: str, value: str) -> str:
     """Return ``value`` in the notation in which a passage spells ``answer``: its unit, its mark for decimals."""
-    if spelled == answer:
-        return value
     place, old, new = (_NUMERAL.search(text) for text in (spelled, answer, value))
     parsed = parse(spelled), parse(answer), parse(value)
     if not (place and old and new and all(isinstance(p, Amount) for p in parsed)):

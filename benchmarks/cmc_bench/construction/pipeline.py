@@ -22,7 +22,7 @@ from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
 from benchmarks.cmc_bench.construction.candidates import Candidate, answer_problem
 from benchmarks.cmc_bench.construction.lending import Lending
 from benchmarks.cmc_bench.construction.passages import spells_answer, states, twin_problem
-from benchmarks.cmc_bench.construction.plausible import alternatives, fits, made_values
+from benchmarks.cmc_bench.construction.plausible import TOLERANCE, alternatives, fits, made_values
 from benchmarks.cmc_bench.construction.same_questions import same_question
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, SourceRow
 from benchmarks.hashed import HashOrder, count_distinct, hash64
@@ -51,7 +51,6 @@ NO_DONOR = 2**32 - 1
 """The number that stands for no candidate."""
 
 _NEAR_YEARS = 10
-_TOLERANCE = 0.05
 _COUNTED = 4096
 """The number of pools whose distinct answers and pictures are kept once they were counted."""
 
@@ -352,19 +351,21 @@ class _Pairing:
         candidate = self._candidates[number]
         if candidate.is_conflict:
             return Pair("", NO_DONOR, "")
+        donor = self._donor(number, candidate, (candidate.row.answer,))
         first = ("", "")
         for value, origin in self._values(number, candidate):
             row = candidate.row
             if row.passage and states(row.passage, value, row.question, ("same", "unclear")):
                 continue  # which value it then states could not be told
             first = first if first[0] else (value, origin)
-            donor = self._donor(number, candidate, (candidate.row.answer, value))
-            if donor is not None:
-                return Pair(value, donor, origin)
+            if donor is None:
+                break
+            other = self._donor(number, candidate, (candidate.row.answer, value))
+            if other is not None:
+                return Pair(value, other, origin)
         value, origin = first
         if candidate.row.source != OWN_ROWS:
             return NO_WRONG_IMAGE if value else NO_VALUE
-        donor = self._donor(number, candidate, (candidate.row.answer,))
         no_value = COMPOUND if self._lending.kind(number).is_compound else NO_WRONG_VALUE
         why = twin_problem(candidate.row) or no_value
         left_out = {} if value else {"image-correct": why, "both-wrong": why}
@@ -491,7 +492,7 @@ def _tolerance(candidate: Candidate) -> float:
     exact: within 5% every year near a gold one would be it. A user's own rows come with no tolerance.
     """
     is_exact = candidate.row.family != "chartqa" or candidate.row.source == OWN_ROWS or candidate.coarse == "year"
-    return 0.0 if is_exact else _TOLERANCE
+    return 0.0 if is_exact else TOLERANCE
 
 
 def _near(year: str, gold: str) -> bool:

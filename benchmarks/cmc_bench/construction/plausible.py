@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from benchmarks.build import Difficulty
 from benchmarks.cmc_bench.construction.near_numbers import is_near, near_numbers
@@ -27,7 +28,7 @@ TOLERANCE = 0.05
 
 _LATEST_YEAR = 2025
 """The latest year that no question about the past excludes."""
-_YEARS: dict[Difficulty, tuple[int, int]] = {"near": (1, 5), "far": (6, 20)}
+YEARS: dict[Difficulty, tuple[int, int]] = {"near": (1, 5), "far": (6, 20)}
 _NEAR_DATES = 3.0
 _ASKS_YEAR = re.compile(r"\b(?:years?|when|date|jahr(?:e|en)?|wann|année|quand|año|cuándo|anno|ano)\b", re.IGNORECASE)
 _ASKS_AMOUNT = re.compile(
@@ -155,7 +156,7 @@ def may_contradict(kind: ValueKind, other: ValueKind, difficulty: Difficulty) ->
     if kind.number and other.number:
         return is_near(kind.number.value, other.number.value, difficulty, step=_least_step(kind))
     if kind.is_year:
-        least, most = _YEARS[difficulty]
+        least, most = YEARS[difficulty]
         return least <= abs(kind.place - other.place) <= most
     if not math.isnan(kind.place) and not math.isnan(other.place):
         return 0 < abs(kind.place - other.place) <= _NEAR_DATES
@@ -177,8 +178,8 @@ def fits(row: SourceRow, kind: ValueKind, value: str, *, lent: ValueKind | None 
             return False
     if kind.number or kind.is_year:
         own = read_number(value)
-        named = {float(number.value) for number in read_question(row.question).numbers} - {kind.low, kind.high}
-        if own and own.value in named:
+        named = {number.value for number in read_question(row.question).numbers} - {kind.low, kind.high}
+        if own and Fraction(own.units, 10**own.decimals) in named:
             return False
     elif _is_named(value, row.question) and not (isinstance(parse(value), Polarity) or value in alternatives(row)):
         return False
@@ -214,7 +215,7 @@ def made_values(row: SourceRow, kind: ValueKind, difficulty: Difficulty, purpose
                 if text:
                     yield text
     elif kind.is_year:
-        least, most = _YEARS[difficulty]
+        least, most = YEARS[difficulty]
         years = [int(kind.place) + sign * step for step in range(least, most + 1) for sign in (1, -1)]
         for year in _shuffled([str(y) for y in years if kind.low <= y <= kind.high], purpose):
             yield row.answer.replace(str(int(kind.place)), year)

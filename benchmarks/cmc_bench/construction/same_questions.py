@@ -41,11 +41,11 @@ class SameQuestions:
         """Add a row by its number; ``pixels`` is the digest of its picture's pixels."""
         key = int(digest([pixels, same_question(row)])[:16], 16)
         group = self._records[self._groups[key]] if key in self._groups else []
-        texts = [row.passage, row.conflict, row.image_answer, row.text_answer]
-        for other, where, answer, other_texts in group:
+        texts = digest([row.passage, row.conflict, row.image_answer, row.text_answer])
+        for other, where, answer, image_answer, other_texts in group:
             result = compare(answer, row.answer, row.question)
             if result.verdict == "same":
-                shown = row.image_answer, other_texts[2]
+                shown = row.image_answer, image_answer
                 if all(shown) and compare(*shown, row.question).verdict == "different":
                     reason = f"{CONTRADICTORY}: {where} has the image_answer {quoted(shown[1])}, {row.row} {quoted(shown[0])}"
                     for contradictory in (other, number):
@@ -63,7 +63,9 @@ class SameQuestions:
                 reason = f"{MAY_CONTRADICT}: {says}, and {result.reason}; remove one, or write both answers alike"
             for contradictory in (other, number):
                 self._set(contradictory, reason)
-        self._groups[key] = self._records.append([*group, [number, row.row, row.answer, texts]][-_COMPARED:])
+        self._groups[key] = self._records.append(
+            [*group, [number, row.row, row.answer, row.image_answer, texts]][-_COMPARED:]
+        )
 
     def problem(self, number: int) -> str | None:
         """Return why a row is left out, once all rows were added; None if it is used."""

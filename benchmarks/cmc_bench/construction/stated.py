@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from benchmarks.cmc_bench.construction.passages import answer_spans, states
@@ -46,11 +46,9 @@ _NUMERAL = re.compile(r"[0-9]+(?:[.,' ][0-9]+)*")
 class KnownNames:
     """The names among the answers of a table, in a temporary file; memory holds some 100 bytes of each."""
 
-    def __init__(self, rows: Iterable[SourceRow] = ()) -> None:
+    def __init__(self) -> None:
         self._answers = RecordFile()
         self._numbers: dict[int, int] = {}
-        for row in rows:
-            self.add(row.answer)
 
     def add(self, answer: str) -> None:
         """Add an answer if it is a name."""
@@ -142,9 +140,7 @@ def slip_warning(answer: str, stated: str) -> str:
 
 
 def _unclear(text: str, reason: str) -> RowProblem:
-    return RowProblem(
-        f"{UNCLEAR_STATED}: it says {quoted(text)}, {reason}; write what it states in its text_answer column"
-    )
+    return RowProblem(f"{UNCLEAR_STATED}: it says {quoted(text)}, {reason}; {_WRITE}")
 
 
 def _doubts(row: SourceRow, value: str) -> dict[str, str]:

@@ -178,7 +178,7 @@ class TextKind:
     def others(self, answer: str) -> list[str]:
         """Return its members beside ``answer``, in capitals where it is."""
         key = _key(answer)
-        return [in_case(member, answer) for member in self.members if fold(member) != key]
+        return [in_case(member, answer) for member in self.members if _key(member) != key]
 
 
 def text_kind(answer: str, question: str) -> TextKind:
@@ -292,5 +292,5 @@ def _index() -> dict[str, list[tuple[str, tuple[str, ...]]]]:
     index: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
     for kind, offered, members in sets:
         for member in members:
-            index.setdefault(fold(clean(member)), []).append((kind, offered))
+            index.setdefault(_key(member), []).append((kind, offered))
     return index

@@ -19,6 +19,8 @@ _LABEL = re.compile(r"[^\W\d_]+(?:[ .#]|\. )*")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)(?!\w)")
 _PRICE_ENDS = (99, 95)
 _SPELLED = 20
+_LONGEST = 200
+"""The maximum number of characters of a number; a float holds any of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class WrittenNumber:
 def read_number(text: str) -> WrittenNumber | None:
     """Return the number that a short text is; None for names, dates and texts with several numbers."""
     text = text.strip()
+    if len(text) > _LONGEST:
+        return None
     if spelled := _spelled(text):
         return spelled
     match = _NUMBER.fullmatch(text)

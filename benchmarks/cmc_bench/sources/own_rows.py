@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, Family, SourceRow, existing_path, layout_error
@@ -14,7 +15,7 @@ from benchmarks.rows.answers import NO_OPTIONS, answer_text, check_cells, check_
 from benchmarks.rows.base import Fields, RowProblem, trust_field
 from benchmarks.rows.cell_images import image_values, is_image, one_image
 from benchmarks.rows.cell_passages import passage_texts
-from benchmarks.rows.columns import ANSWER_KEY, COLUMN_NAMES, TABLE
+from benchmarks.rows.columns import ANSWER_KEY, TABLE
 from benchmarks.rows.counting import Counting
 from benchmarks.rows.csv_rows import SUFFIXES
 from benchmarks.rows.files import RawRow, ShownImage, SkippedRow, list_files, read_rows, text_field
@@ -73,11 +74,7 @@ def table_remarks(file: Path, mapping: str = "") -> list[str]:
 
 
 def _mapped(file: Path, folder: Path, anywhere: bool, cluster: str, mapping: str) -> MappedFile:
-    def raw_rows() -> Iterator[RawRow | SkippedRow]:
-        for raw in read_rows(file, folder, _NAME):
-            yield RawRow(raw.where, raw.fields, raw.folders, anywhere) if isinstance(raw, RawRow) else raw
-
-    return map_file(file, raw_rows, TABLE, mapping, cluster)
+    return map_file(file, partial(read_rows, file, folder, _NAME, anywhere=anywhere), TABLE, mapping, cluster)
 
 
 def _table(file: Path) -> Path:
@@ -104,12 +101,15 @@ def _rows(mapped: MappedFile, *, has_notes: bool) -> Iterator[RawRow | SkippedRo
 
 
 def _is_note(mapped: MappedFile, raw: RawRow) -> bool:
-    """Return whether a row has one cell only, which is neither a question nor the name of a picture."""
-    if sum(map(is_filled, raw.fields.values())) != 1:
+    """Return whether a row has one cell only: several words or a sum, and neither a question nor the name of a picture."""
+    cells = [*islice(filter(is_filled, raw.fields.values()), 2)]
+    if len(cells) != 1:
         return False
     row = mapped.columns.row(raw)
     image = row.fields["image"]
-    return row.fields["question"] is None and not is_image(row, image) and not _IMAGE_NAME.search(str(image))
+    if row.fields["question"] is not None or is_image(row, image) or _IMAGE_NAME.search(str(image)):
+        return False
+    return row.fields["answer"] is not None or re.search(r"\w\W+\w", str(cells[0])) is not None
 
 
 def _row(mapped: MappedFile, raw: RawRow, shared: ImageReferences | None) -> SourceRow | SkippedRow:
@@ -117,7 +117,7 @@ def _row(mapped: MappedFile, raw: RawRow, shared: ImageReferences | None) -> Sou
     fields = raw.fields
     question = text_field(fields, "question")
     try:
-        check_cells(fields, list(COLUMN_NAMES))
+        check_cells(fields)
         options = option_texts(fields)
         answer = answer_text(fields["answer"], question, options, fields[ANSWER_KEY])
         if not options and mapped.columns.has_options and is_letter(answer):

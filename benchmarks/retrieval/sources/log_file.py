@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks.errors import SourceError
@@ -12,7 +13,7 @@ from benchmarks.rows.answers import answer_text, check_cells
 from benchmarks.rows.base import Fields, RowProblem, trust_field
 from benchmarks.rows.cell_images import cell_image, image_values
 from benchmarks.rows.cell_passages import passage_texts
-from benchmarks.rows.columns import ANSWER_KEY, COLUMN_NAMES, LOG
+from benchmarks.rows.columns import ANSWER_KEY, LOG
 from benchmarks.rows.counting import Counting
 from benchmarks.rows.files import Loader, RawRow, ShownImage, SkippedRow, file_remarks, read_rows, text_field
 from benchmarks.rows.mapping import MappedFile, map_file
@@ -61,17 +62,13 @@ def _mapped(place: str, cluster: str, mapping: str) -> MappedFile:
         raise layout_error(_NAME, file, LAYOUT)
     file = named_sheet(file, sheet)
 
-    def raw_rows() -> Iterator[RawRow | SkippedRow]:
-        for raw in read_rows(file, file.parent, _NAME):
-            yield RawRow(raw.where, raw.fields, raw.folders, anywhere=True) if isinstance(raw, RawRow) else raw
-
-    return map_file(file, raw_rows, LOG, mapping, cluster)
+    return map_file(file, partial(read_rows, file, file.parent, _NAME, anywhere=True), LOG, mapping, cluster)
 
 
 def _row(raw: RawRow, counting: Counting) -> LogRow | SkippedRow:
     fields = raw.fields
     try:
-        check_cells(fields, list(COLUMN_NAMES))
+        check_cells(fields)
         passages = _passages(fields["passage"])
         counting.check_pages(image_values(fields["image"]))
         images = _images(raw)

@@ -236,7 +236,7 @@ def test_models_that_cannot_read_an_image_are_told_so_first_and_no_more_examples
     )
     assert "b is right on 1 of 52 (1.9%, " in recommendation.advice[0]
     assert "More rows will not help" in recommendation.advice[0]
-    assert not recommendation.more_examples_help
+    assert "would tell" not in sentences(recommendation)
     assert recommendation.single_sources is not None
     assert value(cells(recommendation.single_sources, "a")["image alone"]) == 0
     assert value(cells(recommendation.single_sources, "b")["text alone"]) == 1
@@ -247,7 +247,7 @@ def test_one_model_of_two_that_cannot_read_is_named_and_examples_still_tell() ->
     assert recommendation.advice[-1].startswith(
         "a does not read the images: with the image alone, it is right on 0 of 52"
     )
-    assert recommendation.more_examples_help
+    assert "would tell" in sentences(recommendation)
     few = recommend_views(sides(reads("a", 1, examples=3), reads("b", 3, examples=3)))
     assert "does not read" not in sentences(few), "three answers show nothing"
 

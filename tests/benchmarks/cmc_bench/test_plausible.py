@@ -326,3 +326,29 @@ def test_numbers_of_real_charts_are_near_and_as_often_larger_as_smaller() -> Non
         features, labels, groups, _ = number_features(pairs)
         accuracy, count = cross_validated(features, labels, groups)
         assert abs(accuracy - 0.5) < 2.6 / (2 * math.sqrt(count))
+
+
+@pytest.mark.parametrize("answer", ["1" * 400, "0." + "0" * 330 + "1", "3 of " + "9" * 400])
+def test_numbers_beyond_all_sense_end_nothing(answer: str) -> None:
+    values(answer)
+    assert values("12", f"Is it {answer}?")
+    assert read_number(answer) is None
+
+
+def test_years_that_are_far_are_lent_over_the_whole_band(tmp_path: Path) -> None:
+    rows = [{"answer": str(1925 + n % 90), "question": f"In what year was number {n} built?"} for n in range(180)]
+    pairs = [
+        {image["references"]["image"], image["references"]["text"]}
+        for image in build(tmp_path / "rows", rows, difficulty="far").rows()
+        if image["condition"] == "image-correct"
+    ]
+    distances = [max(map(int, pair)) - min(map(int, pair)) for pair in pairs]
+    assert len({*distances}) > 5
+    assert max(distances.count(distance) for distance in distances) < len(distances) / 2
+
+
+@pytest.mark.parametrize(("answer", "question"), [("janv.", "Quel mois ?"), ("Mo.", "An welchem Tag?")])
+def test_abbreviated_months_and_days_have_a_kind(answer: str, question: str) -> None:
+    words = value_kind(row(answer, question)).words
+    assert words is not None
+    assert len(words.members) > 5

@@ -558,3 +558,17 @@ def test_any_json_is_rows_or_one_error(folder: Path, content: list[dict[str, Any
         except RashomonError as error:
             described = str(error)
         assert described == f"{len(content)} rows" or 10 < len(described) < 2000
+
+
+def test_yaml_that_nests_without_end_is_refused(folder: Path) -> None:
+    """The loader is recursive in C: without a limit, this would end the process."""
+    (folder / "t.yaml").write_text("- " + "[" * 30_000 + "]" * 30_000, "utf-8")
+    with pytest.raises(SourceError):
+        table(folder / "t.yaml")
+
+
+def test_advice_on_a_missing_key_does_not_repeat_it(folder: Path) -> None:
+    file = lines(folder, {"image": "0.png", "question": "a?", "answer": "5"})
+    with pytest.raises(UnknownKeysError) as caught:
+        table(file, "group=nope")
+    assert "--map" not in str(caught.value)

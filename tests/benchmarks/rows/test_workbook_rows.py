@@ -363,3 +363,14 @@ def test_a_sheet_is_checked_and_built_by_its_name(tmp_path: Path) -> None:
     for missing in (tmp_path / "none.xlsx#sheet=Q1", tmp_path / "rows.csv#sheet=Q1"):
         with pytest.raises(SourceError):
             table_path(missing)
+
+
+def test_an_error_in_an_option_leaves_the_row_out(tmp_path: Path) -> None:
+    lines: list[list[Any]] = [[*NAMES, "a", "b", "c"], ["0.png", "Which?", "A", Cell(error="#REF!"), "cats", "dogs"]]
+    assert reasons(write_xlsx(tmp_path / "rows.xlsx", {"S": Sheet(lines)})) == [FORMULA_ERROR]
+
+
+def test_one_huge_number_leaves_out_its_row_alone(tmp_path: Path) -> None:
+    file = book(tmp_path, ["0.png", "a?", Cell(1e27, "0.00")], ["1.png", "b?", 5.0])
+    assert len(reasons(file)) == 1
+    assert answers(file)[1:] == ["5"]
