@@ -21,10 +21,12 @@ class UnknownKeysError(SourceError):
     """A table or log without a column that it needs.
 
     ``guess`` is the likely key of each such column, as far as there is one, and ``known`` the key of each other column.
+    ``reason`` is the message without the ``advice`` on what to write on the command line.
     """
 
-    def __init__(self, message: str, guess: Mapping[str, str], known: Mapping[str, str]) -> None:
-        super().__init__(message)
+    def __init__(self, reason: str, guess: Mapping[str, str], known: Mapping[str, str], advice: str = "") -> None:
+        super().__init__(f"{reason} {advice}".rstrip())
+        self.reason = reason
         self.guess, self.known = dict(guess), dict(known)
 
 

@@ -76,7 +76,7 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
             checks.append(row.row, False, message, _fix(_FIXES.get(left_out.reason, fix), left_out, near_files))
         elif example is None:
             quota_message = f"not needed: its type has {options.per_stratum} examples already"
-            checks.append(row.row, True, quota_message, "add --per-stratum with a larger number to use it")
+            checks.append(row.row, conflicts, quota_message, "add --per-stratum with a larger number to use it")
         else:
             constructed_example = constructed.example(example)
             evidence[constructed_example.evidence] += 1

@@ -35,10 +35,10 @@ def check_columns(
         rivals = _rivals(column, columns, rows, known)
         if len(rivals) > 1:
             raise UnknownKeysError(
-                f"{file.name} has two columns for {column}, {rivals[0]} and {rivals[1]}; name the right one: --map "
-                f"{column}={rivals[0]} or --map {column}={rivals[1]}.",
+                f"{file.name} has two columns for {column}, {rivals[0]} and {rivals[1]}; name the right one.",
                 {},
                 {other: key for other, key in present.items() if other != column},
+                f"Write --map {column}={rivals[0]} or --map {column}={rivals[1]}.",
             )
     mapped = [columns.row(row) for row in rows]
     missing = [column for column in needed if column in gone or not _holds(columns, column, mapped, known)]
@@ -58,7 +58,7 @@ def check_columns(
     if columns.preset is not None and not gone:
         start = f"{file.name} is read as {columns.preset.title}, and has no {listed(missing)}"
     raise UnknownKeysError(
-        f"{start}; it has {listed(keys)}. {_advice(columns, gone, missing, guess, unclear)}".rstrip(), guess, present
+        f"{start}; it has {listed(keys)}.", guess, present, _advice(columns, gone, missing, guess, unclear)
     )
 
 

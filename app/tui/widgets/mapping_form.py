@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -34,8 +33,6 @@ _COLUMNS = {
 }
 """The columns that are mapped here, with their labels; `--map` maps the others, too."""
 _LONGEST_KEY = 200
-_COMMAND_LINE = re.compile(r" (Try|Give each row .*) --map .*", re.DOTALL)
-"""The advice for the command line, in place of which the form stands."""
 
 
 class MappingForm(VerticalScroll, can_focus=False):
@@ -63,8 +60,7 @@ class MappingForm(VerticalScroll, can_focus=False):
 
     def fill(self, problem: UnknownKeysError) -> None:
         """Show what is wrong and the guess; a key that cannot be displayed as it is, is left to the user."""
-        reason = _COMMAND_LINE.sub("", str(problem))
-        self.query_one("#mapping-problem", Static).update(literal(reason, WRONG))
+        self.query_one("#mapping-problem", Static).update(literal(problem.reason, WRONG))
         for column in _COLUMNS:
             key = problem.guess.get(column, "")
             self._field(column).value = key if sanitize(key, limit=_LONGEST_KEY) == key else ""

@@ -30,6 +30,7 @@ _LATEST_YEAR = 2025
 """The latest year that no question about the past excludes."""
 YEARS: dict[Difficulty, tuple[int, int]] = {"near": (1, 5), "far": (6, 20)}
 _NEAR_DATES = 3.0
+_OLD_YEAR = re.compile(r"1\d{3}")
 _ASKS_YEAR = re.compile(r"\b(?:years?|when|date|jahr(?:e|en)?|wann|année|quand|año|cuándo|anno|ano)\b", re.IGNORECASE)
 _ASKS_AMOUNT = re.compile(
     r"\bhow (?:many|much)\b|\b(?:number|amount|total|sum|value|average|difference|price) of\b", re.IGNORECASE
@@ -96,9 +97,11 @@ def value_kind(row: SourceRow) -> ValueKind:
     answer, question = row.answer, read_question(row.question)
     computed = _COMPUTED.search(row.question) is not None
     summary = computed or EXTREME.search(row.question) is not None
-    if coarse_type(answer) == "year" and (
-        _ASKS_YEAR.search(row.question) or (not _ASKS_AMOUNT.search(row.question) and not question.units)
-    ):
+    asks_year = _ASKS_YEAR.search(row.question) is not None
+    is_year = coarse_type(answer) == "year" and (
+        asks_year or (not _ASKS_AMOUNT.search(row.question) and not question.units)
+    )
+    if is_year or (asks_year and _OLD_YEAR.fullmatch(answer.strip())):
         year = int(normalise(answer))
         years = sorted(question.years)
         inside = len(years) > 1 and years[0] <= year <= years[-1]

@@ -352,3 +352,11 @@ def test_abbreviated_months_and_days_have_a_kind(answer: str, question: str) -> 
     words = value_kind(row(answer, question)).words
     assert words is not None
     assert len(words.members) > 5
+
+
+def test_old_years_are_years_where_one_is_asked_for() -> None:
+    for answer in ("1789", "1066"):
+        made = values(answer, "When was the bridge built?")
+        assert made
+        assert all(abs(int(value) - int(answer)) <= 5 for value in made)
+    assert any(abs(int(value) - 1789) > 20 for value in values("1789", "How many bridges are there?"))

@@ -492,3 +492,10 @@ def test_own_picture_with_a_colour_profile_is_built_as_it_is_seen(tmp_path: Path
     (seen,) = (np.asarray(picture)[20, 20].tolist() for picture in pictures if picture.size == (64, 48))
     assert seen[1] > 200 > 60 > seen[0]
     assert (tmp_path / "0.png").read_bytes() in [path.read_bytes() for path in (built.path / "media").iterdir()]
+
+
+def test_rows_beyond_the_quota_are_of_no_use_where_nothing_can_be_built(tmp_path: Path) -> None:
+    lines = [f"{n}.png,Why {n}?,{answer}" for n, answer in enumerate(("rust", "the storm", "a strike", "old age"))]
+    file = table(tmp_path, "\n".join([HEADER, *lines]))
+    checks = get_benchmark("cmc-bench").check_rows(file, BuildOptions(per_stratum=2)).rows
+    assert not any(row.usable for row in checks)
