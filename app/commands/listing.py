@@ -117,22 +117,7 @@ def models(*, as_json: bool) -> None:
             for model in cached
         ]
         entries += [
-            {
-                "name": model.id,
-                "kind": "curated",
-                "base": model.base,
-                "quantisation": model.quantisation,
-                "benchmarks": list(model.benchmarks),
-                "bytes": model.weights_bytes,
-                "memory": required_memory(model.weights_bytes),
-                "smallest_mac": smallest_mac(model.weights_bytes),
-                "fits": memory_fit(model.weights_bytes).ok,
-                "fetched": model.id in fetched,
-                "licence": model.licence,
-                "checked": model.checked,
-                "caution": model.caution,
-            }
-            for model in catalog_models()
+            {**catalog_entry(model, fetched), "fits": memory_fit(model.weights_bytes).ok} for model in catalog_models()
         ]
         print(json.dumps(entries, indent=2))
         return
@@ -149,6 +134,25 @@ def models(*, as_json: bool) -> None:
     print(
         "\n`rashomon models --for` recommends three of them for this machine, `--for 16GB` for a Mac with that memory."
     )
+
+
+def catalog_entry(model: CatalogModel, fetched: Container[str]) -> dict[str, Any]:
+    """Return a model of the catalog as JSON; ``memory`` is what it needs with a flat allowance for its requests."""
+    return {
+        "name": model.id,
+        "kind": "curated",
+        "base": model.base,
+        "quantisation": model.quantisation,
+        "benchmarks": list(model.benchmarks),
+        "bytes": model.weights_bytes,
+        "memory": required_memory(model.weights_bytes),
+        "smallest_mac": smallest_mac(model.weights_bytes),
+        "licence": model.licence,
+        "released": model.released,
+        "checked": model.checked,
+        "caution": model.caution,
+        "fetched": model.id in fetched,
+    }
 
 
 def _print_catalog(models: Iterable[CatalogModel], fetched: Container[str], heading: str) -> None:

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from app.annotation.review_session import find_build
+from app.commands.listing import catalog_entry
 from app.commands.spinner import spinner
 from app.engine.workers.device_lock import acquire_device
 from app.fetch.execute import INTERRUPTED, FetchInterrupted, confirm_fetch, execute_plan
@@ -100,19 +101,11 @@ def recommend(workspace: Workspace, memory: str | None, data: Path | None, *, as
     if as_json:
         models = [
             {
-                "name": item.model.id,
-                "reason": item.reason,
-                "base": item.model.base,
-                "quantisation": item.model.quantisation,
-                "bytes": item.model.weights_bytes,
+                **catalog_entry(item.model, fetched),
                 "memory": item.needs,
                 "memory_is_exact": item.is_exact,
                 "family": asdict(item.family),
-                "licence": item.model.licence,
-                "released": item.model.released,
-                "checked": item.model.checked,
-                "benchmarks": list(item.model.benchmarks),
-                "fetched": item.model.id in fetched,
+                "reason": item.reason,
             }
             for item in recommended
         ]
