@@ -261,11 +261,28 @@ def data_get(workspace: Any, /, benchmark: str, **options: Any) -> int:
 
 
 @click.group(invoke_without_command=True)
+@click.option(
+    "--for",
+    "memory",
+    metavar="[MEMORY]",
+    is_flag=False,
+    flag_value="here",
+    help="Recommend three models for a Mac with this memory, such as 16GB, and say why; default: for this machine.",
+)
+@click.option(
+    "--data", type=PATH, metavar="BUILD", help="Recommend for the longest prompt of a build, its folder or its name."
+)
 @as_json
 @click.pass_context
-def models(context: click.Context, as_json: bool) -> None:
+def models(context: click.Context, memory: str | None, data: Path | None, as_json: bool) -> None:
     """List the models and whether each fits in memory. `rashomon models get ID` fetches one."""
-    if context.invoked_subcommand is None:
+    if context.invoked_subcommand is not None:
+        return
+    if memory is not None or data is not None:
+        from app.commands.models import recommend
+
+        recommend(context.obj, memory, data, as_json=as_json)
+    else:
         from app.commands.listing import models as list_models
 
         list_models(as_json=as_json)

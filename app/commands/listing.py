@@ -117,20 +117,7 @@ def models(*, as_json: bool) -> None:
             for model in cached
         ]
         entries += [
-            {
-                "name": model.id,
-                "kind": "curated",
-                "base": model.base,
-                "quantisation": model.quantisation,
-                "benchmarks": list(model.benchmarks),
-                "bytes": model.weights_bytes,
-                "memory": required_memory(model.weights_bytes),
-                "smallest_mac": smallest_mac(model.weights_bytes),
-                "fits": memory_fit(model.weights_bytes).ok,
-                "fetched": model.id in fetched,
-                "unverified": model.unverified,
-            }
-            for model in catalog_models()
+            {**catalog_entry(model, fetched), "fits": memory_fit(model.weights_bytes).ok} for model in catalog_models()
         ]
         print(json.dumps(entries, indent=2))
         return
@@ -142,8 +129,30 @@ def models(*, as_json: bool) -> None:
     others = [model for model in catalog_models() if not model.benchmarks]
     print("\nthe models of the papers, converted for MLX; `rashomon models get ID` fetches one:")
     _print_catalog(papers, fetched, "rows of")
-    print("\nother models in wide use; ? marks an id or size that was not compared with the Hub:")
+    print("\nother models in wide use; ? marks sizes from memory:")
     _print_catalog(others, fetched, "")
+    print(
+        "\n`rashomon models --for` recommends three of them for this machine, `--for 16GB` for a Mac with that memory."
+    )
+
+
+def catalog_entry(model: CatalogModel, fetched: Container[str]) -> dict[str, Any]:
+    """Return a model of the catalog as JSON; ``memory`` is what it needs with a flat allowance for its requests."""
+    return {
+        "name": model.id,
+        "kind": "curated",
+        "base": model.base,
+        "quantisation": model.quantisation,
+        "benchmarks": list(model.benchmarks),
+        "bytes": model.weights_bytes,
+        "memory": required_memory(model.weights_bytes),
+        "smallest_mac": smallest_mac(model.weights_bytes),
+        "licence": model.licence,
+        "released": model.released,
+        "checked": model.checked,
+        "caution": model.caution,
+        "fetched": model.id in fetched,
+    }
 
 
 def _print_catalog(models: Iterable[CatalogModel], fetched: Container[str], heading: str) -> None:
@@ -155,7 +164,7 @@ def _print_catalog(models: Iterable[CatalogModel], fetched: Container[str], head
         )
         line = (
             f"{model.id:<48} {size(model.weights_bytes):>8} {size(required_memory(model.weights_bytes)):>8}  "
-            f"{f'{mac} GB' if mac else '-':<8} {state:<12} {', '.join(model.benchmarks)}{'?' if model.unverified else ''}"
+            f"{f'{mac} GB' if mac else '-':<8} {state:<12} {', '.join(model.benchmarks)}{'' if model.checked else '?'}"
         )
         print(line.rstrip())
 

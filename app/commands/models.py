@@ -1,20 +1,26 @@
-"""``rashomon models``: models fetched from the Hugging Face Hub, and adapters fused into models."""
+"""``rashomon models``: models recommended and fetched from the Hugging Face Hub, and adapters fused into models."""
 
 from __future__ import annotations
 
 import glob
+import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
+from app.annotation.review_session import find_build
+from app.commands.listing import catalog_entry
 from app.commands.spinner import spinner
 from app.engine.workers.device_lock import acquire_device
 from app.fetch.execute import INTERRUPTED, FetchInterrupted, confirm_fetch, execute_plan
 from app.fetch.hub import check_online
 from app.fetch.model import blobs_folder, link_snapshot, list_files
 from app.fetch.plan import make_plan
+from app.new_run.longest_prompt import longest_prompt
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from app.system.signals import is_alive
@@ -24,8 +30,13 @@ from benchmarks.errors import ModelError, SpecError, StoreError
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.models.adapters import TRAINING, read_adapter
 from mlx_backends.models.catalog import catalog_models
-from mlx_backends.models.discovery import inspect, resolve
+from mlx_backends.models.discovery import cached_models, inspect, resolve
 from mlx_backends.models.memory_estimate import memory_fit
+from mlx_backends.models.metal import GIB, estimated_working_set
+from mlx_backends.next_model import TYPICAL, recommend_models, smallest_need
+
+THIS_MACHINE = "here"
+_MOST_GIGABYTES = 100_000
 
 
 def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bool) -> int:
@@ -70,6 +81,59 @@ def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bo
     print(f"fetched {model}: {info.architecture}, {info.quantisation}, in {clean(str(folder))}")
     print(f"next: {workspace.command()} --batch --benchmark cmc-bench --model {model} --limit 50")
     return 0
+
+
+def recommend(workspace: Workspace, memory: str | None, data: Path | None, *, as_json: bool) -> None:
+    """Print three models to run next on this machine, or on a Mac with ``memory``, such as 16GB, and why.
+
+    ``data`` is the build whose longest prompt counts. Raises SpecError for a memory that is none or is unknown, ModelError
+    if no model of the catalog fits.
+    """
+    available, source = _memory_for_models(THIS_MACHINE if memory is None else memory)
+    prompt = TYPICAL if data is None else longest_prompt(find_build(workspace, data))
+    recommended = recommend_models(available, prompt)
+    if not recommended:
+        raise ModelError(
+            f"no listed model fits in the {available / 1e9:.1f} GB of {source}: the smallest needs "
+            f"{smallest_need(prompt) / 1e9:.1f} GB; use a remote model, or `rashomon demo`."
+        )
+    fetched = {model.name for model in cached_models() if model.problem is None}
+    if as_json:
+        models = [
+            {
+                **catalog_entry(item.model, fetched),
+                "memory": item.needs,
+                "memory_is_exact": item.is_exact,
+                "family": asdict(item.family),
+                "reason": item.reason,
+            }
+            for item in recommended
+        ]
+        print(json.dumps({"available": available, "prompt": asdict(prompt), "models": models}, indent=2))
+        return
+    print(f"memory: {available / 1e9:.1f} GB of {source}; a tenth is left to other programs")
+    print(f"prompt: {prompt.name}")
+    for number, item in enumerate(recommended, 1):
+        print(f"\n{number}. {item.model.id}{' (fetched)' * (item.model.id in fetched)}")
+        for fact in (item.reason, *item.facts):
+            print(f"   {fact}")
+    print(f"\nnext: rashomon models get {recommended[0].model.id}")
+
+
+def _memory_for_models(text: str) -> tuple[int, str]:
+    """Return the bytes that a machine has for models, and a phrase for what they are a part of. Raises SpecError."""
+    if text == THIS_MACHINE:
+        fit = memory_fit(0)
+        if not fit.available:
+            raise SpecError("this machine does not say how much memory it has; name a Mac's, as in `--for 16GB`.")
+        return fit.available, fit.source
+    written = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?) ?GB", text.strip(), re.ASCII | re.IGNORECASE)
+    gigabytes = float(written[1]) if written else 0.0
+    if not 0 < gigabytes <= _MOST_GIGABYTES:
+        raise SpecError(
+            f"--for {ranges.shortened(text)}: give a Mac's memory with its unit, such as 16GB, or {THIS_MACHINE}."
+        )
+    return estimated_working_set(round(gigabytes * GIB)), f"working set on a Mac with {gigabytes:g} GB"
 
 
 def fuse(model: str, adapter: Path, target: Path, *, bits: int | None, dequantise: bool) -> int:

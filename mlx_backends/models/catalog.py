@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,20 +16,36 @@ _BITS = {"4-bit": 4.5, "8-bit": 8.5, "bf16": 16.0}
 
 @dataclass(frozen=True, slots=True)
 class CatalogModel:
-    """A model on the Hub in one quantisation. ``benchmarks`` are those whose paper has a row for it.
-
-    ``unverified`` tells that its id or its size was not compared with the Hub.
+    """A model on the Hub in one quantisation.
 
     ``weights_bytes`` is computed: the language model's parameters at the quantisation's bits, all others (the encoders) in
-    bf16. The Hub reports the exact size when the model is fetched.
+    bf16. The Hub reports the exact size when the model is fetched. Licences, months and configurations are from their
+    makers' publications, or from memory.
+
+    Attributes:
+        base: The model that was converted.
+        family: Its type in mlx-vlm.
+        licence: As the Hub abbreviates it; None if unknown.
+        released: The month, as 2026-04; None if unknown.
+        checked: The day on which ids and sizes were compared with public records: lists of files, measured peaks; None if not.
+        benchmarks: Those whose paper has a row for it.
+        parameters: The number of all its parameters.
+        config: What its ``config.json`` says of the memory of a request; None if unknown.
+        caution: Why it is never recommended, a phrase; empty for most.
     """
 
     id: str
     base: str
     quantisation: str
+    family: str
+    licence: str | None
+    released: str | None
+    checked: str | None
     benchmarks: tuple[str, ...]
+    parameters: int
     weights_bytes: int
-    unverified: bool = False
+    config: Mapping[str, Any] | None = None
+    caution: str = ""
 
 
 @cache
@@ -40,9 +57,15 @@ def catalog_models() -> tuple[CatalogModel, ...]:
             name,
             entry["base"],
             quantisation,
+            entry["family"],
+            entry.get("licence"),
+            entry.get("released"),
+            entry.get("checked"),
             tuple(entry["benchmarks"]),
+            entry["language"] + entry["rest"],
             round((entry["language"] * _BITS[quantisation] + entry["rest"] * 16) / 8),
-            entry.get("unverified", False),
+            entry.get("config"),
+            entry.get("caution", ""),
         )
         for entry in entries
         for quantisation, name in entry["models"].items()

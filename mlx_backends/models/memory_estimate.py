@@ -35,7 +35,7 @@ A run's requests come ordered by image and prefix (``app/engine/request_order.py
 SMALL_CACHE = GIB // 4
 """Bytes that the cache of prompts may take if free: a small model's hold thousands, among them short texts that return."""
 
-_TEXT_TOKENS, _ANSWER_TOKENS = 1500, 256  # of a prompt, besides its image
+TEXT_TOKENS, ANSWER_TOKENS = 1500, 256  # of a prompt, besides its image
 _RUNTIME = GIB // 2  # of MLX and its buffers, besides the weights
 _PIXEL_STEP = 100_000
 _MACS = (8, 16, 18, 24, 32, 36, 48, 64, 96, 128, 192, 256, 512)
@@ -185,9 +185,9 @@ def suggested_max_pixels(config: Any, weights_bytes: int, available: int) -> int
         peak = peak_memory(
             config,
             weights_bytes,
-            prompt_tokens=_TEXT_TOKENS + tokens,
+            prompt_tokens=TEXT_TOKENS + tokens,
             image_tokens=tokens,
-            max_tokens=_ANSWER_TOKENS,
+            max_tokens=ANSWER_TOKENS,
         )
         if peak <= available:
             return None if pixels == LARGE_IMAGE else pixels

@@ -16,7 +16,9 @@ from app.tui.screens.runs import RunsScreen
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.command_dialog import Stage as DialogStage
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
+from mlx_backends.models import memory_estimate
 from mlx_backends.models.discovery import hub_cache
+from mlx_backends.next_model import recommend_models
 from tests.app.commands.test_get import tiny_model
 from tests.support.command import ROOT
 from tests.support.fake_hub import FakeHub
@@ -66,10 +68,12 @@ def test_what_can_be_fetched_and_built(
     size: tuple[int, int], stage: Stage, snapshot: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(memory_estimate, "_available", lambda _: (12_700_000_000, "a Mac with 16 GB"))
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await press(pilot, "f6")
         await until(pilot, lambda: "Qwen3-VL-4B" in screen_text(app))
+        assert screen_text(app).count("recommended") == 3
         await snapshot(app, "fetch")
 
     drive(stage.app(), script, size)
@@ -92,6 +96,26 @@ def test_a_model_is_fetched_after_its_size_was_read(hub: FakeHub, stage: Stage) 
         await until(pilot, lambda: isinstance(app.screen, FetchScreen))
 
     drive(stage.app(), script)
+
+
+@pytest.mark.slow
+def test_a_recommended_model_says_why_before_it_is_fetched(
+    hub: FakeHub, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_estimate, "_available", lambda _: (12_700_000_000, "a Mac with 16 GB"))
+    first = recommend_models(12_700_000_000)[0]
+    hub.repos[first.model.id] = hub.repos["org/tiny"]
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await press(pilot, "f6")
+        await until(pilot, lambda: "recommended" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, CommandDialog) and app.screen.stage is DialogStage.ASKING)
+        text = " ".join(screen_text(app).split())
+        assert first.reason in text
+        assert f"licence {first.model.licence}" in text
+
+    drive(stage.app(), script, (120, 40))
 
 
 @pytest.mark.slow

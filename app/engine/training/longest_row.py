@@ -29,7 +29,7 @@ def longest_row(
     Rows with most of something are measured by the model's own processor: tiles depend on an image's shape, not on its pixels.
     A row of more than ``max_length`` tokens is not trained on. Raises ModelError if the model can read none.
     """
-    sizes = {image: _scaled(image, max_pixels) for image in {image for row in rows for image in row.images}}
+    sizes = {image: image_file_size(image, max_pixels) for image in {image for row in rows for image in row.images}}
 
     def pixels(row: ChatRow) -> int:
         return sum(width * height for width, height in (sizes[image] for image in row.images))
@@ -59,8 +59,8 @@ def _shape(size: tuple[int, int]) -> int:
     return round(_SHAPES * math.log2(width / height))
 
 
-def _scaled(image: Path, max_pixels: int | None) -> tuple[int, int]:
-    """Return the size of an image, scaled down to ``max_pixels``."""
+def image_file_size(image: Path, max_pixels: int | None) -> tuple[int, int]:
+    """Return the width and height of an image file, scaled down to ``max_pixels``."""
     with image.open("rb") as file:
         data = b""
         for header in _HEADERS:

@@ -30,6 +30,7 @@ from benchmarks.registry import benchmark_names
 from mlx_backends.models.catalog import CatalogModel, catalog_models
 from mlx_backends.models.discovery import cached_models
 from mlx_backends.models.memory_estimate import memory_fit
+from mlx_backends.next_model import Recommendation, recommend_models
 
 K_PASSAGES = "k-passages"
 _OWN_STEPS = {K_PASSAGES: "makes it of a build", LOGS: "builds it from your log"}
@@ -44,6 +45,7 @@ class _Model:
     model: CatalogModel
     fits: bool
     fetched: bool
+    recommendation: Recommendation | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,9 @@ class FetchScreen(RashomonScreen):
     @on(VirtualTable.Selected, "#models")
     def _fetch_model(self) -> None:
         if self._model is not None:
-            self._get_model(self._model.model.id)
+            advice = self._model.recommendation
+            text = "" if advice is None else "\n".join((f"Recommended {advice.reason}", *advice.facts))
+            self._get_model(self._model.model.id, text)
 
     @on(VirtualTable.Selected, "#benchmarks")
     def _next_step(self) -> None:
@@ -168,9 +172,9 @@ class FetchScreen(RashomonScreen):
         text = "The folder of the run, or the name of a run in this workspace that came from another machine."
         self.app.push_screen(TextDialog("Adopt a run", text), on_answer)
 
-    def _get_model(self, name: str) -> None:
+    def _get_model(self, name: str, text: str = "") -> None:
         arguments = ["models", "get", name]
-        self._run("Fetch a model", [*arguments, "--yes"], [*arguments, "--dry-run"])
+        self._run("Fetch a model", [*arguments, "--yes"], [*arguments, "--dry-run"], text=text)
 
     def _build(self, name: str) -> None:
         folder = self.rashomon.workspace.build_folder(name)
@@ -186,9 +190,14 @@ class FetchScreen(RashomonScreen):
 
 
 def _read(workspace: Workspace) -> _Listing:
-    """Read what is fetched and built."""
+    """Read what is fetched and built; recommended models come first."""
     fetched = {model.name for model in cached_models()}
-    models = tuple(_Model(model, memory_fit(model.weights_bytes).ok, model.id in fetched) for model in catalog_models())
+    recommended = {item.model.id: item for item in recommend_models(memory_fit(0).available)}
+    others = (model for model in catalog_models() if model.id not in recommended)
+    models = tuple(
+        _Model(model, memory_fit(model.weights_bytes).ok, model.id in fetched, recommended.get(model.id))
+        for model in (*(item.model for item in recommended.values()), *others)
+    )
     benchmarks = []
     for name in benchmark_names():
         published = name in RECIPES
@@ -205,7 +214,7 @@ def _model_row(item: _Model) -> Row:
     if item.fetched:
         state: Cell = [("fetched", RIGHT)]
     else:
-        state = "" if item.fits else [("too large", PARTIAL)]
+        state = "recommended" if item.recommendation else "" if item.fits else [("too large", PARTIAL)]
     mark: Cell = [("✓", RIGHT)] if item.fetched else [("○", DIM)]
     return [mark, item.model.id, size(item.model.weights_bytes), state]
 

@@ -365,11 +365,33 @@ def test_two_at_once_do_not_fetch_the_same(hub: FakeHub, rashomon: Rashomon) -> 
 def test_the_curated_models_say_what_they_take(tmp_path: Path) -> None:
     by_id = {catalog_model.id: catalog_model for catalog_model in catalog_models()}
     assert len(by_id) == len(catalog_models())
-    # Sizes that are known of these models, in GB; the computed ones are within a twentieth.
+    # Sizes of these models' files that others have published, in GB; the computed ones are within a twentieth.
     known = {
-        "mlx-community/Qwen3-VL-4B-Instruct-4bit": 3.1,
-        "mlx-community/Qwen3-VL-8B-Instruct-4bit": 5.8,
+        "mlx-community/Qwen3-VL-2B-Instruct-4bit": 1.798,
+        "mlx-community/Qwen3-VL-4B-Instruct-4bit": 3.110,
+        "mlx-community/Qwen3-VL-8B-Instruct-4bit": 5.777,
+        "mlx-community/Qwen3-VL-30B-A3B-Instruct-4bit": 18.268,
+        "mlx-community/Qwen3-VL-32B-Instruct-8bit": 36.02,
+        "mlx-community/Qwen3.5-2B-MLX-8bit": 2.663,
+        "mlx-community/Qwen3.5-4B-MLX-4bit": 3.061,
+        "mlx-community/Qwen3.5-9B-8bit": 10.453,
+        "mlx-community/Qwen3.5-27B-4bit": 16.081,
+        "mlx-community/Qwen3.5-35B-A3B-8bit": 37.748,
+        "mlx-community/Qwen3.5-122B-A10B-4bit": 69.593,
+        "mlx-community/Qwen3.6-27B-bf16": 54.713,
+        "mlx-community/Qwen3.6-35B-A3B-4bit": 20.429,
+        "mlx-community/gemma-3n-E2B-it-4bit": 4.503,
+        "mlx-community/gemma-3-27b-it-4bit": 16.873,
+        "mlx-community/gemma-3-27b-it-8bit": 31.08,
+        "mlx-community/gemma-4-e2b-it-8bit": 5.899,
+        "mlx-community/gemma-4-e4b-it-bf16": 15.992,
+        "mlx-community/gemma-4-12B-it-4bit": 6.773,
+        "mlx-community/gemma-4-26b-a4b-it-4bit": 15.609,
+        "mlx-community/gemma-4-31b-it-4bit": 18.444,
         "mlx-community/InternVL3-38B-bf16": 76.79,
+        "mlx-community/InternVL3_5-30B-A3B-4bit": 17.81,
+        "mlx-community/Mistral-Small-3.1-24B-Instruct-2503-4bit": 14.119,
+        "mlx-community/Phi-3-vision-128k-instruct-4bit": 2.33,
     }
     for name, size in known.items():
         assert by_id[name].weights_bytes / 1e9 == pytest.approx(size, rel=0.05)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import ModelError
-from mlx_backends.models.catalog import catalog_models
 from mlx_backends.models.discovery import cached_models
 from mlx_backends.models.model_types import REFUSED, type_problem
 from mlx_backends.registry import describe
@@ -54,11 +53,6 @@ def test_a_cached_model_of_an_unknown_type_has_a_problem(tmp_path: Path, monkeyp
     (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
     (model,) = cached_models()
     assert "'gemma3'" in (model.problem or "")
-
-
-def test_a_model_of_no_paper_is_unverified() -> None:
-    assert all(model.benchmarks or model.unverified for model in catalog_models())
-    assert not any(model.benchmarks and model.unverified for model in catalog_models())
 
 
 def write_model(folder: Path, tensor: str, **config: object) -> Path:

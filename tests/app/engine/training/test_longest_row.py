@@ -66,10 +66,10 @@ def test_a_row_that_is_too_long_to_be_trained_on_does_not_count(tmp_path: Path, 
 
 def test_the_size_of_a_jpeg_is_read_behind_a_long_header(tmp_path: Path) -> None:
     write_rows(tmp_path, [(3000, 2000)], exif=b"Exif\0\0" + bytes(65_000), icc_profile=bytes(100_000))
-    assert module._scaled(tmp_path / "0.jpg", None) == (3000, 2000)
-    assert module._scaled(tmp_path / "0.jpg", 1_500_000) == (1500, 1000)
+    assert module.image_file_size(tmp_path / "0.jpg", None) == (3000, 2000)
+    assert module.image_file_size(tmp_path / "0.jpg", 1_500_000) == (1500, 1000)
     (tmp_path / "0.jpg").write_bytes(b"no image")
-    assert module._scaled(tmp_path / "0.jpg", None) == (1024, 1024)
+    assert module.image_file_size(tmp_path / "0.jpg", None) == (1024, 1024)
 
 
 def test_room_for_checkpoints_and_adapters_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
