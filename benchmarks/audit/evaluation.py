@@ -48,6 +48,7 @@ class Evaluation:
             questions=len(questions.items),
             clusters=questions.clusters.count,
             chance=chance,
+            blind=questions.clusters.mean(self.blind),
             rules=tuple(sorted(results, key=lambda result: -result.share)),
             constant=self._constant(tests),
         )
