@@ -31,6 +31,7 @@ from benchmarks.crosscheck_bench.construction.template_data import (
     shuffle,
 )
 from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
+from benchmarks.crosscheck_bench.sources.base import FIGURE_8
 from benchmarks.crosscheck_bench.sources.products import Brand, Product
 from benchmarks.values import compare
 
@@ -142,7 +143,9 @@ def _place_match(draft: QuestionDraft, place: int, random: Random) -> QuestionDr
 def _pair_drafts(
     data: TemplateData, reference: Shot, views: Sequence[Shot], wrong: Sequence[Product], random: Random
 ) -> Iterator[QuestionDraft]:
-    for other in [shot for shot in views if shot != reference][:1]:
+    others = [shot for shot in views if shot != reference]
+    # Always the first view would mark the pairs of one product: another's is drawn from all of its views.
+    for other in others[:1] if data.source == FIGURE_8 else random_subset(others, 1, random):
         yield _pair_draft(data, reference, other, "Yes", "")
     if wrong:
         yield _pair_draft(
@@ -193,7 +196,7 @@ def same_sku_by_pictures(data: TemplateData, random: Random) -> list[QuestionDra
     return [draft for three in interleave(*threes) for draft in three]
 
 
-def _sku_pairs(data: TemplateData, random: Random, titles: Titles) -> Iterator[QuestionDraft]:
+def _sku_pairs(data: TemplateData, random: Random, second_titles: Titles) -> Iterator[QuestionDraft]:
     for product in data.products:
         for other in random_subset(data.same_style(product), MAX_PAIRED, random):
             if not _comparable(data, product, other):
@@ -201,7 +204,7 @@ def _sku_pairs(data: TemplateData, random: Random, titles: Titles) -> Iterator[Q
             for left in shots(product, "product"):
                 for right_shot in shots(other, "product"):
                     if left.picture.pixels != right_shot.picture.pixels:
-                        yield from _sku_drafts(data, left, right_shot, titles)
+                        yield from _sku_drafts(data, left, right_shot, second_titles)
 
 
 def _comparable(data: TemplateData, product: Product, other: Product) -> bool:
@@ -234,12 +237,12 @@ def _bare_titles(product: Product, deciding: Sequence[str]) -> Iterator[str | No
     yield remove_value(product.brand, bare) if product.brand and bare else None
 
 
-def _sku_drafts(data: TemplateData, left: Shot, right: Shot, titles: Titles) -> Iterator[QuestionDraft]:
+def _sku_drafts(data: TemplateData, left: Shot, right: Shot, second_titles: Titles) -> Iterator[QuestionDraft]:
     deciding = _deciding_attributes(data, left.product)
     if not deciding:
         return
     # Drop identical wordings: two equal titles would give the answer away.
-    for title in dict.fromkeys(wording for wording in titles(right.product, deciding) if wording):
+    for title in dict.fromkeys(wording for wording in second_titles(right.product, deciding) if wording):
         if left.product.id == right.product.id and title == left.product.title:
             continue
         clue_pairs = [
