@@ -180,20 +180,35 @@ def same_sku(data: TemplateData, random: Random) -> list[QuestionDraft]:
 def same_sku_by_pictures(data: TemplateData, random: Random) -> list[QuestionDraft]:
     """Return drafts of SKU in threes that share their titles: the pictures make the answer A, B and C in turn.
 
-    The second title lacks the deciding attributes in all of them.
+    The title of one product lacks the deciding attributes. It is the second in every other three, and the first in the
+    rest: only C has no picture with these attributes beside it, and such pictures look alike.
     """
     by_titles: dict[tuple[str, ...], list[QuestionDraft]] = {}
     for draft in shuffle(list(_sku_pairs(data, random, _bare_titles)), random):
         by_titles.setdefault(draft.titles, []).append(draft)
-    answers = LETTERS[: len(SKU_OPTIONS)]
+    n = len(SKU_OPTIONS)
     threes: list[list[list[QuestionDraft]]] = []
     for drafts in by_titles.values():
-        if {draft.stratum for draft in drafts} == set(answers):
+        if {draft.stratum for draft in drafts} == set(LETTERS[:n]):
             balanced = balance_strata(drafts)
-            threes.append([balanced[n : n + len(answers)] for n in range(0, len(balanced), len(answers))])
+            threes.append([balanced[start : start + n] for start in range(0, len(balanced), n)])
     if not threes:
         data.left_out["SKU"] = "unbalanced: no two titles have questions with each of the answers A, B and C"
-    return [draft for three in interleave(*threes) for draft in three]
+    return [
+        _swap_skus(draft) if number % 2 else draft
+        for number, three in enumerate(interleave(*threes))
+        for draft in three
+    ]
+
+
+def _swap_skus(draft: QuestionDraft) -> QuestionDraft:
+    titles = draft.titles[::-1]
+    return replace(draft, context=_sku_context(titles), shots=draft.shots[::-1], titles=titles)
+
+
+def _sku_context(titles: tuple[str, ...]) -> str:
+    first, second = (f'SKU: Title "{title}" with product image {IMAGE_PLACEHOLDER}' for title in titles)
+    return f"First {first} Second {second}"
 
 
 def _sku_pairs(data: TemplateData, random: Random, second_titles: Titles) -> Iterator[QuestionDraft]:
@@ -255,11 +270,9 @@ def _sku_drafts(data: TemplateData, left: Shot, right: Shot, second_titles: Titl
         conflict, answer = outcome
         clues = tuple(fact for pair in clue_pairs for fact in pair if fact is not None)
         titles = (left.product.title, title)
-        first, second = (f'SKU: Title "{wording}" with product image {IMAGE_PLACEHOLDER}' for wording in titles)
-        context = f"First {first} Second {second}"
         yield QuestionDraft(
             "SKU",
-            context,
+            _sku_context(titles),
             SKU,
             SKU_FORM,
             answer,
