@@ -64,7 +64,7 @@ def benchmarks(workspace: Workspace, name: str | None = None, *, as_json: bool) 
                 continue
             print(f"    {kind.replace('_', ' ')}:")
             for key, description in entry[kind].items():
-                print(f"        {key:<16} {description}")
+                print(f"        {key:<17} {description}")
         if setup := entry.get("setup"):
             _print_setup(entry["name"], setup)
 

@@ -193,7 +193,7 @@ def same_sku_by_pictures(data: TemplateData, random: Random) -> list[QuestionDra
             balanced = balance_strata(drafts)
             threes.append([balanced[start : start + n] for start in range(0, len(balanced), n)])
     if not threes:
-        data.left_out["SKU"] = "unbalanced: no two titles have questions with each of the answers A, B and C"
+        data.leave_out("SKU", "no two titles have questions with each of the answers A, B and C")
     return [
         _swap_skus(draft) if number % 2 else draft
         for number, three in enumerate(interleave(*threes))
@@ -357,7 +357,7 @@ def crossed_brands(data: TemplateData, random: Random) -> list[QuestionDraft]:
             pairs = ((brand, shot), unsold[0], (other, other_shot), unsold[1])
             drafts += [_category_draft(data, *pair) for pair in pairs]
     if not drafts:
-        data.left_out["BDC"] = "unbalanced: no two brands sell different categories"
+        data.leave_out("BDC", "no two brands sell different categories")
     return drafts
 
 

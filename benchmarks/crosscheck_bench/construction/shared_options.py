@@ -45,7 +45,7 @@ def shared_prices(data: TemplateData, random: Random) -> list[QuestionDraft]:
         prices = tuple(str(price) for _, price in four)
         drafts += [price_draft(data, shot, prices, n, SWAPPED_PRICE) for n, (shot, _) in enumerate(four)]
     if not drafts:
-        data.left_out["SP"] = "unbalanced: no four branded products have prices in one currency that differ enough"
+        data.leave_out("SP", "no four branded products have prices in one currency that differ enough")
     return drafts
 
 
@@ -78,7 +78,7 @@ def printed_words(data: TemplateData, random: Random) -> list[QuestionDraft]:
             for n, shot in enumerate(four)
         ]
     if not drafts:
-        data.left_out["PMO, options"] = "unbalanced: no four pictures show different words"
+        data.leave_out("PMO, options", "no four pictures show different words")
     return interleave(drafts, *brand_regions(data, random))
 
 

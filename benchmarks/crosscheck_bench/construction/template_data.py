@@ -93,9 +93,13 @@ class TemplateData:
         """
         missing = [answer for answer in answers if answer not in {draft.stratum for draft in drafts}]
         if missing and self.source != FIGURE_8:
-            self.left_out[kind] = f"unbalanced: the products give no question with the answer {' or '.join(missing)}"
+            self.leave_out(kind, f"no question has the answer {' or '.join(missing)}")
             return []
         return balance_strata(drafts)
+
+    def leave_out(self, kind: str, reason: str) -> None:
+        """Record that a kind of question is not built, because one answer would be right more often than others."""
+        self.left_out[kind] = f"{kind} cannot be balanced: {reason}"
 
     def is_consistent(self, product: Product, attribute: str) -> bool:
         """Return whether the product's modalities agree on an attribute."""
