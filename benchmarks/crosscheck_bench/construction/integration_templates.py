@@ -31,7 +31,7 @@ from benchmarks.crosscheck_bench.construction.template_data import (
     shuffle,
 )
 from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
-from benchmarks.crosscheck_bench.sources.base import FIGURE_8
+from benchmarks.crosscheck_bench.sources.base import PRODUCTS_FIGURE_8
 from benchmarks.crosscheck_bench.sources.products import Brand, Product
 from benchmarks.values import compare
 
@@ -145,7 +145,7 @@ def _pair_drafts(
 ) -> Iterator[QuestionDraft]:
     others = [shot for shot in views if shot != reference]
     # Always the first view would mark the pairs of one product: another's is drawn from all of its views.
-    for other in others[:1] if data.source == FIGURE_8 else random_subset(others, 1, random):
+    for other in others[:1] if data.source == PRODUCTS_FIGURE_8 else random_subset(others, 1, random):
         yield _pair_draft(data, reference, other, "Yes", "")
     if wrong:
         yield _pair_draft(

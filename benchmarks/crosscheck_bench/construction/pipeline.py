@@ -32,7 +32,7 @@ from benchmarks.crosscheck_bench.construction.templates import (
     template_of,
 )
 from benchmarks.crosscheck_bench.sample import CrossCheckSample, parse_sample, with_frames
-from benchmarks.crosscheck_bench.sources.base import FIGURE_8
+from benchmarks.crosscheck_bench.sources.base import PRODUCTS_FIGURE_8
 from benchmarks.crosscheck_bench.sources.products import read_catalogue
 from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.rows.base import RowProblem
@@ -120,7 +120,7 @@ def _by_task(
 ) -> Iterator[tuple[str, list[QuestionDraft]]]:
     """Yield the drafts of each task; their order depends on the seed and the task only."""
     for task, template in templates.items():
-        chosen = FIGURE_8_TEMPLATES.get(task, template) if data.source == FIGURE_8 else template
+        chosen = FIGURE_8_TEMPLATES.get(task, template) if data.source == PRODUCTS_FIGURE_8 else template
         yield task, chosen(data, Random(f"{seed}/{task}"))
 
 

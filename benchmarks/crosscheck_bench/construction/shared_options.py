@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
+from typing import TypeVar
 
 from benchmarks.crosscheck_bench.constants import LETTERS
 from benchmarks.crosscheck_bench.construction.appendix_templates import OTHER_TITLE, SWAPPED_PRICE
@@ -30,6 +30,8 @@ ANY_FOURS = 2
 """The number of times that all products are divided into fours at random, besides once by likeness."""
 
 PricedShot = tuple[Shot, Price]
+
+T = TypeVar("T")
 
 
 def shared_prices(data: TemplateData, random: Random) -> list[QuestionDraft]:
@@ -87,10 +89,8 @@ def _distinct_words(shot: Shot, other: Shot) -> bool:
     return all(compare(word, other_word).verdict != "same" for word in words for other_word in other_words)
 
 
-def _fours(
-    items: Sequence[Any], fit: Callable[[Any, Any], bool], near: Callable[[Any], Any], random: Random
-) -> list[list[Any]]:
-    """Return groups of four; an item is in at most one of near ones, and in ``ANY_FOURS`` of any."""
+def _fours(items: Sequence[T], fit: Callable[[T, T], bool], near: Callable[[T], str], random: Random) -> list[list[T]]:
+    """Return groups of four; an item is in at most one group of near items, and in ``ANY_FOURS`` of any."""
     nearest = form_groups(sorted(shuffle(items, random), key=near), OPTIONS, fit)
     others = [four for _ in range(ANY_FOURS) for four in form_groups(shuffle(items, random), OPTIONS, fit)]
     distinct = {frozenset(map(id, four)): four for four in (*shuffle(nearest, random), *others)}

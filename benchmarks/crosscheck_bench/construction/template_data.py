@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from benchmarks.crosscheck_bench.constants import LETTERS
 from benchmarks.crosscheck_bench.construction.clue_graph import Clue, ClueGraph
 from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, balance_strata
-from benchmarks.crosscheck_bench.sources.base import FIGURE_8, PRODUCTS
+from benchmarks.crosscheck_bench.sources.base import PRODUCTS, PRODUCTS_FIGURE_8
 from benchmarks.crosscheck_bench.sources.products import Brand, Catalogue, Product
 
 UNKNOWN = "Unknown"
@@ -92,7 +92,7 @@ class TemplateData:
         ``products-figure-8`` balances the answers that exist.
         """
         missing = [answer for answer in answers if answer not in {draft.stratum for draft in drafts}]
-        if missing and self.source != FIGURE_8:
+        if missing and self.source != PRODUCTS_FIGURE_8:
             self.leave_out(kind, f"no question has the answer {' or '.join(missing)}")
             return []
         return balance_strata(drafts)
@@ -164,15 +164,15 @@ def form_groups(items: Iterable[T], size: int, fit: Callable[[T, T], bool]) -> l
     groups: list[list[T]] = []
     incomplete: list[list[T]] = []
     for item in items:
-        tried = incomplete[:MAX_INCOMPLETE]
-        group = next((group for group in tried if all(fit(member, item) for member in group)), None)
-        if group is None:
+        # The latest: items that fit none, such as those of a brand that sells everything, would fill the first places.
+        tried = range(max(0, len(incomplete) - MAX_INCOMPLETE), len(incomplete))
+        place = next((n for n in tried if all(fit(member, item) for member in incomplete[n])), None)
+        if place is None:
             incomplete.append([item])
             continue
-        group.append(item)
-        if len(group) == size:
-            incomplete.remove(group)
-            groups.append(group)
+        incomplete[place].append(item)
+        if len(incomplete[place]) == size:
+            groups.append(incomplete.pop(place))
     return groups
 
 

@@ -9,10 +9,10 @@ from benchmarks.rows.files import Loader
 
 ROWS = "rows"
 PRODUCTS = "products"
-FIGURE_8 = "products-figure-8"
+PRODUCTS_FIGURE_8 = "products-figure-8"
 """The same product folders; its options and answers are as in Figure 8, and can in part be had without looking."""
 
-SOURCE_NAMES = (PRODUCTS, FIGURE_8, ROWS)
+SOURCE_NAMES = (PRODUCTS, PRODUCTS_FIGURE_8, ROWS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from benchmarks.crosscheck_bench.construction import (
 )
 from benchmarks.crosscheck_bench.construction.templates import CATALOGUE
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
-from benchmarks.crosscheck_bench.sources.base import FIGURE_8, PRODUCTS
+from benchmarks.crosscheck_bench.sources.base import PRODUCTS, PRODUCTS_FIGURE_8
 from benchmarks.errors import ModelError, SpecError
 from benchmarks.text.normal_form import normalise
 from benchmarks.vocabulary import Media, Text
@@ -144,7 +144,7 @@ def _sp(sample: CrossCheckSample, raw: Raw) -> str:
         assert set(amounts) - {product["price"]["amount"]} <= others
     else:
         assert all(1.3 * a < b < 3.1 * a for a, b in pairwise(amounts))
-    if sample.source == FIGURE_8:
+    if sample.source == PRODUCTS_FIGURE_8:
         assert amounts == sorted(amounts)
     return LETTERS[amounts.index(product["price"]["amount"])]
 
@@ -243,7 +243,7 @@ def test_product_set_yields_all_15_tasks(full_build: Build) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("source", "seed"), [(PRODUCTS, 0), (PRODUCTS, 1), (PRODUCTS, 2), (FIGURE_8, 0)])
+@pytest.mark.parametrize(("source", "seed"), [(PRODUCTS, 0), (PRODUCTS, 1), (PRODUCTS, 2), (PRODUCTS_FIGURE_8, 0)])
 def test_every_answer_is_right_by_the_raw_listings(tmp_path: Path, source: str, seed: int) -> None:
     raw = Raw()
     for sample in samples(build([(source, str(SET))], tmp_path / "build", BuildOptions(seed=seed))):

@@ -17,7 +17,7 @@ from benchmarks.build_audit import audit_build
 from benchmarks.crosscheck_bench import CrossCheckBench
 from benchmarks.crosscheck_bench.build import build
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
-from benchmarks.crosscheck_bench.sources.base import FIGURE_8, PRODUCTS
+from benchmarks.crosscheck_bench.sources.base import PRODUCTS, PRODUCTS_FIGURE_8
 from tests.support.data.product_folder import write_products
 
 SET = Path(__file__).resolve().parents[3] / "assets" / "products"
@@ -36,7 +36,9 @@ def read(built: Build, task: str) -> list[CrossCheckSample]:
 def builds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Build]:
     home = tmp_path_factory.mktemp("without-looking")
     folder = write_products(home / "folder", styles=24)
-    return {source: construct(home / source, folder, source, per_stratum=ALL) for source in (PRODUCTS, FIGURE_8)}
+    return {
+        source: construct(home / source, folder, source, per_stratum=ALL) for source in (PRODUCTS, PRODUCTS_FIGURE_8)
+    }
 
 
 def _brand(sample: CrossCheckSample) -> str:
@@ -75,7 +77,7 @@ def test_one_source_says_nothing_about_the_answer(builds: dict[str, Build], task
         uneven[source] = any(
             {counts[name] for name in classes} != {counts.total() / len(classes)} for counts in answers.values()
         )
-    assert uneven == {PRODUCTS: False, FIGURE_8: True}
+    assert uneven == {PRODUCTS: False, PRODUCTS_FIGURE_8: True}
 
 
 def test_titles_point_to_each_reading_equally_often(builds: dict[str, Build]) -> None:
@@ -92,7 +94,7 @@ def test_titles_point_to_each_reading_equally_often(builds: dict[str, Build]) ->
         rights = [overlap(sample) for sample in read(built, "PMO") if sample.options]
         shares[source] = sum(rights) / len(rights)
     assert shares[PRODUCTS] < 0.3
-    assert shares[FIGURE_8] > 0.9
+    assert shares[PRODUCTS_FIGURE_8] > 0.9
 
 
 def test_wrong_prices_are_prices_of_products(builds: dict[str, Build]) -> None:
@@ -106,11 +108,11 @@ def test_the_audit_finds_no_rule_that_beats_chance(tmp_path: Path) -> None:
     """The rules of the audit know more than these tests: sizes and order of pictures, and words learned on other products."""
     folder = write_products(tmp_path / "folder", styles=60)
     flagged = {}
-    for source in (PRODUCTS, FIGURE_8):
+    for source in (PRODUCTS, PRODUCTS_FIGURE_8):
         result = audit_build(construct(tmp_path / source, folder, source, per_stratum=160), CrossCheckBench())
         flagged[source] = {task.task for task in result.tasks if task.flagged}
     assert not flagged[PRODUCTS]
-    assert {"PMO", "SP", "SKU"} <= flagged[FIGURE_8]
+    assert {"PMO", "SP", "SKU"} <= flagged[PRODUCTS_FIGURE_8]
 
 
 # --- missing answers -----------------------------------------------------------------------------
@@ -134,7 +136,7 @@ def test_an_answer_that_is_missing_is_reported_and_its_questions_left_out(
     assert built.manifest["sources"][PRODUCTS]["skipped"] == {f"{kind} cannot be balanced": 1 for kind in kinds}
     assert {sample.answer for sample in read(built, gone)} == answers
     # In the paper's form they stay, and one answer is right for all of them.
-    printed = construct(tmp_path / "printed", folder, FIGURE_8)
+    printed = construct(tmp_path / "printed", folder, PRODUCTS_FIGURE_8)
     assert {sample.answer for sample in read(printed, gone)} == answers | {"No"}
 
 
@@ -151,6 +153,6 @@ def test_a_folder_of_one_brand_has_no_questions_about_what_brands_sell(tmp_path:
 def test_figure_8_is_built_as_ever(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     shutil.copytree(SET, folder, ignore=shutil.ignore_patterns("labels", "recipe"))
-    built = construct(tmp_path / "build", folder, FIGURE_8)
+    built = construct(tmp_path / "build", folder, PRODUCTS_FIGURE_8)
     rows = (built.path / "instances.jsonl").read_bytes().replace(b'"products-figure-8"', b'"products"')
     assert hashlib.sha256(rows).hexdigest() == "7a228a37ea9aaa021b5d3ed0cdfd1fdd901046def07b24cdaee96293b6be037d"
