@@ -10,7 +10,7 @@ from benchmarks.rows.files import Loader
 ROWS = "rows"
 PRODUCTS = "products"
 PRODUCTS_FIGURE_8 = "products-figure-8"
-"""The same product folders; its options and answers are as in Figure 8, and can in part be had without looking."""
+"""The same folders, with options and answers as in Figure 8, which can in part be had without looking."""
 
 SOURCE_NAMES = (PRODUCTS, PRODUCTS_FIGURE_8, ROWS)
 
