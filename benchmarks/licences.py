@@ -42,7 +42,7 @@ LICENCES: Mapping[str, Mapping[str, Licence]] = {
         "rows": _OWN,
     },
     "mmkc-bench": {"published": Licence(("not stated elsewhere",))},
-    "crosscheck-bench": {"products": _OWN, "rows": _OWN},
+    "crosscheck-bench": {"products": _OWN, "products-figure-8": _OWN, "rows": _OWN},
     "contra4": {
         "published": Licence(("Contra4's questions: Apache-2.0 (its repository), for research", _COCO)),
     },

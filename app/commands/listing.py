@@ -63,8 +63,9 @@ def benchmarks(workspace: Workspace, name: str | None = None, *, as_json: bool) 
             if not entry[kind]:
                 continue
             print(f"    {kind.replace('_', ' ')}:")
+            width = max(16, *map(len, entry[kind]))
             for key, description in entry[kind].items():
-                print(f"        {key:<16} {description}")
+                print(f"        {key:<{width}} {description}")
         if setup := entry.get("setup"):
             _print_setup(entry["name"], setup)
 

@@ -47,6 +47,7 @@ class CrossCheckBench(Benchmark):
     placeholders = ("question", "image", "text", "options")
     sources = (
         DataSource("products", "folders of products, from which samples of all tasks are constructed"),
+        DataSource("products-figure-8", "the same folders, with options as in Figure 8, which can be guessed"),
         DataSource("rows", "your own samples"),
     )
     stratum = "task"

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.crosscheck_bench.constants import LEVELS, TASKS
 from benchmarks.crosscheck_bench.sample import CrossCheckSample, check_boxes, with_frames
-from benchmarks.crosscheck_bench.sources.base import PRODUCTS, SOURCE_NAMES, CrossCheckSourceRow
+from benchmarks.crosscheck_bench.sources.base import ROWS, SOURCE_NAMES, CrossCheckSourceRow
 from benchmarks.crosscheck_bench.sources.rows import read_samples
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import image_suffix, load_image
@@ -52,11 +52,11 @@ def _samples(
 
     Rows that cannot be used are recorded with ``writer``.
     """
-    if name == PRODUCTS:
+    if name != ROWS:
         from benchmarks.crosscheck_bench.construction.pipeline import construct
 
-        constructed = construct(Path(place).expanduser(), writer, options)
-        reports[place] = constructed.report
+        constructed = construct(name, Path(place).expanduser(), writer, options)
+        reports[f"{name}={place}"] = constructed.report
         yield from ((sample.row_id or sample.product, sample) for sample in constructed.samples)
         return
     for row in read_samples(place):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value
-from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, balance_strata, image_placeholders
+from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, image_placeholders
 from benchmarks.crosscheck_bench.construction.perception_templates import (
     MAX_KEY_FRAMES,
     OPTIONS,
@@ -50,7 +50,7 @@ def title_consistency(data: TemplateData, random: Random) -> list[QuestionDraft]
             clues = (*seen_product, *data.listing_facts(other, "category"))
             drafts.append(_title_draft(frames, other.title, OTHER_TITLE, clues))
         drafts += _mismatched_brand(data, product, frames, random)
-    return balance_strata(shuffle(drafts, random))
+    return data.balance("PD*, titles", shuffle(drafts, random))
 
 
 def _is_elsewhere(frames: Sequence[Shot], other: Product) -> bool:

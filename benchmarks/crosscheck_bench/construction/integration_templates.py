@@ -5,7 +5,7 @@ The same drafts are the input of a model that writes questions: pictures, clues 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -23,6 +23,7 @@ from benchmarks.crosscheck_bench.construction.template_data import (
     MAX_PAIRED,
     UNKNOWN,
     TemplateData,
+    form_groups,
     key_frames,
     random_subset,
     rotate_answers,
@@ -30,7 +31,8 @@ from benchmarks.crosscheck_bench.construction.template_data import (
     shuffle,
 )
 from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
-from benchmarks.crosscheck_bench.sources.products import Product
+from benchmarks.crosscheck_bench.sources.base import PRODUCTS_FIGURE_8
+from benchmarks.crosscheck_bench.sources.products import Brand, Product
 from benchmarks.values import compare
 
 MAX_KEY_FRAMES = 4
@@ -63,6 +65,9 @@ BDC_FORM = (
     'products in this category, or "No" if it does not. ## Your answer can only contain Yes/No. No any other output is '
     "required!"
 )
+
+Titles = Callable[[Product, Sequence[str]], Iterator[str | None]]
+"""Yields the titles of a SKU's second product, by the product and the deciding attributes."""
 
 
 def content_brand(data: TemplateData, random: Random) -> list[QuestionDraft]:
@@ -103,7 +108,8 @@ def same_style(data: TemplateData, random: Random) -> list[QuestionDraft]:
                 choices.append(_choice_draft(data, view, random.choice(own_shots), wrong_products, random))
             pairs += _pair_drafts(data, view, views, wrong_products, random)
     return interleave(
-        rotate_answers(shuffle(choices, random), random, _place_match), balance_strata(shuffle(pairs, random))
+        rotate_answers(shuffle(choices, random), random, _place_match),
+        data.balance("SPU, pairs", shuffle(pairs, random)),
     )
 
 
@@ -137,7 +143,9 @@ def _place_match(draft: QuestionDraft, place: int, random: Random) -> QuestionDr
 def _pair_drafts(
     data: TemplateData, reference: Shot, views: Sequence[Shot], wrong: Sequence[Product], random: Random
 ) -> Iterator[QuestionDraft]:
-    for other in [shot for shot in views if shot != reference][:1]:
+    others = [shot for shot in views if shot != reference]
+    # Always the first view would mark the pairs of one product: another's is drawn from all of its views.
+    for other in others[:1] if data.source == PRODUCTS_FIGURE_8 else random_subset(others, 1, random):
         yield _pair_draft(data, reference, other, "Yes", "")
     if wrong:
         yield _pair_draft(
@@ -162,8 +170,48 @@ def _pair_draft(data: TemplateData, shot: Shot, other: Shot, answer: str, confli
 
 
 def same_sku(data: TemplateData, random: Random) -> list[QuestionDraft]:
-    """Return drafts of SKU: one product in two views, two products of one style, and pairs with an attribute withheld."""
-    drafts: list[QuestionDraft] = []
+    """Return drafts of SKU: one product in two views, two products of one style, and pairs with an attribute withheld.
+
+    The second title lacks the brand or the deciding attributes, and says more often than not what the answer is.
+    """
+    return balance_strata(shuffle(list(_sku_pairs(data, random, _shorter_titles)), random))
+
+
+def same_sku_by_pictures(data: TemplateData, random: Random) -> list[QuestionDraft]:
+    """Return drafts of SKU in threes that share their titles: the pictures make the answer A, B and C in turn.
+
+    The title of one product lacks the deciding attributes. It is the second in every other three, and the first in the
+    rest: only C has no picture with these attributes beside it, and such pictures look alike.
+    """
+    by_titles: dict[tuple[str, ...], list[QuestionDraft]] = {}
+    for draft in shuffle(list(_sku_pairs(data, random, _bare_titles)), random):
+        by_titles.setdefault(draft.titles, []).append(draft)
+    n = len(SKU_OPTIONS)
+    threes: list[list[list[QuestionDraft]]] = []
+    for drafts in by_titles.values():
+        if {draft.stratum for draft in drafts} == set(LETTERS[:n]):
+            balanced = balance_strata(drafts)
+            threes.append([balanced[start : start + n] for start in range(0, len(balanced), n)])
+    if not threes:
+        data.leave_out("SKU", "no two titles have questions with each of the answers A, B and C")
+    return [
+        _swap_skus(draft) if number % 2 else draft
+        for number, three in enumerate(interleave(*threes))
+        for draft in three
+    ]
+
+
+def _swap_skus(draft: QuestionDraft) -> QuestionDraft:
+    titles = draft.titles[::-1]
+    return replace(draft, context=_sku_context(titles), shots=draft.shots[::-1], titles=titles)
+
+
+def _sku_context(titles: tuple[str, ...]) -> str:
+    first, second = (f'SKU: Title "{title}" with product image {IMAGE_PLACEHOLDER}' for title in titles)
+    return f"First {first} Second {second}"
+
+
+def _sku_pairs(data: TemplateData, random: Random, second_titles: Titles) -> Iterator[QuestionDraft]:
     for product in data.products:
         for other in random_subset(data.same_style(product), MAX_PAIRED, random):
             if not _comparable(data, product, other):
@@ -171,8 +219,7 @@ def same_sku(data: TemplateData, random: Random) -> list[QuestionDraft]:
             for left in shots(product, "product"):
                 for right_shot in shots(other, "product"):
                     if left.picture.pixels != right_shot.picture.pixels:
-                        drafts += _sku_drafts(data, left, right_shot)
-    return balance_strata(shuffle(drafts, random))
+                        yield from _sku_drafts(data, left, right_shot, second_titles)
 
 
 def _comparable(data: TemplateData, product: Product, other: Product) -> bool:
@@ -191,14 +238,26 @@ def _deciding_attributes(data: TemplateData, product: Product) -> list[str]:
     return varying or list(names)
 
 
-def _sku_drafts(data: TemplateData, left: Shot, right: Shot) -> Iterator[QuestionDraft]:
+def _shorter_titles(product: Product, deciding: Sequence[str]) -> Iterator[str | None]:
+    """Yield the title without the brand, and without the deciding attributes."""
+    short = remove_value(product.brand, product.title) if product.brand else None
+    yield short or product.title
+    yield _strip_attributes(product.title, product, deciding)
+
+
+def _bare_titles(product: Product, deciding: Sequence[str]) -> Iterator[str | None]:
+    """Yield the title without the deciding attributes, with and without the brand."""
+    bare = _strip_attributes(product.title, product, deciding)
+    yield bare
+    yield remove_value(product.brand, bare) if product.brand and bare else None
+
+
+def _sku_drafts(data: TemplateData, left: Shot, right: Shot, second_titles: Titles) -> Iterator[QuestionDraft]:
     deciding = _deciding_attributes(data, left.product)
     if not deciding:
         return
-    bare = _strip_attributes(right.product.title, right.product, deciding)
     # Drop identical wordings: two equal titles would give the answer away.
-    short = remove_value(right.product.brand, right.product.title) if right.product.brand else None
-    for title in dict.fromkeys(wording for wording in (short or right.product.title, bare) if wording):
+    for title in dict.fromkeys(wording for wording in second_titles(right.product, deciding) if wording):
         if left.product.id == right.product.id and title == left.product.title:
             continue
         clue_pairs = [
@@ -211,11 +270,9 @@ def _sku_drafts(data: TemplateData, left: Shot, right: Shot) -> Iterator[Questio
         conflict, answer = outcome
         clues = tuple(fact for pair in clue_pairs for fact in pair if fact is not None)
         titles = (left.product.title, title)
-        first, second = (f'SKU: Title "{wording}" with product image {IMAGE_PLACEHOLDER}' for wording in titles)
-        context = f"First {first} Second {second}"
         yield QuestionDraft(
             "SKU",
-            context,
+            _sku_context(titles),
             SKU,
             SKU_FORM,
             answer,
@@ -258,7 +315,10 @@ def _attribute_clue(data: TemplateData, shot: Shot, title: str, attribute: str) 
 
 
 def brand_category(data: TemplateData, random: Random) -> list[QuestionDraft]:
-    """Return drafts of BDC: whether a brand sells the pictured category, for brands whose categories are all known."""
+    """Return drafts of BDC: whether a brand sells the pictured category, for brands whose categories are all known.
+
+    A brand of many categories has more often the answer Yes.
+    """
     drafts: list[QuestionDraft] = []
     brands = list(data.brands.values())
     for product in data.products:
@@ -269,36 +329,63 @@ def brand_category(data: TemplateData, random: Random) -> list[QuestionDraft]:
             (*random_subset(selling, MAX_PAIRED, random), *random_subset(brands, MAX_PAIRED, random))
         ):
             for shot in shots(product, "product"):
-                answer = "Yes" if product.category in brand.categories else "No"
-                is_own = product.brand == brand.name
-                conflict = (
-                    "" if is_own else "another brand's product" if answer == "No" else "another brand of the category"
-                )
-                sells = data.brand_categories(brand.name)
-                clues = (
-                    *data.facts(product, "product", shot.picture.view)[:1],
-                    *[f for f in sells if answer == "No" or f.value == product.category],
-                )
-                context = f"Brand_name: {brand.name} Image: {IMAGE_PLACEHOLDER}"
-                text = (
-                    f"Categories that {brand.name} sells: {', '.join(brand.categories)}."
-                    if brand.show_categories
-                    else ""
-                )
-                drafts.append(
-                    QuestionDraft(
-                        "BDC",
-                        context,
-                        BDC,
-                        BDC_FORM,
-                        answer,
-                        (shot,),
-                        clues,
-                        answer,
-                        text=text,
-                        conflict=conflict,
-                        order=("ask", "form", "context"),
-                    )
-                )
+                drafts.append(_category_draft(data, brand, shot))
     # The logo on the brand's own product gives the answer away, so other products come first.
     return balance_strata(sorted(shuffle(drafts, random), key=lambda draft: draft.conflict == ""))
+
+
+def crossed_brands(data: TemplateData, random: Random) -> list[QuestionDraft]:
+    """Return drafts of BDC in fours: two brands and two pictures, each of them once with Yes and once with No."""
+    sold = [
+        (brand, shot)
+        for product in data.products
+        if data.is_consistent(product, "category")
+        for brand in random_subset(
+            [b for b in data.brands.values() if product.category in b.categories], MAX_PAIRED, random
+        )
+        for shot in shots(product, "product")
+    ]
+    # The logo on the brand's own product gives the answer away, so other products come first.
+    sold = sorted(shuffle(sold, random), key=lambda pair: pair[0].name == pair[1].product.brand)
+    drafts: list[QuestionDraft] = []
+    crossed: set[tuple[str, str, str]] = set()
+    for (brand, shot), (other, other_shot) in form_groups(sold, 2, _sell_apart):
+        unsold = ((brand, other_shot), (other, shot))
+        names = {(b.name, s.product.id, s.picture.view) for b, s in unsold}
+        if not names & crossed:
+            crossed |= names
+            pairs = ((brand, shot), unsold[0], (other, other_shot), unsold[1])
+            drafts += [_category_draft(data, *pair) for pair in pairs]
+    if not drafts:
+        data.leave_out("BDC", "no two brands sell different categories")
+    return drafts
+
+
+def _sell_apart(pair: tuple[Brand, Shot], other: tuple[Brand, Shot]) -> bool:
+    """Return whether neither brand sells what the other's picture shows."""
+    (brand, shot), (other_brand, other_shot) = pair, other
+    return other_shot.product.category not in brand.categories and shot.product.category not in other_brand.categories
+
+
+def _category_draft(data: TemplateData, brand: Brand, shot: Shot) -> QuestionDraft:
+    product = shot.product
+    answer = "Yes" if product.category in brand.categories else "No"
+    conflict = "another brand's product" if answer == "No" else "another brand of the category"
+    clues = (
+        *data.facts(product, "product", shot.picture.view)[:1],
+        *[f for f in data.brand_categories(brand.name) if answer == "No" or f.value == product.category],
+    )
+    categories = f"Categories that {brand.name} sells: {', '.join(brand.categories)}."
+    return QuestionDraft(
+        "BDC",
+        f"Brand_name: {brand.name} Image: {IMAGE_PLACEHOLDER}",
+        BDC,
+        BDC_FORM,
+        answer,
+        (shot,),
+        clues,
+        answer,
+        text=categories if brand.show_categories else "",
+        conflict="" if product.brand == brand.name else conflict,
+        order=("ask", "form", "context"),
+    )

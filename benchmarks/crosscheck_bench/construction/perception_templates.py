@@ -18,7 +18,6 @@ from benchmarks.crosscheck_bench.construction.drafts import (
     REGION_LABELS,
     QuestionDraft,
     Shot,
-    balance_strata,
     interleave,
     option_placeholders,
 )
@@ -91,7 +90,7 @@ def logo_diff(data: TemplateData, random: Random) -> list[QuestionDraft]:
                     if authentic.picture.pixels != reviewed.picture.pixels:
                         drafts.append(_logo_draft(data, authentic, reviewed))
     drafts = shuffle(drafts, random)
-    return balance_strata(sorted(drafts, key=lambda draft: draft.conflict != LOOK_ALIKE))
+    return data.balance("LD", sorted(drafts, key=lambda draft: draft.conflict != LOOK_ALIKE))
 
 
 def _logo_draft(data: TemplateData, authentic: Shot, candidate: Shot) -> QuestionDraft:
@@ -165,7 +164,7 @@ def main_part(data: TemplateData, random: Random) -> list[QuestionDraft]:
             drafts.append(_main_part_draft(data, shot, random.choice(others), "A", "title of another product"))
         for mark in shots(product, kind="logo"):
             drafts.append(_main_part_draft(data, mark, product, "A", "logo in place of the product"))
-    return balance_strata(shuffle(drafts, random))
+    return data.balance("PMP", shuffle(drafts, random), "AB")
 
 
 def _may_match(picture: ProductPicture, product: Product, other: Product) -> bool:
@@ -198,13 +197,10 @@ def _main_part_draft(data: TemplateData, shot: Shot, described: Product, answer:
 def main_part_ocr(data: TemplateData, random: Random) -> list[QuestionDraft]:
     """Return drafts of PMO: the printed words among three perturbed readings; also the brand in a region.
 
-    A reading is perturbed by doubling a letter, dropping a word, or taking another product's words. The region question
-    is Appendix C's third example; its region is a logo, or a box on the product (Appendix D: "with bounding box markup
-    when needed (e.g., for A6 tasks)").
+    A reading is perturbed by doubling a letter, dropping a word, or taking another product's words, as in Figure 8. The
+    printed words are then those most like the others.
     """
     printed: list[QuestionDraft] = []
-    region: list[QuestionDraft] = []
-    marked: list[QuestionDraft] = []
     others = {
         words: shot.product.id
         for p in data.products
@@ -215,13 +211,23 @@ def main_part_ocr(data: TemplateData, random: Random) -> list[QuestionDraft]:
         for shot in shots(product, "text"):
             wrong_readings = _misreadings(shot.picture.shows("text"), list(others), random)
             if wrong_readings:
-                printed.append(_ocr_draft(data, shot, wrong_readings))
+                options = (shot.picture.shows("text")[0], *wrong_readings)
+                printed.append(ocr_draft(data, shot, options, options[0], product.title))
+    return interleave(rotate_answers(shuffle(printed, random), random), *brand_regions(data, random))
+
+
+def brand_regions(data: TemplateData, random: Random) -> tuple[list[QuestionDraft], list[QuestionDraft]]:
+    """Return drafts of PMO about the brand in a region: a logo, and a box on the product.
+
+    The question is Appendix C's third example; Appendix D has "bounding box markup when needed (e.g., for A6 tasks)".
+    """
+    region: list[QuestionDraft] = []
+    marked: list[QuestionDraft] = []
+    for product in data.products:
         if product.brand and data.is_consistent(product, "brand"):
             region += [_region_draft(data, shot) for shot in shots(product, "brand", kind="logo")]
             marked += [_region_draft(data, shot) for shot in _with_brand_boxed(shots(product, "brand", "product"))[:1]]
-    return interleave(
-        rotate_answers(shuffle(printed, random), random), shuffle(region, random), shuffle(marked, random)
-    )
+    return shuffle(region, random), shuffle(marked, random)
 
 
 def _misreadings(texts: Sequence[str], candidates: Sequence[str], random: Random) -> list[str]:
@@ -240,21 +246,24 @@ def _misreadings(texts: Sequence[str], candidates: Sequence[str], random: Random
     return wrong_readings if len(wrong_readings) == OPTIONS - 1 and are_distinct else []
 
 
-def _ocr_draft(data: TemplateData, shot: Shot, wrong: Sequence[str]) -> QuestionDraft:
-    product, truth = shot.product, shot.picture.shows("text")[0]
-    context = f"This is a product image: {IMAGE_PLACEHOLDER} The title of the product is: {product.title}"
-    clues = data.facts(product, "text", shot.picture.view)
+def ocr_draft(
+    data: TemplateData, shot: Shot, options: tuple[str, ...], answer: str, title: str, conflict: str = ""
+) -> QuestionDraft:
+    """Return a draft of PMO about the words in a picture; ``title`` is the displayed one."""
+    context = f"This is a product image: {IMAGE_PLACEHOLDER} The title of the product is: {title}"
+    clues = data.facts(shot.product, "text", shot.picture.view)
     return QuestionDraft(
         "PMO",
         context,
         PMO,
         PMO_FORM,
-        truth,
+        answer,
         (shot,),
         clues,
         "option",
-        options=(truth, *wrong),
-        titles=(product.title,),
+        options=options,
+        conflict=conflict,
+        titles=(title,),
         choices=option_placeholders(OPTIONS),
     )
 
@@ -287,7 +296,8 @@ def product_diff(data: TemplateData, random: Random) -> list[QuestionDraft]:
                 difference = _difference(data, slice_, candidate)
                 if difference is not None:
                     drafts.append(_match_draft(slice_, candidate, *difference))
-    return balance_strata(sorted(shuffle(drafts, random), key=lambda draft: draft.conflict == "another product"))
+    drafts = sorted(shuffle(drafts, random), key=lambda draft: draft.conflict == "another product")
+    return data.balance("PD*", drafts)
 
 
 def _difference(data: TemplateData, slice_: Sequence[Shot], candidate: Shot) -> tuple[str, tuple[Clue, ...]] | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.crosscheck_bench.constants import TASKS
-from benchmarks.crosscheck_bench.construction.clue_graph import ClueGraph, build_graphs
+from benchmarks.crosscheck_bench.construction.clue_graph import build_graphs
 from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
 from benchmarks.crosscheck_bench.construction.human_written import read_authored_questions
 from benchmarks.crosscheck_bench.construction.model_written import RejectedQuestion, write_questions
@@ -25,13 +25,15 @@ from benchmarks.crosscheck_bench.construction.quality_control import Review, rev
 from benchmarks.crosscheck_bench.construction.template_data import Template, TemplateData
 from benchmarks.crosscheck_bench.construction.templates import (
     CATALOGUE,
+    FIGURE_8_TEMPLATES,
     L1_TEMPLATES,
     L2_TEMPLATES,
     PRINTED_COUNT,
     template_of,
 )
 from benchmarks.crosscheck_bench.sample import CrossCheckSample, parse_sample, with_frames
-from benchmarks.crosscheck_bench.sources.products import SOURCE, read_catalogue
+from benchmarks.crosscheck_bench.sources.base import PRODUCTS_FIGURE_8
+from benchmarks.crosscheck_bench.sources.products import read_catalogue
 from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import SkippedRow
@@ -48,41 +50,42 @@ class ConstructedSamples:
     report: Mapping[str, Any]
 
 
-def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> ConstructedSamples:
+def construct(source: str, folder: Path, writer: BuildWriter, options: BuildOptions) -> ConstructedSamples:
     """Return the samples of the products in ``folder``, in Table 1's order of tasks, and add their pictures to the build.
 
-    ``options.per_stratum`` is the target number of samples per task for L1 and L2, ``options.writer`` the model that
-    writes L2's questions. Skipped items are recorded with ``writer.add_skipped``. Raises SpecError for a target below
-    1, SourceError if the folder is not a product folder or changes during the build, and RashomonError if the model
-    becomes unavailable; the next build reuses the replies already received.
+    ``source`` is the name of the construction, ``options.per_stratum`` the target number of samples per task for L1 and
+    L2, and ``options.writer`` the model that writes L2's questions. Skipped items are recorded with
+    ``writer.add_skipped``. Raises SpecError for a target below 1, SourceError if the folder is not a product folder or
+    changes during the build, and RashomonError if the model becomes unavailable; the next build reuses the replies
+    already received.
     """
     if options.per_stratum < 1:
         raise SpecError(f"the target number of samples per task is {options.per_stratum}; it must be at least 1.")
     catalogue = read_catalogue(folder)
-    data = TemplateData(catalogue, build_graphs(catalogue))
-    _record_skipped(catalogue.skipped, writer)
+    data = TemplateData(catalogue, build_graphs(catalogue), source)
+    _record_skipped(catalogue.skipped, source, writer)
     by_id: dict[str, tuple[CrossCheckSample, QuestionDraft]] = {}
     offered: Counter[str] = Counter()
     for draft in _drafts(folder, data, writer, options, offered):
-        constructed = _build_sample(draft, writer)
+        constructed = _build_sample(draft, source, writer)
         if constructed is not None and constructed.id in by_id:
-            _record_skipped([SkippedRow(SOURCE, _describe(draft), _REPEATED)], writer)
+            writer.add_skipped(source, _describe(draft), _REPEATED)
         elif constructed is not None:
             by_id[constructed.id] = constructed, draft
     quality = review(
         folder,
         [constructed for constructed, _ in by_id.values()],
-        lambda row, why: _record_skipped([SkippedRow(SOURCE, row, why)], writer),
+        lambda row, why: writer.add_skipped(source, row, why),
     )
     for name, why in (quality.left_out if quality else {}).items():
-        _record_skipped([SkippedRow(SOURCE, f"{by_id[name][0].task} {name}", why)], writer)
+        writer.add_skipped(source, f"{by_id[name][0].task} {name}", why)
     accepted_pairs = [pair for name, pair in by_id.items() if quality is None or name not in quality.left_out]
     accepted_pairs.sort(key=lambda pair: list(TASKS).index(pair[0].task))
     samples = tuple(constructed for constructed, _ in accepted_pairs)
     for _, draft in accepted_pairs:
         _store_pictures(draft, writer)
-    _write_companion_files(writer, data.graphs, accepted_pairs, select_for_review(samples, options.seed))
-    return ConstructedSamples(samples, _report(data.graphs, accepted_pairs, offered, quality, options))
+    _write_companion_files(writer, data, accepted_pairs, select_for_review(samples, options.seed))
+    return ConstructedSamples(samples, _report(data, accepted_pairs, offered, quality, options))
 
 
 def _drafts(
@@ -99,12 +102,14 @@ def _drafts(
             continue
         for outcome in write_questions(drafts, options.per_stratum, data, options.writer):
             if isinstance(outcome, RejectedQuestion):
-                writer.add_skipped(SOURCE, _describe(outcome.draft), str(outcome))
+                writer.add_skipped(data.source, _describe(outcome.draft), str(outcome))
             else:
                 yield outcome
+    for kind, reason in data.left_out.items():
+        writer.add_skipped(data.source, kind, reason)
     for question in read_authored_questions(folder, data):
         if isinstance(question, SkippedRow):
-            _record_skipped([question], writer)
+            _record_skipped([question], data.source, writer)
         else:
             offered[question.task] += 1
             yield question
@@ -115,12 +120,13 @@ def _by_task(
 ) -> Iterator[tuple[str, list[QuestionDraft]]]:
     """Yield the drafts of each task; their order depends on the seed and the task only."""
     for task, template in templates.items():
-        yield task, template(data, Random(f"{seed}/{task}"))
+        chosen = FIGURE_8_TEMPLATES.get(task, template) if data.source == PRODUCTS_FIGURE_8 else template
+        yield task, chosen(data, Random(f"{seed}/{task}"))
 
 
-def _record_skipped(skipped: Iterable[SkippedRow], writer: BuildWriter) -> None:
+def _record_skipped(skipped: Iterable[SkippedRow], source: str, writer: BuildWriter) -> None:
     for row in skipped:
-        writer.add_skipped(row.source, row.row, row.reason)
+        writer.add_skipped(source, row.row, row.reason)
 
 
 def _describe(draft: QuestionDraft) -> str:
@@ -128,7 +134,7 @@ def _describe(draft: QuestionDraft) -> str:
     return f"{draft.task} {draft.row_id}: {pictures}" if draft.row_id else f"{draft.task}: {pictures}"
 
 
-def _build_sample(draft: QuestionDraft, writer: BuildWriter) -> CrossCheckSample | None:
+def _build_sample(draft: QuestionDraft, source: str, writer: BuildWriter) -> CrossCheckSample | None:
     """Return the sample of a draft, checked like a row of a user's own, or None if it breaks a rule."""
     fields = {
         "id": draft.row_id or None,
@@ -143,11 +149,11 @@ def _build_sample(draft: QuestionDraft, writer: BuildWriter) -> CrossCheckSample
         "reasoning": draft.reasoning,
     }
     try:
-        unframed = parse_sample(fields, len(draft.shots), SOURCE)
+        unframed = parse_sample(fields, len(draft.shots), source)
         frames = [(replace(s.picture.media, marks=s.marks), (s.picture.width, s.picture.height)) for s in draft.shots]
         return with_frames(unframed, frames)
     except RowProblem as problem:
-        writer.add_skipped(SOURCE, _describe(draft), str(problem))
+        writer.add_skipped(source, _describe(draft), str(problem))
         return None
 
 
@@ -166,7 +172,7 @@ def _store_pictures(draft: QuestionDraft, writer: BuildWriter) -> None:
 
 def _write_companion_files(
     writer: BuildWriter,
-    graphs: Mapping[str, ClueGraph],
+    data: TemplateData,
     accepted: Sequence[tuple[CrossCheckSample, QuestionDraft]],
     chosen: Sequence[CrossCheckSample],
 ) -> None:
@@ -199,7 +205,7 @@ def _write_companion_files(
         }
         for sample in chosen
     )
-    writer.add_file("graphs.jsonl", _lines(graph.to_json() for graph in graphs.values()))
+    writer.add_file("graphs.jsonl", _lines(data.graph_rows()))
     writer.add_file("provenance.jsonl", _lines(provenance))
     writer.add_sheet("review.jsonl", _lines(review_rows))
 
@@ -222,24 +228,25 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def _report(
-    graphs: Mapping[str, ClueGraph],
+    data: TemplateData,
     accepted: Sequence[tuple[CrossCheckSample, QuestionDraft]],
     offered: Mapping[str, int],
     quality: Review | None,
     options: BuildOptions,
 ) -> dict[str, Any]:
+    graphs, rows = data.graphs, data.graph_rows()
     facts = [len(graph.facts) for graph in graphs.values()]
     compared = sum(len(graph.comparisons) for graph in graphs.values())
     n_discrepancies = sum(len(graph.discrepancies) for graph in graphs.values())
     return {
         "products": len(graphs),
-        "facts": sum(facts),
+        "facts": sum(len(row["facts"]) for row in rows),
         "facts_a_product": round(sum(facts) / len(facts), 2),
         "comparisons": compared,
         # n/a if no attribute is stated by two modalities.
         "consistent": round(1 - n_discrepancies / compared, 4) if compared else None,
         "discrepancies": {name: sorted(g.discrepancies) for name, g in graphs.items() if g.discrepancies},
-        "graphs_sha256": digest([graph.to_json() for graph in graphs.values()]),
+        "graphs_sha256": digest(rows),
         "tasks": {
             task: {
                 "samples": sum(sample.task == task for sample, _ in accepted),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from benchmarks.crosscheck_bench.constants import LETTERS
 from benchmarks.crosscheck_bench.construction.clue_graph import Clue, ClueGraph
-from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot
+from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, balance_strata
+from benchmarks.crosscheck_bench.sources.base import PRODUCTS, PRODUCTS_FIGURE_8
 from benchmarks.crosscheck_bench.sources.products import Brand, Catalogue, Product
 
 UNKNOWN = "Unknown"
@@ -19,15 +20,24 @@ UNKNOWN = "Unknown"
 MAX_PAIRED = 16
 """The most products of each kind that one product is paired with."""
 
+MAX_INCOMPLETE = 256
+"""The most incomplete groups that an item is tried with."""
+
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class TemplateData:
-    """The products with their graphs, and the described brands."""
+    """The products with their graphs, and the described brands.
+
+    ``source`` is the name of the construction. ``left_out`` receives the kinds of question that the products do not allow,
+    with the reason.
+    """
 
     catalogue: Catalogue
     graphs: Mapping[str, ClueGraph]
+    source: str = PRODUCTS
+    left_out: dict[str, str] = field(default_factory=dict)
 
     @property
     def products(self) -> Sequence[Product]:
@@ -74,6 +84,23 @@ class TemplateData:
         far_products = random_subset(self.products, MAX_PAIRED + len(near_products) + 1, random)
         return near_products + [p for p in far_products if p.category != product.category][:MAX_PAIRED]
 
+    def balance(
+        self, kind: str, drafts: Sequence[QuestionDraft], answers: Sequence[str] = ("Yes", "No")
+    ) -> list[QuestionDraft]:
+        """Return the drafts of one kind with equally many of each answer; none if an answer is missing.
+
+        ``products-figure-8`` balances the answers that exist.
+        """
+        missing = [answer for answer in answers if answer not in {draft.stratum for draft in drafts}]
+        if missing and self.source != PRODUCTS_FIGURE_8:
+            self.leave_out(kind, f"no question has the answer {' or '.join(missing)}")
+            return []
+        return balance_strata(drafts)
+
+    def leave_out(self, kind: str, reason: str) -> None:
+        """Record that a kind of question is not built, because one answer would be right more often than others."""
+        self.left_out[kind] = f"{kind} cannot be balanced: {reason}"
+
     def is_consistent(self, product: Product, attribute: str) -> bool:
         """Return whether the product's modalities agree on an attribute."""
         return attribute not in self.graphs[product.id].discrepancies
@@ -101,6 +128,14 @@ class TemplateData:
             for n, category in enumerate(entry.categories if entry else (), 1)
         )
 
+    def graph_rows(self) -> list[dict[str, Any]]:
+        """Return the graphs of the products, then those of the described brands, as lines of ``graphs.jsonl``."""
+        brands = {name: self.brand_categories(name) for name in self.brands}
+        return [graph.to_json() for graph in self.graphs.values()] + [
+            {"brand": name, "facts": [fact.to_json() for fact in facts], "discrepancies": {}}
+            for name, facts in brands.items()
+        ]
+
 
 Template = Callable[[TemplateData, Random], list[QuestionDraft]]
 
@@ -119,9 +154,26 @@ def random_subset(items: Sequence[T], most: int, random: Random) -> list[T]:
     return random.sample(items, min(most, len(items)))
 
 
-def shuffle(drafts: Sequence[QuestionDraft], random: Random) -> list[QuestionDraft]:
-    """Return the drafts in random order."""
-    return random.sample(drafts, len(drafts))
+def shuffle(items: Sequence[T], random: Random) -> list[T]:
+    """Return the items in random order."""
+    return random.sample(items, len(items))
+
+
+def form_groups(items: Iterable[T], size: int, fit: Callable[[T, T], bool]) -> list[list[T]]:
+    """Return disjoint groups of ``size`` items, any two of which fit; items that complete no group are left over."""
+    groups: list[list[T]] = []
+    incomplete: list[list[T]] = []
+    for item in items:
+        # The latest: items that fit none, such as those of a brand that sells everything, would fill the first places.
+        tried = range(max(0, len(incomplete) - MAX_INCOMPLETE), len(incomplete))
+        place = next((n for n in tried if all(fit(member, item) for member in incomplete[n])), None)
+        if place is None:
+            incomplete.append([item])
+            continue
+        incomplete[place].append(item)
+        if len(incomplete[place]) == size:
+            groups.append(incomplete.pop(place))
+    return groups
 
 
 def key_frames(product: Product, most: int) -> tuple[Shot, ...]:

@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from random import Random
 
 from benchmarks.crosscheck_bench.constants import TASKS, Level
-from benchmarks.crosscheck_bench.construction import appendix_templates, integration_templates, perception_templates
+from benchmarks.crosscheck_bench.construction import (
+    appendix_templates,
+    integration_templates,
+    perception_templates,
+    shared_options,
+)
 from benchmarks.crosscheck_bench.construction.drafts import FIGURE_8, QuestionDraft, interleave
 from benchmarks.crosscheck_bench.construction.template_data import Template, TemplateData
 
@@ -31,19 +36,27 @@ L1_TEMPLATES: Mapping[str, Template] = {
     "LD": perception_templates.logo_diff,
     "BR": perception_templates.brand_recognition,
     "PMP": perception_templates.main_part,
-    "PMO": perception_templates.main_part_ocr,
+    "PMO": shared_options.printed_words,
     "PD*": _in_turn(perception_templates.product_diff, appendix_templates.title_consistency),
-    "SP": _in_turn(perception_templates.style_price, appendix_templates.swapped_prices),
+    "SP": shared_options.shared_prices,
 }
 """The templates of L1, by task, in Table 1's order."""
 
 L2_TEMPLATES: Mapping[str, Template] = {
     "BR*": integration_templates.content_brand,
     "SPU": integration_templates.same_style,
+    "SKU": integration_templates.same_sku_by_pictures,
+    "BDC": integration_templates.crossed_brands,
+}
+"""The templates of L2, by task, in Table 1's order."""
+
+FIGURE_8_TEMPLATES: Mapping[str, Template] = {
+    "PMO": perception_templates.main_part_ocr,
+    "SP": _in_turn(perception_templates.style_price, appendix_templates.swapped_prices),
     "SKU": integration_templates.same_sku,
     "BDC": integration_templates.brand_category,
 }
-"""The templates of L2, by task, in Table 1's order."""
+"""The templates that ``products-figure-8`` has instead: rules that do not look are right more often than by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +76,7 @@ _BY_WORDING: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("LD", FIGURE_8): ("", perception_templates.LOOK_ALIKE, "another brand's logo"),
     ("BR", FIGURE_8): ("", "brand taken out of the title", "another brand put into the title"),
     ("PMP", FIGURE_8): ("", "title of another product", "logo in place of the product"),
-    ("PMO", FIGURE_8): ("",),
+    ("PMO", FIGURE_8): ("", appendix_templates.OTHER_TITLE),
     ("PMO", perception_templates.BRAND_TEXT_EXAMPLE): ("",),
     ("PMO", perception_templates.BOXED_EXAMPLE): ("",),
     ("PD*", FIGURE_8): ("", "another product of the category", "another product"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from benchmarks.crosscheck_bench.construction.clue_graph import (
 from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
 from benchmarks.crosscheck_bench.construction.human_written import read_authored_questions
 from benchmarks.crosscheck_bench.construction.perception_templates import _price_ladder
-from benchmarks.crosscheck_bench.construction.template_data import TemplateData
+from benchmarks.crosscheck_bench.construction.template_data import TemplateData, form_groups
 from benchmarks.crosscheck_bench.sources.products import Price, read_catalogue
 from benchmarks.errors import SourceError
 from benchmarks.rows.files import SkippedRow
@@ -323,6 +324,22 @@ def test_price_ladder_rises_and_contains_the_price(units: int, cents: float, pla
     wholes = [int(amount) for amount in amounts]
     doubled = [b == 2 * a for a, b in pairwise(wholes)]
     assert all(doubled) or units % 2**place
+
+
+@given(st.lists(st.integers(0, 30), max_size=80), st.integers(2, 4))
+def test_groups_are_disjoint_and_fit(items: list[int], size: int) -> None:
+    groups = form_groups(list(enumerate(items)), size, lambda item, other: item[1] % 7 != other[1] % 7)
+    members = [item for group in groups for item in group]
+    assert len(set(members)) == len(members)
+    assert all(len({value % 7 for _, value in group}) == len(group) == size for group in groups)
+    left = Counter(value % 7 for n, value in enumerate(items) if (n, value) not in members)
+    assert size > 2 or len(left) <= 1
+
+
+def test_items_that_fit_none_do_not_keep_others_from_fitting() -> None:
+    items = ["everything"] * 2_000 + ["lamp", "kettle"]
+    groups = form_groups(items, 2, lambda item, other: "everything" not in (item, other) and item != other)
+    assert groups == [["lamp", "kettle"]]
 
 
 # --- authored questions --------------------------------------------------------------------------
