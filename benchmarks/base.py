@@ -338,6 +338,14 @@ class Benchmark(ABC):
     training_filters: tuple[str, ...] = ()
     """The filters by which :meth:`training_rows` can select examples; the first is the default."""
 
+    def origins(self, answers: Answers) -> Mapping[str, Callable[[AnswerKind], bool]]:
+        """Return tests for the answers of each origin of conflicts, by its name, where a run has several; else none."""
+        return {}
+
+    def origins_clause(self, manifest: Mapping[str, Any]) -> str:
+        """Return how many conflicts a build's rows came with, and how many were made; "" where that is not told apart."""
+        return ""
+
     def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
         """Return the texts that compete with the images of an instance of a build's row; none unless overridden.
 

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import overload
 
 from benchmarks.build import Difficulty
-from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, TYPES, ConflictType
+from benchmarks.cmc_bench.constants import FOUND, PAPER_CONDITIONS, TYPES, ConflictType
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
 from benchmarks.cmc_bench.construction.candidates import Candidate, answer_problem
 from benchmarks.cmc_bench.construction.lending import Lending
@@ -41,7 +41,6 @@ NO_OTHER_PICTURE = (
 )
 NO_THIRD_VALUE = "no other picture has a third answer, beside the right one and the wrong one of the passage"
 
-FOUND = "conflicts as found"
 NO_PASSAGE = "without a passage of their own"
 
 OWN_VALUE, OWN_OPTION, NAMED, MADE = "the row's own", "own option", "named in the question", "made"
