@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from benchmarks.clash.constants import LABEL_OF_ROLE, LABELS, MULTIPLE_CHOICE
-from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Record, Verdict
-from judges.base import FunctionJudge
+from judges.base import AnswerJudge
 from judges.string_match.multiple_choice import relaxed_choice, strict_choice
 from judges.string_match.open_answers import match_open_answer
 from judges.string_match.role_matches import References, RoleMatches
@@ -16,7 +15,7 @@ STRING_MATCHING = "string matching"
 """The method of both judges, which label open answers by one rule."""
 
 
-class _Matching(FunctionJudge):
+class _Matching(AnswerJudge):
     """Multiple choice by the chosen letter, open answers by the words in them (Appendices A.1, A.2).
 
     ``flags`` are the labels of every matching option or answer, as the published code counts them; ``label`` is the
@@ -32,11 +31,7 @@ class _Matching(FunctionJudge):
     def choose(self, answer: str, references: References) -> RoleMatches:
         """Return the options that a multiple-choice answer chooses."""
 
-    def judge(self, record: Record) -> Verdict:
-        text = record.answer.text if record.answer else ""
-        answer = visible_answer(text)
-        if not answer:
-            return self.empty(text)
+    def label_answer(self, answer: str, record: Record) -> Verdict:
         match = self.choose if record.instance.condition in MULTIPLE_CHOICE else match_open_answer
         roles, reason = match(answer, record.instance.references)
         matched = {LABEL_OF_ROLE[role] for role in roles}
