@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import overload
 
+from benchmarks.lazy_sequence import LazySequence
 from benchmarks.rows.base import shortened
 from benchmarks.rows.files import Loader
 from benchmarks.rows.record_file import RecordFile
@@ -40,7 +40,7 @@ class RowCheck:
     warning: str = ""
 
 
-class RowChecks(Sequence[RowCheck]):
+class RowChecks(LazySequence[RowCheck]):
     """The checks of all rows in the file's order, in a temporary file; memory holds some 20 bytes of each.
 
     ``preview`` returns the preview of the example with a number.
@@ -68,19 +68,10 @@ class RowChecks(Sequence[RowCheck]):
     def __len__(self) -> int:
         return len(self._records)
 
-    @overload
-    def __getitem__(self, place: int) -> RowCheck: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[RowCheck]: ...
-    def __getitem__(self, place: int | slice) -> RowCheck | Sequence[RowCheck]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(len(self))[place]]
-        where, usable, message, fix, example, warning = self._records[range(len(self))[place]]
+    def item(self, place: int) -> RowCheck:
+        where, usable, message, fix, example, warning = self._records[place]
         preview = RowPreview if example is None else partial(self._preview, example)
         return RowCheck(where, usable, message, fix, preview, warning)
-
-    def __iter__(self) -> Iterator[RowCheck]:
-        return (self[number] for number in range(len(self)))
 
 
 @dataclass(frozen=True)
