@@ -88,7 +88,7 @@ class Retrieval(CMCBench):
         return label in ACCURATE[condition]
 
     def label_metrics(self) -> LabelMetrics:
-        from benchmarks.retrieval.metrics import LABEL_METRICS
+        from benchmarks.retrieval.tables import LABEL_METRICS
 
         return LABEL_METRICS
 

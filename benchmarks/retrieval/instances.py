@@ -8,8 +8,8 @@ from typing import Any
 from benchmarks.cmc_bench.construction.candidates import conflict_type
 from benchmarks.cmc_bench.evidence import Decision
 from benchmarks.prompt_template import Prompts
+from benchmarks.retrieval.log_row import StoredRow
 from benchmarks.retrieval.prompts import parts
-from benchmarks.retrieval.stored_rows import StoredRow
 from benchmarks.vocabulary import DOCUMENT, RIGHT_VALUE, TRUST, Instance, Media
 
 
