@@ -29,7 +29,7 @@ from benchmarks.vocabulary import (
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
     from benchmarks.review import ReviewGuide
-    from benchmarks.rows.row_checks import TableCheck
+    from benchmarks.rows.row_checks import ReadRow, TableCheck
     from benchmarks.rubric import Rubric
     from benchmarks.training_rows import TrainingOptions, TrainingRow
 
@@ -179,6 +179,10 @@ class Benchmark(ABC):
         Raises SpecError where it takes no rows, SourceError where the file cannot be read.
         """
         raise SpecError(f"{self.name} is not built from a table of rows; see `rashomon benchmarks` for its sources.")
+
+    def read_rows(self, file: Path, mapping: str) -> Iterator[ReadRow]:
+        """Yield the rows of ``file`` as a build reads them with ``mapping``, the text of ``--map``. Raises as check_rows."""
+        raise SpecError(f"{self.name} is not built from a table of rows.")
 
     def check(self, build: Build, prompt_set: Prompts) -> None:
         """Raise SourceError where ``build`` is another benchmark's, SpecError for a prompt set that it cannot use."""

@@ -24,7 +24,7 @@ from benchmarks.cmc_bench.constants import (
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
 from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
-from benchmarks.rows.row_checks import TableCheck
+from benchmarks.rows.row_checks import ReadRow, TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, LabelMetrics, Pages, Part, Table
@@ -101,6 +101,11 @@ class CMCBench(Benchmark):
         from benchmarks.cmc_bench.check_rows import check_rows
 
         return check_rows(file, options)
+
+    def read_rows(self, file: Path, mapping: str) -> Iterator[ReadRow]:
+        from benchmarks.cmc_bench.check_rows import read_rows
+
+        return read_rows(file, mapping)
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.cmc_bench.instances import instance_from_row

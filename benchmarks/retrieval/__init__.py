@@ -15,7 +15,7 @@ from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.constants import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS
 from benchmarks.retrieval.prompts import text_before_image
 from benchmarks.review import ReviewGuide
-from benchmarks.rows.row_checks import TableCheck
+from benchmarks.rows.row_checks import ReadRow, TableCheck
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Pages, Part, Table
 
@@ -67,6 +67,11 @@ class Retrieval(CMCBench):
         from benchmarks.retrieval.check_rows import check_rows
 
         return check_rows(file, options)
+
+    def read_rows(self, file: Path, mapping: str) -> Iterator[ReadRow]:
+        from benchmarks.retrieval.check_rows import read_rows
+
+        return read_rows(file, mapping)
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.retrieval.instances import instance_from_row
