@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.errors import MediaError
 from benchmarks.extras import require_extra
 from benchmarks.media.decoder import run_decoder
-from benchmarks.media.decoder_faults import is_decoder_fault
+from benchmarks.media.decoder_faults import refusing_bytes
 from benchmarks.media.limits import (
     LARGEST_IMAGE,
     LARGEST_SHAPE,
@@ -109,7 +109,7 @@ def decode_shape(data: bytes, suffix: str) -> Shape:
     kind = shape_suffix(data, suffix.lower())
     if kind is None:
         raise MediaError(NAME, NO_MODEL)
-    try:
+    with refusing_bytes(NAME, DAMAGED):
         if kind in (".npy", ".npz"):
             shape = _cloud(_arrays(data, kind))
         elif exceeds_limits(data, kind):
@@ -118,13 +118,6 @@ def decode_shape(data: bytes, suffix: str) -> Shape:
             shape = _parsed(data, kind)
             if kind == ".ply" and ply_counts(data).get("face", 0) > (0 if shape.faces is None else len(shape.faces)):
                 raise MediaError(NAME, DAMAGED)  # the parser silently drops missing faces
-    except (MediaError, MemoryError):
-        raise
-    # A parser can raise anything for hostile bytes.
-    except Exception as error:
-        if is_decoder_fault(error):
-            raise
-        raise MediaError(NAME, DAMAGED) from error
     return _checked(shape, up_is_z=kind in _UP_IS_Z)
 
 
