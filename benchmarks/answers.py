@@ -89,15 +89,6 @@ class AnswerKind:
         outcome = self.outcome(judge)
         return outcome == "unparsed" or (self.finish_reason == "length" and outcome != "pending")
 
-    @property
-    def text_outcome(self) -> Outcome:
-        """The outcome for a rule that labels every answer that is not empty, without a judge."""
-        if self.finish_reason is None:
-            return "pending"
-        if self.finish_reason == "error":
-            return "error"
-        return "unparsed" if self.is_empty else "labelled"
-
 
 @dataclass(frozen=True)
 class Answers:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from benchmarks.audit.question import BlindQuestion
     from benchmarks.build import Build, BuildOptions
     from benchmarks.review import ReviewGuide
-    from benchmarks.rows.row_checks import TableCheck
+    from benchmarks.rows.row_checks import ReadRow, TableCheck
     from benchmarks.rubric import Rubric
     from benchmarks.training_rows import TrainingOptions, TrainingRow
 
@@ -180,6 +180,10 @@ class Benchmark(ABC):
         Raises SpecError where it takes no rows, SourceError where the file cannot be read.
         """
         raise SpecError(f"{self.name} is not built from a table of rows; see `rashomon benchmarks` for its sources.")
+
+    def read_rows(self, file: Path, mapping: str) -> Iterator[ReadRow]:
+        """Yield the rows of ``file`` as a build reads them with ``mapping``, the text of ``--map``. Raises as check_rows."""
+        raise SpecError(f"{self.name} is not built from a table of rows.")
 
     def check(self, build: Build, prompt_set: Prompts) -> None:
         """Raise SourceError where ``build`` is another benchmark's, SpecError for a prompt set that it cannot use."""
@@ -347,6 +351,14 @@ class Benchmark(ABC):
 
     training_filters: tuple[str, ...] = ()
     """The filters by which :meth:`training_rows` can select examples; the first is the default."""
+
+    def origins(self, answers: Answers) -> Mapping[str, Callable[[AnswerKind], bool]]:
+        """Return tests for the answers of each origin of conflicts, by its name, where a run has several; else none."""
+        return {}
+
+    def origins_clause(self, manifest: Mapping[str, Any]) -> str:
+        """Return how many conflicts a build's rows came with, and how many were made; "" where that is not told apart."""
+        return ""
 
     def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
         """Return the texts that compete with the images of an instance of a build's row; none unless overridden.

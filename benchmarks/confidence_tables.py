@@ -93,6 +93,10 @@ class _Run:
         judged: Mask = self.labelled & ~np.isnan(self.of("answer"))
         return judged
 
+    def confident(self) -> tuple[Array, Array, Clusters]:
+        """Return the confidences, the rightness and the clusters of the :attr:`judged` answers."""
+        return self.of("answer")[self.judged], self.right[self.judged], self.answers.clusters.at(self.judged)
+
     def under(self, condition: str) -> Mask:
         """Return the records of a condition, or all of them."""
         return self.answers.mask(lambda kind: condition in (_ALL, kind.condition))
@@ -245,11 +249,7 @@ def _detection(run: _Run) -> tuple[Estimate, Estimate]:
 def _reliability(runs: Sequence[_Run], notes: tuple[str, ...]) -> Table:
     rows: list[_ROW] = []
     for run in runs:
-        confidence, right, clusters = (
-            run.of("answer")[run.judged],
-            run.right[run.judged],
-            run.answers.clusters.at(run.judged),
-        )
+        confidence, right, clusters = run.confident()
         count = clusters.count
         if count < MIN_CLUSTERS:
             missing = Estimate(None, n=len(clusters), reason=f"{run.label}: {_too_few(count)}")
@@ -309,11 +309,7 @@ def _preference(runs: Sequence[_Run], draw: _Draw, notes: tuple[str, ...]) -> Ta
 def _selective(runs: Sequence[_Run], notes: tuple[str, ...]) -> Table:
     rows: list[_ROW] = []
     for run in runs:
-        confidence, right, clusters = (
-            run.of("answer")[run.judged],
-            run.right[run.judged],
-            run.answers.clusters.at(run.judged),
-        )
+        confidence, right, clusters = run.confident()
         count = clusters.count
         for risk in RISKS if count else ():
             threshold = conformal_threshold(confidence, 1 - right, clusters.own, risk)

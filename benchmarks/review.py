@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.errors import SpecError
-from benchmarks.rows.base import RowProblem
+from benchmarks.rows.base import RowProblem, is_unicode
 from benchmarks.vocabulary import Media, part_from_json
 
 Row = Mapping[str, Any]
@@ -123,7 +123,7 @@ def _check_texts(guide: ReviewGuide, row: Row, corrections: Mapping[str, str]) -
     for place, text in corrections.items():
         if place not in editable:
             raise SpecError(f"{place!r} of {str(row['id'])[:80]!r} cannot be corrected; reject the row instead.")
-        if not text.strip() or len(text) > LONGEST_CORRECTION or "\0" in text or not _is_unicode(text):
+        if not text.strip() or len(text) > LONGEST_CORRECTION or "\0" in text or not is_unicode(text):
             raise SpecError(
                 f"the correction of {place!r} is empty, longer than {LONGEST_CORRECTION:,} characters or not Unicode text; "
                 "change it, or reject the row."
@@ -173,14 +173,6 @@ def _texts(value: Any, place: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
             yield from _texts(item, (*place, str(number)))
     elif isinstance(value, str) and value:
         yield ".".join(place), value
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _put(value: Any, keys: Sequence[str], text: str) -> None:

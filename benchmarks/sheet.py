@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-SPREAD = "±: standard deviation over the bootstrap resamples of the clusters."
-
 REPEATS = (
     "With repeats: answers and examples count once in each repeat; intervals are over clusters, and take answers to one "
     "instance as one as far as they agree."

@@ -349,6 +349,11 @@ class Record:
         """The last step's generation, which is judged."""
         return self.generations[-1] if self.generations else None
 
+    @property
+    def is_cut_off(self) -> bool:
+        """True if the answer ended at the limit of tokens."""
+        return self.answer is not None and self.answer.finish_reason == "length"
+
     def outcome(self, judge: str) -> Outcome:
         """Return the record's outcome for ``judge``; the six outcomes are never merged."""
         answer = self.answer

@@ -79,16 +79,6 @@ def _beyond_chance(agreed: Array, by_chance: Array) -> Array:
     return ratio(agreed - by_chance, 1 - by_chance)
 
 
-def fleiss_kappa(counts: Array) -> float:
-    """Return Fleiss' kappa (Fleiss 1971, equation 7) of ``counts``, the number of judges per answer and label.
-
-    ``counts`` has shape (answers, labels). Every answer has the same number of judges, at least two. nan if only one
-    label occurs or there is no answer.
-    """
-    judges = int(counts[0].sum()) if len(counts) else 2
-    return float(fleiss_from_sums(fleiss_sums(counts).sum(0), judges)[1])
-
-
 def fleiss_sums(counts: Array) -> Array:
     """Return, for each answer, the sum of squared counts, 1, and its counts; shape (answers, 2 + labels)."""
     import numpy as np
@@ -141,12 +131,6 @@ def count_label_pairs(answers: Answers, a: str, b: str, labels: Sequence[str], o
             cells[id(kind)] = outcomes[0], outcomes[1]
     counts = answers.cells((len(labels), len(labels)), lambda kind: cells.get(id(kind)))
     return LabelPairs(counts, left_out)
-
-
-def confusion_matrix(answers: Answers, a: str, b: str, labels: Sequence[str]) -> Array:
-    """Return the counts of labels by ``a`` (rows) and ``b`` (columns); shape (labels, labels)."""
-    counts: Array = count_label_pairs(answers, a, b, labels).counts.sum(0, dtype=float)
-    return counts
 
 
 def _label_index(kind: AnswerKind, judge: str, code: Mapping[str, int]) -> int | str | None:

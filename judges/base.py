@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from benchmarks.errors import SpecError
+from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.reasoning import read_reply
 from benchmarks.vocabulary import Record, Verdict
 
@@ -60,6 +61,19 @@ class FunctionJudge(Judge):
     @abstractmethod
     def judge(self, record: Record) -> Verdict:
         """Return the verdict on ``record.answer``, which is there and is not an error."""
+
+
+class AnswerJudge(FunctionJudge):
+    """A judge of what an answer displays; one that is empty, or nothing but reasoning, is unparsed."""
+
+    def judge(self, record: Record) -> Verdict:
+        text = record.answer.text if record.answer else ""
+        answer = visible_answer(text)
+        return self.label_answer(answer, record) if answer else self.empty(text)
+
+    @abstractmethod
+    def label_answer(self, answer: str, record: Record) -> Verdict:
+        """Return the verdict on ``answer``, which is not empty: what ``record.answer`` displays."""
 
 
 class OwnJudge(Protocol):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from benchmarks.crosscheck_bench.exact_match import LabelAndReason, match_final_answer, match_whole_reply
-from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Record, Verdict
-from judges.base import FunctionJudge
+from judges.base import AnswerJudge
 
 
-class _Exact(FunctionJudge):
+class _Exact(AnswerJudge):
     """CORRECT or INCORRECT. An answer that is empty, or nothing but reasoning, is unparsed.
 
     Open answers are matched in the same way. The paper does more: it has a model compare their meaning.
@@ -23,10 +22,7 @@ class _Exact(FunctionJudge):
     def label(self, record: Record) -> LabelAndReason:
         """Return the label and reason of an answer that is not empty."""
 
-    def judge(self, record: Record) -> Verdict:
-        text = record.answer.text if record.answer else ""
-        if not visible_answer(text):
-            return self.empty(text)
+    def label_answer(self, answer: str, record: Record) -> Verdict:
         return Verdict(self.id, "labelled", *self.label(record))
 
 

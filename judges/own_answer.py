@@ -5,13 +5,12 @@ from __future__ import annotations
 from benchmarks.mmkc_bench.constants import ANSWER, DETECTION_CONDITIONS, ORIGINAL_CONDITIONS, form_of
 from benchmarks.mmkc_bench.parse_answer import chosen_letter, label_answer, own_answer, question_and_subject
 from benchmarks.pope.parse_answer import read_yes_no
-from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.option_letter import structured_answer
 from benchmarks.vocabulary import Record, Verdict
-from judges.base import FunctionJudge
+from judges.base import AnswerJudge
 
 
-class OwnAnswer(FunctionJudge):
+class OwnAnswer(AnswerJudge):
     """MMKC-Bench by rule; docs/mmkc-bench.md gives the rules in order.
 
     Under conflict the label is ORIGINAL, COUNTER or IRRELEVANT, compared with the model's answer without conflict:
@@ -29,11 +28,7 @@ class OwnAnswer(FunctionJudge):
     benchmarks = ("mmkc-bench",)
     description = "ORIGINAL, COUNTER or IRRELEVANT by letter or words; yes or no for detection"
 
-    def judge(self, record: Record) -> Verdict:
-        text = record.answer.text if record.answer else ""
-        answer = visible_answer(text)
-        if not answer:
-            return self.empty(text)
+    def label_answer(self, answer: str, record: Record) -> Verdict:
         condition, references = record.instance.condition, record.instance.references
         if condition in DETECTION_CONDITIONS:
             word, rule = read_yes_no(structured_answer(answer))

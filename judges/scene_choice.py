@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from benchmarks.contra4.parse_answer import contains_answer, parse_choice
-from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Record, Verdict
-from judges.base import FunctionJudge
+from judges.base import AnswerJudge
 
 
-class _Scene(FunctionJudge):
+class _Scene(AnswerJudge):
     """CORRECT or INCORRECT. A reply without an answer to label is unparsed, with the reason."""
 
     version = "1"
@@ -20,11 +19,9 @@ class _Scene(FunctionJudge):
     def label(self, reply: str, record: Record) -> tuple[bool | None, str]:
         """Return whether a non-empty reply is correct, None if it chooses nothing, and the reason."""
 
-    def judge(self, record: Record) -> Verdict:
-        reply = record.answer.text if record.answer else ""
-        if not visible_answer(reply):
-            return self.empty(reply)
-        right, reason = self.label(reply, record)
+    def label_answer(self, answer: str, record: Record) -> Verdict:
+        assert record.answer is not None
+        right, reason = self.label(record.answer.text, record)
         if right is None:
             return Verdict(self.id, "unparsed", reason=reason)
         return Verdict(self.id, "labelled", "CORRECT" if right else "INCORRECT", reason)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.option_letter import structured_answer
 from benchmarks.vocabulary import Record, Verdict
 from benchmarks.vqa.score import gqa_equal, vqa_label
-from judges.base import FunctionJudge
+from judges.base import AnswerJudge
 
 
-class VqaAccuracy(FunctionJudge):
+class VqaAccuracy(AnswerJudge):
     """The label of an answer's VQA accuracy: how many people gave it; docs/vqa.md gives the rule."""
 
     name = "vqa-accuracy"
@@ -17,16 +16,12 @@ class VqaAccuracy(FunctionJudge):
     benchmarks = ("okvqa",)
     description = "CORRECT to WRONG by how many of ten people gave the answer (VQA accuracy)"
 
-    def judge(self, record: Record) -> Verdict:
-        text = record.answer.text if record.answer else ""
-        answer = visible_answer(text)
-        if not answer:
-            return self.empty(text)
+    def label_answer(self, answer: str, record: Record) -> Verdict:
         label, score = vqa_label(structured_answer(answer), record.instance.references.get("answer", ()))
         return Verdict(self.id, "labelled", label, f"VQA accuracy {score:.1f}")
 
 
-class GqaMatch(FunctionJudge):
+class GqaMatch(AnswerJudge):
     """CORRECT if the answer is GQA's one answer, ignoring case and a final full stop."""
 
     name = "gqa-match"
@@ -34,11 +29,7 @@ class GqaMatch(FunctionJudge):
     benchmarks = ("gqa",)
     description = "CORRECT or WRONG: the answer equals the published one, ignoring case and a final full stop"
 
-    def judge(self, record: Record) -> Verdict:
-        text = record.answer.text if record.answer else ""
-        answer = visible_answer(text)
-        if not answer:
-            return self.empty(text)
+    def label_answer(self, answer: str, record: Record) -> Verdict:
         gold = (*record.instance.references.get("answer", ()), "")[0]
         right = gqa_equal(structured_answer(answer), gold)
         return Verdict(self.id, "labelled", "CORRECT" if right else "WRONG", "equal" if right else "another answer")

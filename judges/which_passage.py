@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from benchmarks.k_passages.constants import DISTRACTOR, RIGHT, WRONG
-from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Record, Verdict
-from judges.base import FunctionJudge
+from judges.base import AnswerJudge
 
 _LABELS = {"IMAGE": "RIGHT", "TEXT": "WRONG", "BOTH": "BOTH", "NEITHER": "NEITHER", "ABSTAIN": "ABSTAIN"}
 
 
-class WhichPassage(FunctionJudge):
+class WhichPassage(AnswerJudge):
     """The right passage's value, the wrong ones', a distractor's, another or none; undecided where ``match`` is."""
 
     name = "which-passage"
@@ -24,16 +23,12 @@ class WhichPassage(FunctionJudge):
     def prepare(self) -> None:
         import judges.cmc_rules.decision  # noqa: F401
 
-    def judge(self, record: Record) -> Verdict:
+    def label_answer(self, answer: str, record: Record) -> Verdict:
         from judges.cmc_rules.behaviour import UNDECIDED
         from judges.cmc_rules.decision import decide
 
-        text = record.answer.text if record.answer else ""
-        answer = visible_answer(text)
-        if not record.answer or not answer:
-            return self.empty(text)
         question, references = record.instance.question, record.instance.references
-        cut_off = record.answer.finish_reason == "length"
+        cut_off = record.is_cut_off
         values = {"image": references.get(RIGHT, ()), "text": references.get(WRONG, ())}
         decision = decide(answer, question, values, cut_off=cut_off)
         if decision.label == "NEITHER" and references.get(DISTRACTOR):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from benchmarks.pope.parse_answer import read_yes_no
-from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.option_letter import structured_answer
 from benchmarks.vocabulary import Record, Verdict
-from judges.base import FunctionJudge
+from judges.base import AnswerJudge
 
 
-class YesNo(FunctionJudge):
+class YesNo(AnswerJudge):
     """CORRECT or WRONG by the yes or no in the answer; docs/pope.md gives the rules in order.
 
     An answer that says neither is WRONG, and its reason begins with "neither"; POPE's own evaluation would mostly read
@@ -21,11 +20,7 @@ class YesNo(FunctionJudge):
     benchmarks = ("pope",)
     description = "CORRECT or WRONG by the yes or no at the beginning, or in the first sentence, of the answer"
 
-    def judge(self, record: Record) -> Verdict:
-        text = record.answer.text if record.answer else ""
-        answer = visible_answer(text)
-        if not answer:
-            return self.empty(text)
+    def label_answer(self, answer: str, record: Record) -> Verdict:
         word, rule = read_yes_no(structured_answer(answer))
         label = "CORRECT" if (word,) == tuple(record.instance.references.get("answer", ())) else "WRONG"
         return Verdict(self.id, "labelled", label, f"{word or 'neither'}: {rule}")

@@ -15,8 +15,6 @@ Objective = Literal["answer", "orpo"]
 KEPT = "the last checkpoint is kept: free some space, then resume"
 """The advice where a training cannot write."""
 
-SCHEDULES: tuple[Schedule, ...] = ("cosine", "linear", "constant")
-
 UNTRAINABLE: Mapping[str, str] = {
     "deepseek_vl_v2": "MLX has no gradient of its choice of experts",
     "deepseekocr": "MLX has no gradient of its choice of experts",

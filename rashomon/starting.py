@@ -21,7 +21,6 @@ from rashomon._markup import heading
 from rashomon.runs import Run, Runs
 
 Names = str | Sequence[str]
-_INTERRUPTED = 130
 _FLAGS = ("force", "accept_engine", "allow_open_cluster")
 
 

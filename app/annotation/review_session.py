@@ -31,7 +31,6 @@ class ReviewItem:
     id: str
     fields: tuple[ReviewField, ...]
     media: tuple[ReviewMedium, ...]
-    assigned_grade: str = ""
     opinions: tuple[Decision, ...] = ()
 
 
@@ -269,7 +268,7 @@ class ReviewSession:
 def review_item(guide: ReviewGuide, store: ReviewStore, identifier: str) -> ReviewItem:
     """Return a row under review as a reviewer sees it."""
     row = store.row(identifier)
-    return ReviewItem(identifier, guide.fields(row), guide.media(row), guide.grade(row))
+    return ReviewItem(identifier, guide.fields(row), guide.media(row))
 
 
 def check_decision(guide: ReviewGuide, store: ReviewStore, decision: Decision) -> None:

@@ -6,8 +6,8 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -159,7 +159,8 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
     with ExitStack() as stack:
         options = _build_options(stack, workspace, benchmark, arguments, models, remote_options, folder)
         try:
-            new_build = benchmark.build(sources, folder, options)
+            with disk_errors(folder):
+                new_build = benchmark.build(sources, folder, options)
         except AnotherBuildError as error:
             if not dependent_runs:
                 raise
@@ -173,16 +174,15 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
             mapping = f" --map {shlex.quote(arguments.mapping)}" if arguments.mapping else ""
             command = f"{workspace.command()} build {name} --from {shlex.quote(str(rows))}{mapping} --check"
             raise NothingUsableError(f"{error} `{command}` lists a fix for each row.") from error
-        except OSError as error:
-            kind = StoreFullError if is_disk_full(error) else StoreError
-            raise kind(
-                f"cannot build {folder}: {error.strerror}; nothing was written. Fix that and build again."
-            ) from error
     orphaned_runs = dependent_runs if new_build.digest != old_digest else []
     blind = audit_build(new_build, benchmark)
     if arguments.as_json:
-        result = {"path": str(new_build.path), "digest": new_build.digest, "manifest": new_build.manifest}
-        print(json.dumps(result | ({"runs of the replaced build": orphaned_runs} if orphaned_runs else {}), indent=2))
+        print(
+            json.dumps(
+                build_json(new_build) | ({"runs of the replaced build": orphaned_runs} if orphaned_runs else {}),
+                indent=2,
+            )
+        )
         return 0
     _print_build(new_build, benchmark, by_row=rows is not None, every=arguments.every)
     print(f"  {clean(sentence(blind))}")
@@ -196,6 +196,23 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
     if not arguments.every:
         print("--all prints further details of the build, --json all of them.")
     return 0
+
+
+@contextmanager
+def disk_errors(folder: Path) -> Iterator[None]:
+    """Raise StoreError in the place of an OSError of a build into ``folder``."""
+    try:
+        yield
+    except OSError as error:
+        kind = StoreFullError if is_disk_full(error) else StoreError
+        raise kind(
+            f"cannot build {folder}: {error.strerror}; nothing was written. Fix that and build again."
+        ) from error
+
+
+def build_json(build: Build) -> dict[str, Any]:
+    """Return what is printed of a new build as JSON."""
+    return {"path": str(build.path), "digest": build.digest, "manifest": build.manifest}
 
 
 def _check_arguments(benchmark: Benchmark, arguments: BuildArguments, models: ConstructionModels) -> None:

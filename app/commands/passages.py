@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 from app.annotation.review_session import find_build
+from app.commands.build import build_json, disk_errors
 from app.commands.spinner import counter
-from app.commands.vary import many_calls, refuse_base
+from app.commands.vary import DesignArguments, announce, refuse_base
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from app.text.shell import shell_quote
 from benchmarks import number_ranges as ranges
-from benchmarks.errors import SpecError, StoreError, StoreFullError
 from benchmarks.k_passages.build import MOST_CALLS, Examples, build_design, design_size
 from benchmarks.k_passages.design import PassageDesign
-from benchmarks.untrusted.safe_files import is_disk_full
 from benchmarks.untrusted.typed_paths import typed_path
 
 
-@dataclass(frozen=True, slots=True)
-class PassagesArguments:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassagesArguments(DesignArguments):
     """The options of ``rashomon passages``; ``levels`` are those of each factor as typed, None for the default."""
 
     levels: Mapping[str, str | None]
-    limit: int | None = None
-    seed: int = 0
-    out: Path | None = None
-    replace: bool = False
-    dry_run: bool = False
-    force: bool = False
-    as_json: bool = False
 
 
 def passages(workspace: Workspace, name: str, arguments: PassagesArguments) -> None:
@@ -43,41 +33,16 @@ def passages(workspace: Workspace, name: str, arguments: PassagesArguments) -> N
     base = find_build(workspace, name)
     examples = Examples(base)
     size = design_size(examples, design, arguments.limit)
-    output = sys.stderr if arguments.as_json else sys.stdout
-    print(
-        f"{size.examples:,} examples in {size.cells:,} settings: {size.calls:,} calls of a model for each run.",
-        file=output,
-        flush=True,
-    )
-    if size.calls > MOST_CALLS and arguments.force:
-        print(many_calls(size.calls), file=output, flush=True)
-    elif size.calls > MOST_CALLS:
-        raise SpecError(
-            f"{size.calls:,} calls are more than {MOST_CALLS:,}; name fewer levels or a --limit, or add --force."
-        )
-    if arguments.dry_run:
-        if arguments.as_json:
-            print(json.dumps(asdict(size), indent=2))
+    sentence = f"{size.examples:,} examples in {size.cells:,} settings: {size.calls:,} calls of a model for each run."
+    if not announce(size, sentence, arguments, MOST_CALLS, " or a --limit"):
         return
     out = typed_path(arguments.out or workspace.build_folder("k-passages"))
     refuse_base(base, out)
-    try:
-        with counter(size.examples, "examples") as progress:
-            built = build_design(
-                base,
-                examples,
-                design,
-                out,
-                seed=arguments.seed,
-                limit=arguments.limit,
-                replace=arguments.replace,
-                progress=progress,
-            )
-    except OSError as error:
-        kind = StoreFullError if is_disk_full(error) else StoreError
-        raise kind(f"cannot build {out}: {error.strerror}; nothing was written. Fix that and build again.") from error
+    seed, limit, replace = arguments.seed, arguments.limit, arguments.replace
+    with disk_errors(out), counter(size.examples, "examples") as progress:
+        built = build_design(base, examples, design, out, seed=seed, limit=limit, replace=replace, progress=progress)
     if arguments.as_json:
-        print(json.dumps({"path": str(built.path), "digest": built.digest, "manifest": built.manifest}, indent=2))
+        print(json.dumps(build_json(built), indent=2))
         return
     facts = built.manifest
     left_out = facts["examples"]["left out"]

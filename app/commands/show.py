@@ -28,7 +28,6 @@ from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
 from benchmarks.answer_confidence import likelihood_remarks
-from benchmarks.cmc_bench.tables import has_origins
 from benchmarks.errors import StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.repeats_table import NAME as REPEATS
@@ -145,7 +144,7 @@ def _headlines(inputs: TableInputs, tables: Sequence[Table]) -> list[str]:
 
 def _print_next(folders: Sequence[Path], inputs: TableInputs, other_tables: str) -> None:
     """Print which other tables there are, and what to try with the model of a single run."""
-    if any(map(has_origins, inputs.runs.values())) and inputs.leads_with_scorecard:
+    if any(map(inputs.benchmark.origins, inputs.runs.values())) and inputs.leads_with_scorecard:
         print(
             "--table scorecard-as-found has the conflicts that your rows came with, scorecard-constructed those made from them."
         )

@@ -9,39 +9,45 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from app.annotation.review_session import find_build
-from app.commands.build import runs_text
+from app.commands.build import build_json, disk_errors, runs_text
 from app.commands.spinner import counter
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from app.text.shell import shell_quote
 from benchmarks.build import Build
-from benchmarks.errors import AnotherBuildError, SpecError, StoreError, StoreFullError
+from benchmarks.errors import AnotherBuildError, SpecError
 from benchmarks.factors.build import MOST_CALLS, DesignSize, Variation, VaryOptions
 from benchmarks.factors.design import Design
 from benchmarks.factors.levels import parse_factors
 from benchmarks.factors.regions import Regions
+from benchmarks.k_passages.build import DesignSize as PassagesSize
 from benchmarks.registry import get_benchmark
-from benchmarks.untrusted.safe_files import is_disk_full
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.varied import MANIFEST_KEY
 
 
-@dataclass(frozen=True, slots=True)
-class VaryArguments:
-    """The options of ``rashomon vary``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesignArguments:
+    """The options that ``rashomon vary`` and ``rashomon passages`` share."""
 
-    factors: Sequence[str]
-    cells: int | None = None
     limit: int | None = None
-    conditions: Sequence[str] = ()
-    region: str | None = None
-    regions_file: Path | None = None
     seed: int = 0
     out: Path | None = None
     replace: bool = False
     dry_run: bool = False
     force: bool = False
     as_json: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaryArguments(DesignArguments):
+    """The options of ``rashomon vary``."""
+
+    factors: Sequence[str]
+    cells: int | None = None
+    conditions: Sequence[str] = ()
+    region: str | None = None
+    regions_file: Path | None = None
 
 
 def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
@@ -53,24 +59,13 @@ def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
     options = VaryOptions(arguments.limit, arguments.seed, regions, arguments.replace)
     variation = Variation(get_benchmark(base.benchmark), base, design, options)
     size = variation.size()
-    output = sys.stderr if arguments.as_json else sys.stdout
-    print(size_sentence(size), file=output, flush=True)
-    if size.calls > MOST_CALLS and arguments.force:
-        print(many_calls(size.calls), file=output, flush=True)
-    elif size.calls > MOST_CALLS:
-        raise SpecError(
-            f"{size.calls:,} calls are more than {MOST_CALLS:,}; name fewer levels, a --limit or a fraction with --cells, or add "
-            "--force."
-        )
-    if arguments.dry_run:
-        if arguments.as_json:
-            print(json.dumps(asdict(size), indent=2))
+    if not announce(size, size_sentence(size), arguments, MOST_CALLS, ", a --limit or a fraction with --cells"):
         return
     out = typed_path(arguments.out) if arguments.out else base.path.with_name(f"{base.path.name}-varied")
     refuse_base(base, out)
     old_digest, dependent_runs = workspace.runs_of_build(out)
     try:
-        with counter(size.examples, "examples") as progress:
+        with disk_errors(out), counter(size.examples, "examples") as progress:
             built = variation.build(out, progress)
     except AnotherBuildError as error:
         if not dependent_runs:
@@ -78,9 +73,6 @@ def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
         raise AnotherBuildError(
             f"{error} {runs_text(dependent_runs)} made from the existing build, and cannot be resumed without it."
         ) from error
-    except OSError as error:
-        kind = StoreFullError if is_disk_full(error) else StoreError
-        raise kind(f"cannot build {out}: {error.strerror}; nothing was written. Fix that and build again.") from error
     _print_built(workspace, built, as_json=arguments.as_json)
     if dependent_runs and built.digest != old_digest:
         print(
@@ -96,9 +88,21 @@ def refuse_base(base: Build, out: Path) -> None:
         raise SpecError(f"{out} is the build that this one is made from; name another folder with --out.")
 
 
-def many_calls(calls: int) -> str:
-    """Return a warning about the calls of a large design."""
-    return f"These are many calls: at one a second, {calls / 86_400:,.0f} days."
+def announce(size: DesignSize | PassagesSize, sentence: str, arguments: DesignArguments, most: int, fewer: str) -> bool:
+    """Print a design's size in a ``sentence``; return True if it is to be built.
+
+    Raises SpecError for more than ``most`` calls without force, advising fewer levels or what ``fewer`` says.
+    """
+    output = sys.stderr if arguments.as_json else sys.stdout
+    print(sentence, file=output, flush=True)
+    if size.calls > most and not arguments.force:
+        raise SpecError(f"{size.calls:,} calls are more than {most:,}; name fewer levels{fewer}, or add --force.")
+    if size.calls > most:
+        days = size.calls / 86_400
+        print(f"These are many calls: at one a second, {days:,.0f} days.", file=output, flush=True)
+    if arguments.dry_run and arguments.as_json:
+        print(json.dumps(asdict(size), indent=2))
+    return not arguments.dry_run
 
 
 def size_sentence(size: DesignSize) -> str:
@@ -121,7 +125,7 @@ def _regions(arguments: VaryArguments) -> Regions:
 def _print_built(workspace: Workspace, built: Build, *, as_json: bool) -> None:
     facts = built.manifest[MANIFEST_KEY]
     if as_json:
-        print(json.dumps({"path": str(built.path), "digest": built.digest, "manifest": built.manifest}, indent=2))
+        print(json.dumps(build_json(built), indent=2))
         return
     left_out = f"; {facts['left out']} examples are left out, see skipped.jsonl" if facts["left out"] else ""
     print(

@@ -182,7 +182,7 @@ def _summary(record: Record, judge_id: str) -> AnswerSummary:
         outcome,
         verdict.label if verdict and outcome == "labelled" else None,
         verdict.reason if verdict else "",
-        answer is not None and answer.finish_reason == "length",
+        record.is_cut_off,
     )
 
 

@@ -6,11 +6,12 @@ from array import array
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.lazy_sequence import LazySequence
 from benchmarks.repeats import split_repeat
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.repeated import RepeatedClusters
@@ -41,7 +42,7 @@ class LabelledAnswer(NamedTuple):
     """The rule of the row itself; see :data:`benchmarks.vocabulary.TRUST`."""
 
 
-class PackedTexts(Sequence[str]):
+class PackedTexts(LazySequence[str]):
     """Texts in one piece of memory."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
@@ -63,16 +64,7 @@ class PackedTexts(Sequence[str]):
     def __len__(self) -> int:
         return len(self._ends) - 1
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[str]: ...
-    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(*place.indices(len(self)))]
-        if not -len(self) <= place < len(self):
-            raise IndexError(place)
-        place %= len(self)
+    def item(self, place: int) -> str:
         return self._data[self._ends[place] : self._ends[place + 1]].decode("utf-8", "surrogatepass")
 
     @cached_property
@@ -105,21 +97,15 @@ class PackedTexts(Sequence[str]):
         return _Texts(self, places)
 
 
-class _Texts(Sequence[str]):
+class _Texts(LazySequence[str]):
     def __init__(self, texts: PackedTexts, places: Places) -> None:
         self._texts, self._places = texts, places
 
     def __len__(self) -> int:
         return len(self._places)
 
-    @overload
-    def __getitem__(self, number: int) -> str: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[str]: ...
-    def __getitem__(self, number: int | slice) -> str | Sequence[str]:
-        if isinstance(number, slice):
-            return _Texts(self._texts, self._places[number])
-        return self._texts[int(self._places[number])]
+    def item(self, place: int) -> str:
+        return self._texts.item(int(self._places[place]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)

@@ -20,9 +20,9 @@ def verdict(tuning: FineTuning, margin: float = MARGIN) -> str:
     return ": ".join(_judgement(tuning, margin))
 
 
-def short_verdict(tuning: FineTuning, margin: float = MARGIN) -> str:
+def short_verdict(tuning: FineTuning) -> str:
     """Return the verdict without its reasons."""
-    return f"{_judgement(tuning, margin)[0]}."
+    return f"{_judgement(tuning, MARGIN)[0]}."
 
 
 def _judgement(tuning: FineTuning, margin: float) -> tuple[str, str]:

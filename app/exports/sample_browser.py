@@ -102,7 +102,7 @@ def _answer(export: Export, number: int, run: ExportedRun, record: Record) -> di
         "right": None if score is None else score == 1,
         "text": _clean(text),
         "reason": _clean(verdict.reason) if verdict is not None else "",
-        "cut": answer is not None and answer.finish_reason == "length",
+        "cut": record.is_cut_off,
     }
 
 

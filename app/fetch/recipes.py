@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.fetch import hosts, manifest
+from app.fetch import manifest
 from app.fetch.hub import Repository, repository
 from app.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, path_inside
 from benchmarks.cmc_bench.constants import HUB_IDS, SUBJECTS
@@ -77,7 +78,7 @@ def _mmkc_bench(folder: Path, read: Read) -> RequiredFiles:
 
 def _clash(folder: Path, read: Read) -> RequiredFiles:
     questions = RemoteFile(
-        hosts.github(
+        github(
             "tpopordanoska/clash",
             "d9609c3178be1ab87151ce3668703f0eb2e7d6a6",
             "data/synthetic_captions_test_filtered.json",
@@ -96,7 +97,7 @@ def _pope(folder: Path, read: Read) -> RequiredFiles:
     def questions(setting: str, size: int, sha256: str) -> RemoteFile:
         name = f"coco_pope_{setting}.json"
         return RemoteFile(
-            hosts.github("RUCAIBox/POPE", "3df3ba1b110ecce25696989577fad583b67d4239", f"output/coco/{name}"),
+            github("RUCAIBox/POPE", "3df3ba1b110ecce25696989577fad583b67d4239", f"output/coco/{name}"),
             folder / name,
             "POPE's repository",
             size,
@@ -115,7 +116,7 @@ def _pope(folder: Path, read: Read) -> RequiredFiles:
 
 def _contra4(folder: Path, read: Read) -> RequiredFiles:
     questions = RemoteFile(
-        hosts.github("artemisp/contra4-fork", "8492529137ad096d39022175cfe4c1d550b69fad", "data/final_data/test.json"),
+        github("artemisp/contra4-fork", "8492529137ad096d39022175cfe4c1d550b69fad", "data/final_data/test.json"),
         folder / "test.json",
         "Contra4's repository",
         3_063_841,
@@ -151,9 +152,7 @@ def _of_hub(parts: Iterable[tuple[Repository, Path, str]]) -> RequiredFiles:
 
 
 def _image(folder: Path, part: str, name: str, below: str = "") -> RemoteFile:
-    return RemoteFile(
-        hosts.coco(part, name), path_inside(folder / (below or part), name), "COCO's image server", begins=JPEG
-    )
+    return RemoteFile(coco(part, name), path_inside(folder / (below or part), name), "COCO's image server", begins=JPEG)
 
 
 def _integer(value: Any) -> int:
@@ -223,3 +222,27 @@ def source_options(pairs: Sequence[tuple[str, str]]) -> str:
     import shlex
 
     return " ".join(f"--source {name}={shlex.quote(place)}" for name, place in pairs)
+
+
+MIRROR = "RASHOMON_MIRROR"
+"""The environment variable of a mirror: https://HOST/PATH is then fetched from MIRROR/HOST/PATH."""
+
+COCO = "https://s3.amazonaws.com/images.cocodataset.org"
+"""COCO's bucket. images.cocodataset.org is the same bucket, but with a certificate for another name."""
+
+GITHUB = "https://raw.githubusercontent.com"
+
+
+def coco(folder: str, name: str) -> str:
+    """Return the address of a COCO image, such as ``000000000034.jpg`` in ``train2017``."""
+    return _address(f"{COCO}/{folder}/{name}")
+
+
+def github(repository: str, commit: str, path: str) -> str:
+    """Return the address of a file in a GitHub repository at ``commit``."""
+    return _address(f"{GITHUB}/{repository}/{commit}/{path}")
+
+
+def _address(url: str) -> str:
+    mirror = os.environ.get(MIRROR)
+    return f"{mirror.rstrip('/')}/{url.removeprefix('https://')}" if mirror else url

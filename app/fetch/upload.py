@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from app.fetch.hub import is_offline, page, silenced
 from benchmarks.errors import RashomonError, SpecError
 
-HUB_PREFIX = "hub:"
 _TARGET = re.compile(r"hub:([A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})")
 
 

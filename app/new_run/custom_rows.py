@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from benchmarks.base import Benchmark
-from benchmarks.cmc_bench.sources.base import SourceRow
-from benchmarks.cmc_bench.sources.own_rows import read as read_table
 from benchmarks.errors import RashomonError, SourceError
-from benchmarks.media.pdf import PdfPage
 from benchmarks.registry import benchmark_names, get_benchmark
-from benchmarks.retrieval.log_row import LogRow
-from benchmarks.retrieval.sources.log_file import read as read_log
-from benchmarks.rows.base import shortened
-from benchmarks.rows.files import ImageFile, Loader, RawRow, ShownImage, SkippedRow, read_rows
+from benchmarks.rows.files import RawRow, SkippedRow, read_rows
 from benchmarks.rows.nested_keys import flat_fields, is_filled, plain_names
 from benchmarks.rows.presets import PRESETS, recognised
+from benchmarks.rows.record_file import RecordFile
 from benchmarks.rows.workbook_rows import named_sheet, split_sheet
 from benchmarks.untrusted.typed_paths import typed_path
 
@@ -58,51 +51,26 @@ def rows_benchmark(file: Path | None = None) -> Benchmark:
     return next(benchmark for name in benchmark_names() if (benchmark := get_benchmark(name)).rows_source)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadRow:
-    """A row as it is read: its place, its content or the reason why it is left out, and whether it is used."""
+class RowCells:
+    """The filled cells of a table's rows as they stand; the table is read once, as far as the last row that was asked for."""
 
-    where: str
-    text: str
-    usable: bool = True
+    def __init__(self, file: Path) -> None:
+        self._rows = read_rows(file, file.parent, "")
+        self._cells = RecordFile()
+        self._numbers: dict[str, int] = {}
 
-
-def first_rows(file: Path, benchmark: Benchmark, mapping: str, count: int = 3) -> list[ReadRow]:
-    """Return the first rows of a table or log as ``mapping`` reads them. Raises RashomonError."""
-    rows: Iterator[SourceRow | LogRow | SkippedRow]
-    rows = (read_log if benchmark.name == LOGS else read_table)(str(file), "", mapping)
-    return [_read_row(row) for row in islice(rows, count)]
-
-
-def row_cells(file: Path, where: str) -> list[tuple[str, str]]:
-    """Return the filled cells of one row of a table as they stand, each with its key; empty if the row cannot be read."""
-    with suppress(RashomonError):
-        for row in read_rows(file, file.parent, ""):
-            if isinstance(row, RawRow) and row.where == where:
-                cells = (
-                    (str(key), " ".join(str(value)[:_CELL].split()))
-                    for key, value in row.fields.items()
-                    if is_filled(value)
-                )
-                return [*islice(cells, _CELLS)]
-    return []
+    def of(self, where: str) -> list[tuple[str, str]]:
+        """Return the cells of a row, each with its key; empty if the row cannot be read."""
+        with suppress(RashomonError):
+            while where not in self._numbers and (row := next(self._rows, None)) is not None:
+                self._numbers[row.where if isinstance(row, RawRow) else row.row] = self._cells.append(_cells(row))
+        return [(key, text) for key, text in self._cells[self._numbers[where]]] if where in self._numbers else []
 
 
-def _read_row(row: SourceRow | LogRow | SkippedRow) -> ReadRow:
-    if isinstance(row, SkippedRow):
-        return ReadRow(row.row, f"{row.reason}: {row.place}" if row.place else row.reason, usable=False)
-    images = row.images if isinstance(row, LogRow) else (row.image,)
-    passages = row.passages if isinstance(row, LogRow) else filter(None, (row.passage,))
-    usable = bool(row.question and (isinstance(row, LogRow) or row.answer))
-    parts = [row.question or "no question", row.answer or "no answer", *map(_image_name, images), *passages]
-    return ReadRow(row.row, " │ ".join(shortened(" ".join(part.split()), 80) for part in parts), usable)
-
-
-def _image_name(load: Loader) -> str:
-    original = load.original if isinstance(load, ShownImage) else load
-    if isinstance(original, PdfPage):
-        return f"{original.path.name}#page={original.page}"
-    return original.path.name if isinstance(original, ImageFile) else "a picture in the cell"
+def _cells(row: RawRow | SkippedRow) -> list[tuple[str, str]]:
+    fields = row.fields.items() if isinstance(row, RawRow) else ()
+    cells = ((str(key), " ".join(str(value)[:_CELL].split())) for key, value in fields if is_filled(value))
+    return [*islice(cells, _CELLS)]
 
 
 def _is_log(file: Path) -> bool:

@@ -6,8 +6,8 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import overload
 
+from benchmarks.lazy_sequence import LazySequence
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.vocabulary import Instance, instance_from_json, instance_to_json
 
@@ -22,7 +22,7 @@ def held_instances(instances: Iterator[Instance]) -> Sequence[Instance]:
     return first if following is None else InstanceFile(chain(first, [following], instances))
 
 
-class InstanceFile(Sequence[Instance]):
+class InstanceFile(LazySequence[Instance]):
     """Instances in a temporary file; memory holds 12 bytes of each."""
 
     def __init__(self, instances: Iterable[Instance]) -> None:
@@ -33,21 +33,12 @@ class InstanceFile(Sequence[Instance]):
     def __len__(self) -> int:
         return len(self._records)
 
-    @overload
-    def __getitem__(self, place: int) -> Instance: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Instance]: ...
-    def __getitem__(self, place: int | slice) -> Instance | Sequence[Instance]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(len(self))[place]]
-        return instance_from_json(self._records[range(len(self))[place]])
-
-    def __iter__(self) -> Iterator[Instance]:
-        return (self[place] for place in range(len(self)))
+    def item(self, place: int) -> Instance:
+        return instance_from_json(self._records[place])
 
 
 @dataclass(frozen=True)
-class InstanceSubset(Sequence[Instance]):
+class InstanceSubset(LazySequence[Instance]):
     """The instances at ``places`` of ``instances``, in that order."""
 
     instances: Sequence[Instance]
@@ -56,17 +47,8 @@ class InstanceSubset(Sequence[Instance]):
     def __len__(self) -> int:
         return len(self.places)
 
-    @overload
-    def __getitem__(self, place: int) -> Instance: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Instance]: ...
-    def __getitem__(self, place: int | slice) -> Instance | Sequence[Instance]:
-        if isinstance(place, slice):
-            return [self.instances[number] for number in self.places[place]]
+    def item(self, place: int) -> Instance:
         return self.instances[self.places[place]]
-
-    def __iter__(self) -> Iterator[Instance]:
-        return (self.instances[place] for place in self.places)
 
 
 class PlacedInstances:

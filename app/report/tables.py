@@ -29,8 +29,6 @@ from benchmarks.acts import has_scorecard, name_rules, names_sources, rules_unde
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.behaviour_table import behaviour_table
-from benchmarks.cmc_bench.constants import AS_FOUND, CONSTRUCTED
-from benchmarks.cmc_bench.tables import has_origins, is_of_origin
 from benchmarks.confidence_tables import CONFIDENCE_TABLES, confidence_tables
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.factors.tables import factor_tables, reference_cells, reference_note
@@ -215,7 +213,8 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
         tables = [*tables[:1], bounds, *tables[1:]]
     if (behaviours := behaviour_table(runs, inputs.judge)) is not None:
         tables = [*tables, behaviours]
-    tables = [*tables, *_scorecards(inputs, runs)]
+    if only is None or only not in [table.name for table in tables]:
+        tables = [*tables, *_scorecards(inputs, runs)]
     repeats = repeats_table(inputs.benchmark, runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     if repeats is not None:
         tables = [*tables, repeats]
@@ -255,9 +254,9 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
 def _scorecards(inputs: TableInputs, runs: Mapping[str, Answers]) -> Iterator[Table]:
     """Yield the scorecard and, where a run has conflicts as found and constructed ones, that of each."""
     splits: dict[str, Mapping[str, Answers]] = {"": runs}
-    if any(map(has_origins, runs.values())):
-        for origin in (AS_FOUND, CONSTRUCTED):
-            splits[origin] = {run: answers.where(is_of_origin(origin)) for run, answers in runs.items()}
+    tests = next(filter(None, map(inputs.benchmark.origins, runs.values())), {})
+    for origin, is_of_origin in tests.items():
+        splits[origin] = {run: answers.where(is_of_origin) for run, answers in runs.items()}
     for origin, part in splits.items():
         table = scorecard_table(
             inputs.benchmark, part, inputs.judge, rule=inputs.trust, resamples=RESAMPLES, seed=inputs.seed

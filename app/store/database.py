@@ -432,7 +432,10 @@ class Database:
         ids: dict[int, int] | None = None,
         tally: dict[str, Tally] | None = None,
     ) -> dict[int, list[Values]]:
-        """Return the rows of instances' accepted answers; see :meth:`_generations`."""
+        """Return the rows of instances' accepted answers by ordinal, in order of step; ``names`` maps ordinals to ids.
+
+        ``ids`` is filled with the ordinal of each answer's id.
+        """
         answers: dict[int, list[Values]] = defaultdict(list)
         for row in self._values(
             "generation",
@@ -449,20 +452,11 @@ class Database:
             earlier.append(row)
         return answers
 
-    def _generations(
-        self,
-        names: Mapping[int, Any],
-        *,
-        ids: dict[int, int] | None = None,
-        tally: dict[str, Tally] | None = None,
-    ) -> dict[int, list[Generation]]:
-        """Return the accepted answers of instances by ordinal, in order of step; ``names`` maps ordinals to instance ids.
-
-        ``ids`` is filled with the ordinal of each answer's id.
-        """
+    def _generations(self, names: Mapping[int, Any]) -> dict[int, list[Generation]]:
+        """Return the accepted answers of instances by ordinal, in order of step; ``names`` maps ordinals to instance ids."""
         return {
             ordinal: self._parse_generations(str(names.get(ordinal)), rows)
-            for ordinal, rows in self._generation_rows(names, ids=ids, tally=tally).items()
+            for ordinal, rows in self._generation_rows(names).items()
         }
 
     def _parse_generations(self, instance_id: str, rows: Sequence[Values]) -> list[Generation]:

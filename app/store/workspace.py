@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -280,10 +279,6 @@ class Summaries:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._known: dict[str, tuple[_Stamp, RunSummary]] = {}
-
-    def read_all(self) -> list[RunSummary]:
-        """Return the summaries of all runs; see :meth:`Workspace.summaries`."""
-        return deque(self.read_incrementally(), maxlen=1).pop()[0]
 
     def read_incrementally(self, first: float = float("inf")) -> Iterator[tuple[list[RunSummary], int]]:
         """Yield the runs read so far with the number of all runs, and finally all runs.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,8 @@ from app.tui.services import BackgroundScreen, Services
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import Confirm
 from benchmarks.build import Build
-from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS
-from benchmarks.cmc_bench.construction.pipeline import FOUND
 from benchmarks.errors import SpecError
+from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.typed_paths import path_exists
 from benchmarks.varied import MANIFEST_KEY
 from mlx_backends.remote import addresses
@@ -94,17 +93,6 @@ def confirm_build(
     screen.rashomon.push_screen(dialog, on_end)
 
 
-def _origins_clause(evidence: Mapping[str, int], conditions: Mapping[str, int]) -> str:
-    """Return how many conflicts a table of own rows came with, and how many were made; empty for another build."""
-    if not evidence:
-        return ""
-    conflicts = sum(conditions.get(condition, 0) for condition in CONFLICT_CONDITIONS)
-    as_found = evidence.get(FOUND, 0)
-    return (
-        f"\n{as_found:,} conflicts as your rows have them, {conflicts - as_found:,} made by changing a text or an image"
-    )
-
-
 def _offer_run(screen: BackgroundScreen, folder: Path) -> None:
     """Show the size of a new build, and open New run with it if the user wants that."""
     app = screen.rashomon
@@ -115,7 +103,8 @@ def _offer_run(screen: BackgroundScreen, folder: Path) -> None:
         text = f"{folder}\n\n{instances:,} instances of {build.benchmark}"
         if "distinct inputs" in facts:
             text += f", {facts['distinct inputs']:,} distinct inputs"
-        text += _origins_clause(facts.get("evidence", {}), facts.get("conditions", {}))
+        if clause := get_benchmark(build.benchmark).origins_clause(facts):
+            text += f"\n{clause}"
         app.push_screen(Confirm("Built: run it?", text, yes="New run", no="Stay"), on_answer)
 
     def on_answer(yes: bool | None) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.answers import Answers
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.closed_book import closed_book_instance
@@ -15,6 +15,7 @@ from benchmarks.cmc_bench.constants import (
     AS_FOUND,
     CONDITIONS,
     CONFLICT_CONDITIONS,
+    FOUND,
     HUB_IDS,
     LABELS,
     ORIGIN,
@@ -23,7 +24,7 @@ from benchmarks.cmc_bench.constants import (
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
 from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
-from benchmarks.rows.row_checks import TableCheck
+from benchmarks.rows.row_checks import ReadRow, TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, LabelMetrics, Pages, Part, Table
@@ -104,6 +105,11 @@ class CMCBench(Benchmark):
 
         return check_rows(file, options)
 
+    def read_rows(self, file: Path, mapping: str) -> Iterator[ReadRow]:
+        from benchmarks.cmc_bench.check_rows import read_rows
+
+        return read_rows(file, mapping)
+
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.cmc_bench.instances import instance_from_row
 
@@ -176,6 +182,18 @@ class CMCBench(Benchmark):
             return None
         prompt = parts(prompt_set, siblings[0].question, None, None)
         return closed_book_instance(siblings[0], prompt, {RIGHT_VALUE: right})
+
+    def origins(self, answers: Answers) -> Mapping[str, Callable[[AnswerKind], bool]]:
+        from benchmarks.cmc_bench.tables import origins
+
+        return origins(answers)
+
+    def origins_clause(self, manifest: Mapping[str, Any]) -> str:
+        if not (evidence := manifest.get("evidence")):
+            return ""
+        as_found = evidence.get(FOUND, 0)
+        changed = sum(manifest["conditions"].get(condition, 0) for condition in CONFLICT_CONDITIONS) - as_found
+        return f"{as_found:,} conflicts as your rows have them, {changed:,} made by changing a text or an image"
 
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.cmc_bench.metrics import MAIN_METRICS

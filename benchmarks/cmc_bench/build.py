@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.build import Build, BuildOptions, BuildWriter
-from benchmarks.cmc_bench.constants import CONDITIONS, CONFLICT_CONDITIONS, PAPER_CONDITIONS, TYPES
+from benchmarks.cmc_bench.constants import CONDITIONS, CONFLICT_CONDITIONS, FOUND, PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile, RowFile
 from benchmarks.cmc_bench.construction.candidates import candidates
 from benchmarks.cmc_bench.construction.distribution import generated_values
-from benchmarks.cmc_bench.construction.pipeline import FOUND, NO_DONOR, NO_PASSAGE, ConstructedExamples, construct, rank
+from benchmarks.cmc_bench.construction.pipeline import NO_DONOR, NO_PASSAGE, ConstructedExamples, construct, rank
 from benchmarks.cmc_bench.instances import InstanceDraft, draft_instances, instance_ids
 from benchmarks.cmc_bench.released import read_released
 from benchmarks.cmc_bench.sources import read_source

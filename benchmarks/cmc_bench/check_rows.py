@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import astuple
 from pathlib import Path
 
@@ -25,9 +26,9 @@ from benchmarks.cmc_bench.sources.mmmu import NO_OPTION
 from benchmarks.cmc_bench.sources.own_rows import table_remarks
 from benchmarks.rows.base import trust_remarks
 from benchmarks.rows.closest_file import NearFiles
-from benchmarks.rows.files import MISSING_IMAGE, NO_IMAGE, NOT_JSON, SkippedRow, file_remarks
+from benchmarks.rows.files import NO_IMAGE, NOT_JSON, SkippedRow, file_remarks
 from benchmarks.rows.record_file import RecordFile
-from benchmarks.rows.row_checks import RowChecks, RowPreview, TableCheck
+from benchmarks.rows.row_checks import ReadRow, RowChecks, RowPreview, TableCheck, fix_with_file
 
 _FIXES = {
     "the row has no question": "write a question in its question column",
@@ -73,7 +74,9 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
             # A reason that names its own fix has it after its last semicolon; before it a row's own text may have others.
             message, _, fix = left_out.reason.rpartition("; ")
             message, fix = (message, fix) if message else (fix, "")
-            checks.append(row.row, False, message, _fix(_FIXES.get(left_out.reason, fix), left_out, near_files))
+            checks.append(
+                row.row, False, message, fix_with_file(_FIXES.get(left_out.reason, fix), left_out, near_files)
+            )
         elif example is None:
             quota_message = f"not needed: its type has {options.per_stratum} examples already"
             checks.append(row.row, conflicts, quota_message, "add --per-stratum with a larger number to use it")
@@ -97,6 +100,16 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     return TableCheck(checks, remarks)
 
 
+def read_rows(file: Path, mapping: str) -> Iterator[ReadRow]:
+    """Yield the rows of ``file`` as a build reads them. Raises SourceError and SpecError."""
+    for row in read_source("rows", str(file), mapping=mapping):
+        if isinstance(row, SkippedRow):
+            yield ReadRow.left_out(row)
+        else:
+            texts, passages = (row.question, row.answer), filter(None, (row.passage,))
+            yield ReadRow.of(row.row, texts, (row.image,), passages, usable=all(texts))
+
+
 class _Numbers:
     """A number or None for each of ``count`` rows, at 4 bytes each."""
 
@@ -108,16 +121,6 @@ class _Numbers:
 
     def __setitem__(self, place: int, number: int) -> None:
         self._values[place] = number + 1
-
-
-def _fix(fix: str, left_out: SkippedRow, near: NearFiles) -> str:
-    """Return how to fix a row, with the file it names, relative to the table's folder, and the one that it may mean."""
-    if not left_out.place:
-        return fix
-    place = near.relative(left_out.place)
-    if left_out.reason == MISSING_IMAGE and (match := near.nearest(place)):
-        return f"did you mean {match}? The table names {place}"
-    return f"{fix}: {place}"
 
 
 def _summary(example: ConstructedExample) -> str:

@@ -22,6 +22,9 @@ UNDECIDED = "undecided"
 ORIGIN, AS_FOUND, CONSTRUCTED = "origin", "as found", "constructed"
 """The stratum of a user's own rows in a build with conflicts that were found, and its values."""
 
+FOUND = "conflicts as found"
+"""The key of the number of examples that are conflicts as found, in a manifest's ``evidence``."""
+
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
 
 ACCURATE = {

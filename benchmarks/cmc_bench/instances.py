@@ -11,7 +11,7 @@ from benchmarks.cmc_bench.construction.passages import passage_stating
 from benchmarks.cmc_bench.construction.pipeline import ConstructedExample
 from benchmarks.cmc_bench.prompts import parts
 from benchmarks.prompt_template import Prompts
-from benchmarks.vocabulary import DOCUMENT, RIGHT_VALUE, TRUST, Instance, Media
+from benchmarks.vocabulary import DOCUMENT, RIGHT_VALUE, TRUST, Instance, Media, Part
 
 CORRECT_SOURCES: Mapping[str, Correct] = {
     "aligned": "both",
@@ -59,15 +59,13 @@ class InstanceDraft:
 def instance_from_row(row: Mapping[str, Any], prompt_set: Prompts) -> Instance:
     """Return the instance of a build's row with the prompt of ``prompt_set``."""
     image = None if row["image"] is None else Media(row["image"]["sha256"], row["image"]["suffix"])
-    return Instance(
-        id=row["id"],
-        group=row["group"],
-        condition=row["condition"],
-        question=row["question"],
-        parts=parts(prompt_set, row["question"], image, row["passage"]),
-        references={source: (answer,) for source, answer in row["references"].items()},
-        strata=row["strata"],
-    )
+    return instance_with_parts(row, parts(prompt_set, row["question"], image, row["passage"]))
+
+
+def instance_with_parts(row: Mapping[str, Any], prompt: tuple[Part, ...]) -> Instance:
+    """Return the instance of a build's row with a prompt of these parts."""
+    references = {source: (answer,) for source, answer in row["references"].items()}
+    return Instance(row["id"], row["group"], row["condition"], row["question"], prompt, references, row["strata"])
 
 
 def draft_instances(example: ConstructedExample, *, with_origin: bool = False) -> list[InstanceDraft]:

@@ -57,6 +57,7 @@ _SOURCES_SHOWN = {
     "both-wrong": ("image-only, wrong image", "text-only, contradicting passage"),
 }
 _BEGINNING = 200
+_ORIGIN_NAMES = (AS_FOUND, CONSTRUCTED)
 _FOUR = slice(len(PAPER_CONDITIONS))
 _ACCURACY_OF = dict(zip(MAIN_METRICS, PAPER_CONDITIONS, strict=False))
 _IMAGE, _TEXT = LABELS.index("IMAGE"), LABELS.index("TEXT")
@@ -69,9 +70,10 @@ NOTE_WRONG_IMAGE = (
 """A note on wrong images of all sources but a user's own rows, whose wrong images answer the question."""
 
 
-def has_origins(answers: Answers) -> bool:
-    """Return whether conflicts as found stand beside constructed ones in a run."""
-    return {AS_FOUND, CONSTRUCTED} <= {kind.strata.get(ORIGIN) for kind in answers.kinds}
+def origins(answers: Answers) -> Mapping[str, Callable[[AnswerKind], bool]]:
+    """Return tests for conflicts as found and for constructed ones, where both stand beside each other; else none."""
+    present = {kind.strata.get(ORIGIN) for kind in answers.kinds}
+    return {name: _is_of_origin(name) for name in _ORIGIN_NAMES} if present.issuperset(_ORIGIN_NAMES) else {}
 
 
 def view_of(kind: AnswerKind) -> str:
@@ -125,13 +127,12 @@ def _is_of_type(name: str) -> Callable[[AnswerKind], bool]:
 
 
 @cache
-def is_of_origin(name: str) -> Callable[[AnswerKind], bool]:
-    """Return a test for answers whose example is a conflict as found, or a constructed one."""
+def _is_of_origin(name: str) -> Callable[[AnswerKind], bool]:
     return lambda kind: kind.strata.get(ORIGIN) == name
 
 
 def _by_origin(answers: Answers) -> list[Row]:
-    return [Row(f" / {name}", _FOUR, is_of_origin(name)) for name in (AS_FOUND, CONSTRUCTED)]
+    return [Row(f" / {name}", _FOUR, _is_of_origin(name)) for name in _ORIGIN_NAMES]
 
 
 def _by_type(answers: Answers) -> list[Row]:
@@ -203,7 +204,7 @@ def tables(benchmark: Benchmark, runs: Runs, judge: str, *, resamples: int, seed
     sheets = Sheets(benchmark, runs, judge, resamples, seed)
     every = [
         *map(sheets.table, _LAYOUTS),
-        *([sheets.table(_ORIGINS)] if any(map(has_origins, runs.values())) else []),
+        *([sheets.table(_ORIGINS)] if any(map(origins, runs.values())) else []),
         _arbitration(sheets),
         *closed_book_tables(sheets, _ALONE),
         failures_table(runs, judge, benchmark.conditions),

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.errors import MediaError
 from benchmarks.media.decoder import run_decoder
-from benchmarks.media.decoder_faults import is_decoder_fault
+from benchmarks.media.decoder_faults import refusing_bytes
 from benchmarks.media.limits import HIGHEST_RATE, LONGEST_SOUND, LOWEST_RATE, MOST_CHANNELS, MOST_SAMPLES
 
 if TYPE_CHECKING:
@@ -130,23 +130,15 @@ def _opened(file: IO[bytes]) -> Iterator[tuple[Any, Sound]]:
     if _is_truncated(head, file.read(), size, suffix):
         raise MediaError(NAME, DAMAGED)
     file.seek(0)
-    try:
-        with soundfile.SoundFile(file) as sound_file:
-            sound = Sound(sound_file.frames, sound_file.samplerate, sound_file.channels)
-            if not LOWEST_RATE <= sound.rate <= HIGHEST_RATE or not 0 < sound.channels <= MOST_CHANNELS:
-                raise MediaError(NAME, TOO_FINE)
-            if sound.frames <= 0:
-                raise MediaError(NAME, SILENT)
-            if sound.seconds > LONGEST_SOUND or sound.frames * sound.channels > MOST_SAMPLES:
-                raise MediaError(NAME, TOO_LONG)
-            yield sound_file, sound
-    except (MediaError, MemoryError):
-        raise
-    # A decoder can raise anything for hostile bytes.
-    except Exception as error:
-        if is_decoder_fault(error):
-            raise
-        raise MediaError(NAME, DAMAGED) from error
+    with refusing_bytes(NAME, DAMAGED), soundfile.SoundFile(file) as sound_file:
+        sound = Sound(sound_file.frames, sound_file.samplerate, sound_file.channels)
+        if not LOWEST_RATE <= sound.rate <= HIGHEST_RATE or not 0 < sound.channels <= MOST_CHANNELS:
+            raise MediaError(NAME, TOO_FINE)
+        if sound.frames <= 0:
+            raise MediaError(NAME, SILENT)
+        if sound.seconds > LONGEST_SOUND or sound.frames * sound.channels > MOST_SAMPLES:
+            raise MediaError(NAME, TOO_LONG)
+        yield sound_file, sound
 
 
 def _is_truncated(head: bytes, tail: bytes, file_size: int, suffix: str) -> bool:

@@ -1,6 +1,6 @@
 """Child process that decodes media under limits: ``python -m benchmarks.media.decoder_process``.
 
-Each task yields JSON objects and raw pixels, samples or coordinates; ``{"error": reason}`` refuses a medium.
+Each task yields JSON objects and raw pixels or samples; ``{"error": reason}`` refuses a medium.
 """
 
 from __future__ import annotations
@@ -107,16 +107,6 @@ def _clip_frames(file: IO[bytes], request: dict[str, Any]) -> Messages:
         yield {"number": number, "size": frame.size}, frame.tobytes()
 
 
-def _shape(file: IO[bytes], request: dict[str, Any]) -> Messages:
-    from benchmarks.media import points
-
-    shape = points.decode_shape(file.read(), request["suffix"])
-    for name, kind in points.ARRAYS.items():
-        array = getattr(shape, name)
-        if array is not None:
-            yield {"array": name}, array.astype(kind).tobytes()
-
-
 def _shape_views(file: IO[bytes], request: dict[str, Any]) -> Messages:
     from benchmarks.media import points, render
 
@@ -133,7 +123,6 @@ _TASKS: dict[str, Callable[[IO[bytes], dict[str, Any]], Messages]] = {
     "sound-header": _sound_header,
     "clip": _clip,
     "clip-frames": _clip_frames,
-    "shape": _shape,
     "shape-views": _shape_views,
 }
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from benchmarks.errors import MediaError
+from benchmarks.media.colour import lighten
 from benchmarks.media.decoder_faults import is_decoder_fault
-from benchmarks.media.deep_colour import lighten
 from benchmarks.media.grey_levels import Scale, deep_scale, is_deep, to_grey
 from benchmarks.media.jpeg_end import with_end
 from benchmarks.media.limits import LARGEST_IMAGE

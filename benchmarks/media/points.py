@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.errors import MediaError
 from benchmarks.extras import require_extra
 from benchmarks.media.decoder import run_decoder
-from benchmarks.media.decoder_faults import is_decoder_fault
+from benchmarks.media.decoder_faults import refusing_bytes
 from benchmarks.media.limits import (
     LARGEST_IMAGE,
     LARGEST_SHAPE,
@@ -40,9 +40,6 @@ TOO_LONG = f"is larger than {LARGEST_SHAPE // 1024**2} MiB; simplify it"
 NO_POINTS = "holds no points; replace the file"
 NOT_NUMBERS = "has coordinates that are no numbers, or are beyond all bounds; replace the file"
 DAMAGED = "is truncated or damaged, or of an unknown layout; replace the file"
-
-ARRAYS = {"points": "<f8", "faces": "<i8", "colours": "u1"}
-"""The data types of a shape's arrays in the child's messages."""
 
 _MAGIC = {b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"glTF": ".glb", b"ply": ".ply"}
 _NO_MAGIC = (".obj", ".off", ".stl")
@@ -74,22 +71,6 @@ def shape_suffix(data: bytes, suffix: str) -> str | None:
     )
 
 
-def load_shape(data: bytes, suffix: str) -> Shape:
-    """Return the model in ``data``, a file that ends in ``suffix``; a child process reads it.
-
-    Arrays are read without pickles: (n, 3) positions or (n, 6) with colours (PointLLM), in an npz under any of the usual
-    names, with colours in another array or as R, G and B (Point-E). Nothing outside the file is read. The up axis is z in
-    STL, NPY and NPZ files, y in the others. Raises MediaError for a file of another kind, a damaged file, no points,
-    coordinates that are not finite, and a model beyond a limit.
-    """
-    _check_file(data, suffix)
-    arrays = {
-        fields["array"]: np.frombuffer(payload, ARRAYS[fields["array"]]).reshape(-1, 3)
-        for fields, payload in run_decoder("shape", NAME, data, suffix=suffix)
-    }
-    return Shape(arrays["points"], arrays.get("faces"), arrays.get("colours"))
-
-
 def load_views(data: bytes, suffix: str, names: Sequence[str]) -> tuple[list[PILImage], int, int | None]:
     """Return the named views of a model (see ``render``) and its numbers of points and faces. Raises MediaError."""
     from PIL import Image
@@ -118,11 +99,17 @@ def _check_file(data: bytes, suffix: str) -> None:
 
 
 def decode_shape(data: bytes, suffix: str) -> Shape:
-    """Return the model as :func:`load_shape` does, in this process."""
+    """Return the model in ``data``, a file that ends in ``suffix``; only a process with limits may call this.
+
+    Arrays are read without pickles: (n, 3) positions or (n, 6) with colours (PointLLM), in an npz under any of the usual
+    names, with colours in another array or as R, G and B (Point-E). Nothing outside the file is read. The up axis is z in
+    STL, NPY and NPZ files, y in the others. Raises MediaError for a file of another kind, a damaged file, no points,
+    coordinates that are not finite, and a model beyond a limit.
+    """
     kind = shape_suffix(data, suffix.lower())
     if kind is None:
         raise MediaError(NAME, NO_MODEL)
-    try:
+    with refusing_bytes(NAME, DAMAGED):
         if kind in (".npy", ".npz"):
             shape = _cloud(_arrays(data, kind))
         elif exceeds_limits(data, kind):
@@ -131,13 +118,6 @@ def decode_shape(data: bytes, suffix: str) -> Shape:
             shape = _parsed(data, kind)
             if kind == ".ply" and ply_counts(data).get("face", 0) > (0 if shape.faces is None else len(shape.faces)):
                 raise MediaError(NAME, DAMAGED)  # the parser silently drops missing faces
-    except (MediaError, MemoryError):
-        raise
-    # A parser can raise anything for hostile bytes.
-    except Exception as error:
-        if is_decoder_fault(error):
-            raise
-        raise MediaError(NAME, DAMAGED) from error
     return _checked(shape, up_is_z=kind in _UP_IS_Z)
 
 

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from benchmarks.errors import MediaError
 from benchmarks.extras import require_extra
 from benchmarks.media.decoder import run_decoder
-from benchmarks.media.decoder_faults import is_decoder_fault
+from benchmarks.media.decoder_faults import refusing_bytes
 from benchmarks.media.limits import LARGEST_FRAME, LONGEST_VIDEO, MOST_DECODED, MOST_FRAMES
 from benchmarks.media.pixels import fit_size
 
@@ -168,7 +168,7 @@ def _opened(file: IO[bytes]) -> Iterator[tuple[Any, Any]]:
     if (video_format := _format(file.read(64))) is None:
         raise MediaError(NAME, NO_VIDEO)
     file.seek(0)
-    try:
+    with refusing_bytes(NAME, DAMAGED):
         # The format is given, since some formats that PyAV would detect by content open other files.
         # PyAV 19 accepts metadata that are not UTF-8; before, that had to be requested.
         lenient: dict[str, Any] = {} if int(av.__version__.partition(".")[0]) >= 19 else {"metadata_errors": "replace"}
@@ -180,13 +180,6 @@ def _opened(file: IO[bytes]) -> Iterator[tuple[Any, Any]]:
                 1  # limits count processor time, and each thread would hold its own pictures
             )
             yield container, stream
-    except (MediaError, MemoryError):
-        raise
-    # A decoder can raise anything for hostile bytes.
-    except Exception as error:
-        if is_decoder_fault(error):
-            raise
-        raise MediaError(NAME, DAMAGED) from error
 
 
 def _format(data: bytes) -> tuple[str, str] | None:

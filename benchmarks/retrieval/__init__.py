@@ -15,7 +15,7 @@ from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.constants import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS
 from benchmarks.retrieval.prompts import text_before_image
 from benchmarks.review import ReviewGuide
-from benchmarks.rows.row_checks import TableCheck
+from benchmarks.rows.row_checks import ReadRow, TableCheck
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Pages, Part, Table
 
@@ -68,6 +68,11 @@ class Retrieval(CMCBench):
 
         return check_rows(file, options)
 
+    def read_rows(self, file: Path, mapping: str) -> Iterator[ReadRow]:
+        from benchmarks.retrieval.check_rows import read_rows
+
+        return read_rows(file, mapping)
+
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.retrieval.instances import instance_from_row
 
@@ -88,7 +93,7 @@ class Retrieval(CMCBench):
         return label in ACCURATE[condition]
 
     def label_metrics(self) -> LabelMetrics:
-        from benchmarks.retrieval.metrics import LABEL_METRICS
+        from benchmarks.retrieval.tables import LABEL_METRICS
 
         return LABEL_METRICS
 

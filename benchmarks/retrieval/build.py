@@ -14,10 +14,9 @@ from benchmarks.errors import MediaError, NothingUsableError, SpecError
 from benchmarks.hashed import hash64
 from benchmarks.retrieval.constants import CONDITIONS, CONFLICT_CONDITIONS
 from benchmarks.retrieval.instances import instance_rows
-from benchmarks.retrieval.log_row import LogRow
+from benchmarks.retrieval.log_row import LogRow, StoredRow, StoredRows
 from benchmarks.retrieval.readings import SOURCES, Readings
 from benchmarks.retrieval.sources import NAMES, read_source
-from benchmarks.retrieval.stored_rows import StoredRow, StoredRows
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.sources import resolve_sources, top_reasons

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from benchmarks.retrieval.sources import read_source
 from benchmarks.retrieval.sources.log_file import LONG_PASSAGE, NO_IMAGES, NO_PASSAGES, log_remarks
 from benchmarks.rows.base import RowProblem, trust_remarks
 from benchmarks.rows.closest_file import NearFiles
-from benchmarks.rows.files import MISSING_IMAGE, NOT_JSON, Loader, SkippedRow
-from benchmarks.rows.row_checks import RowChecks, RowPreview, TableCheck
+from benchmarks.rows.files import NOT_JSON, Loader, SkippedRow
+from benchmarks.rows.row_checks import ReadRow, RowChecks, RowPreview, TableCheck, fix_with_file
 from benchmarks.vocabulary import Media
 
 _FIXES = {
@@ -41,7 +41,7 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
         problem = row if isinstance(row, SkippedRow) else _problem(row, warnings.append)
         if problem is not None:
             message, _, fix = problem.reason.partition("; ")
-            checks.append(problem.row, False, message, _fix(_FIXES.get(problem.reason, fix), problem, near))
+            checks.append(problem.row, False, message, fix_with_file(_FIXES.get(problem.reason, fix), problem, near))
             continue
         assert isinstance(row, LogRow)
         message = _summary(row)
@@ -59,6 +59,15 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     if idle:
         remarks.append(f"what should win decides nothing in {idle} row{'s'[: idle > 1]}, whose sources agree")
     return TableCheck(checks, remarks)
+
+
+def read_rows(file: Path, mapping: str) -> Iterator[ReadRow]:
+    """Yield the lines of ``file`` as a build reads them. Raises SourceError and SpecError."""
+    for row in read_source("log", str(file), mapping=mapping):
+        if isinstance(row, SkippedRow):
+            yield ReadRow.left_out(row)
+        else:
+            yield ReadRow.of(row.row, (row.question, row.answer), row.images, row.passages, usable=bool(row.question))
 
 
 _TO_READ = "to be read by --reader"
@@ -86,16 +95,6 @@ def _summary(row: LogRow) -> str:
     return " ".join(
         f"{retrieved}; images say {row.image_answer}, passages say {row.text_answer}: {decision.condition}".split()
     )
-
-
-def _fix(fix: str, left_out: SkippedRow, near: NearFiles) -> str:
-    """Return how to fix a row, with the file it names, relative to the log's folder, and the one that it may mean."""
-    if not left_out.place:
-        return fix
-    place = near.relative(left_out.place)
-    if left_out.reason == MISSING_IMAGE and (match := near.nearest(place)):
-        return f"did you mean {match}? The log names {place}"
-    return f"{fix}: {place}"
 
 
 def _preview(file: Path, number: int, options: BuildOptions) -> RowPreview:

@@ -7,9 +7,10 @@ from typing import Any
 
 from benchmarks.cmc_bench.construction.candidates import conflict_type
 from benchmarks.cmc_bench.evidence import Decision
+from benchmarks.cmc_bench.instances import instance_with_parts
 from benchmarks.prompt_template import Prompts
+from benchmarks.retrieval.log_row import StoredRow
 from benchmarks.retrieval.prompts import parts
-from benchmarks.retrieval.stored_rows import StoredRow
 from benchmarks.vocabulary import DOCUMENT, RIGHT_VALUE, TRUST, Instance, Media
 
 
@@ -56,12 +57,4 @@ def instance_rows(row: StoredRow, decision: Decision) -> Iterator[dict[str, Any]
 def instance_from_row(row: Mapping[str, Any], prompt_set: Prompts) -> Instance:
     """Return the instance of a build's row with the prompt of ``prompt_set``."""
     images = [Media(image["sha256"], image["suffix"]) for image in row["images"]]
-    return Instance(
-        id=row["id"],
-        group=row["group"],
-        condition=row["condition"],
-        question=row["question"],
-        parts=parts(prompt_set, row["question"], images, row["passages"]),
-        references={source: (answer,) for source, answer in row["references"].items()},
-        strata=row["strata"],
-    )
+    return instance_with_parts(row, parts(prompt_set, row["question"], images, row["passages"]))

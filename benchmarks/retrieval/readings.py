@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from benchmarks.cmc_bench.construction.passages import states
 from benchmarks.errors import ModelError
+from benchmarks.retrieval.log_row import StoredRow, StoredRows
 from benchmarks.retrieval.prompts import parts
-from benchmarks.retrieval.stored_rows import StoredRow, StoredRows
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.normal_form import normalise

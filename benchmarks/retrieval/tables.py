@@ -1,20 +1,27 @@
-"""CMC-Bench's tables of a log's conflicts, and the labels of those that nobody can decide."""
+"""CMC-Bench's tables and metrics of a log's conflicts, and the labels of those that nobody can decide."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.cmc_bench.constants import LABELS, UNDECIDED
+from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS, UNDECIDED
+from benchmarks.cmc_bench.metrics import MAIN_METRICS
 from benchmarks.cmc_bench.tables import NOTE_WRONG_IMAGE, share_columns
 from benchmarks.cmc_bench.tables import tables as cmc_tables
 from benchmarks.sheet import Grid, Layout, Sheets
-from benchmarks.vocabulary import Table
+from benchmarks.vocabulary import LabelMetrics, Table
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from benchmarks.base import Benchmark
+
+    Array = NDArray[np.float64]
 
 _NOTE = "The reference of a wrong source is what the readers of the build read in it alone, or what the log says it answers."
 
@@ -48,3 +55,13 @@ def tables(benchmark: Benchmark, runs: Mapping[str, Answers], judge: str, *, res
 def _with_own_notes(table: Table) -> Table:
     notes = tuple(_NOTE if note == NOTE_WRONG_IMAGE else note for note in table.notes)
     return replace(table, notes=notes)
+
+
+def _of_paper(metric: Callable[[Array], Array], counts: Array) -> Array:
+    """Return a metric over the paper's conditions, which come first; only the accuracy counts the undecided one."""
+    return metric(counts[..., : len(PAPER_CONDITIONS), :])
+
+
+LABEL_METRICS = LabelMetrics(
+    (*PAPER_CONDITIONS, UNDECIDED), LABELS, {name: partial(_of_paper, metric) for name, metric in MAIN_METRICS.items()}
+)

@@ -81,6 +81,18 @@ class RowProblem(Exception):
         self.place = place
 
 
+NOT_UNICODE = "the text is not valid Unicode"
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text has no lone surrogate, which JSON can escape but UTF-8 cannot encode."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def open_source(file: Path) -> BufferedReader:
     """Open a file that a user or a data set names. Raises SourceError if it is not a regular file or cannot be read.
 

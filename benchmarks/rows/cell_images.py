@@ -1,4 +1,4 @@
-"""Pictures as cells and keys hold them: files, identifiers of files, pages of PDFs, base64 and ``data:`` addresses."""
+"""Pictures as cells and keys hold them: files, pages of PDFs, base64, ``data:`` addresses, and the index of another row."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import base64
 import binascii
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import product
 from pathlib import Path
 from urllib.parse import unquote
 
 from benchmarks.media.pdf import parse_page
 from benchmarks.rows.base import RowProblem, shortened
-from benchmarks.rows.files import NO_IMAGE, ImageBytes, Loader, RawRow, image_loader
+from benchmarks.rows.files import NO_IMAGE, ImageBytes, Loader, RawRow, SkippedRow, image_loader
+from benchmarks.rows.nested_keys import plain_names
+from benchmarks.rows.record_file import RecordFile
 
 NOT_BASE64 = "the image is damaged base64; encode the file again, or save it and name that"
 SEVERAL_FILES = "several files have the image's name; write the name with its ending"
@@ -23,7 +25,7 @@ _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff")
 _FOLDER_OF_NAMES = "images"
 """The folder beside a table where a picture that is named without its ending may be, as well as beside the table."""
 
-SHORTEST_BASE64 = 65
+_SHORTEST_BASE64 = 65
 """VLMEvalKit takes shorter cells for the index of another row."""
 _LONGEST_NAME = 255
 _LONGEST_PLACE = 4_096
@@ -103,7 +105,7 @@ def _embedded(text: str) -> bytes | None:
     """Return the bytes of base64, with or without ``data:`` before it; None for other texts. Raises RowProblem if damaged."""
     header = _DATA.match(text, 0, 200)
     encoded = text[header.end() :] if header else text
-    if not header and (len(text) < SHORTEST_BASE64 or " " in text or not _BASE64.fullmatch(text)):
+    if not header and (len(text) < _SHORTEST_BASE64 or " " in text or not _BASE64.fullmatch(text)):
         return None
     encoded = "".join(encoded.split()).translate({ord("-"): "+", ord("_"): "/"})
     try:
@@ -133,3 +135,35 @@ def _with_ending(name: str, folders: Iterable[Path]) -> str | None:
         if files:
             return next(iter(files.values()))
     return None
+
+
+_LONGEST_INDEX = _SHORTEST_BASE64 - 1
+"""VLMEvalKit takes shorter cells for the index of another row."""
+
+
+class ImageReferences:
+    """The pictures of a file by the index of their row, in a temporary file; read when the first row refers to another."""
+
+    def __init__(self, rows: Callable[[], Iterable[RawRow | SkippedRow]]) -> None:
+        self._rows = rows
+        self._stored = RecordFile()
+        self._places: dict[str, tuple[int, int]] | None = None
+
+    def resolved(self, value: object) -> object:
+        """Return the picture of the row that a short ``value`` names by its index; another value as it is."""
+        text = str(value).strip()
+        if isinstance(value, list | dict) or len(text) > _LONGEST_INDEX:
+            return value
+        if self._places is None:
+            self._places = dict(self._pictures())
+        place = self._places.get(text)
+        return self._stored.read_bytes(*place).decode() if place is not None else value
+
+    def _pictures(self) -> Iterable[tuple[str, tuple[int, int]]]:
+        for row in self._rows():
+            if not isinstance(row, RawRow):
+                continue
+            fields = plain_names(row.fields)
+            image = fields.get("image")
+            if isinstance(image, str) and len(image.strip()) > _LONGEST_INDEX:
+                yield str(fields.get("index")).strip(), self._stored.add_bytes(image.encode("utf-8", "replace"))

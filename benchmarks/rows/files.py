@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.media import MISSING, read_image, shown_image
 from benchmarks.media.pdf import PdfPage, parse_page
-from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.rows.base import NOT_UNICODE, Fields, RowProblem, is_unicode
 from benchmarks.rows.json_rows import begins_with_list, read_json_rows
 from benchmarks.rows.text_lines import is_utf
 from benchmarks.rows.workbook_rows import is_workbook, read_workbook_rows, split_sheet, workbook_remarks
@@ -56,8 +56,6 @@ ADDRESS = "the image is an address of the network; save it as a file and name th
 NO_IMAGE = "the row has no image"
 NO_PAGE_NAMED = "the PDF's page is missing; write it behind the file, as in report.pdf#page=3"
 NOT_JSON = "the line is not a JSON object"
-
-NOT_UNICODE = "the text is not valid Unicode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,11 @@ def read_rows(
         pairs = read_json_rows(file, name)
     for number, fields in pairs:
         where = f"{name}:{number}"
-        if isinstance(fields, dict) and kind in (".json", ".jsonl", ".yaml", ".yml") and not _is_unicode(fields):
+        if (
+            isinstance(fields, dict)
+            and kind in (".json", ".jsonl", ".yaml", ".yml")
+            and not is_unicode(json.dumps(fields, ensure_ascii=False))
+        ):
             fields = RowProblem(NOT_UNICODE)
         if isinstance(fields, dict):
             yield RawRow(where, fields, image_folders, anywhere)
@@ -239,12 +241,3 @@ def _page_in(folder: Path, text: str) -> PdfPage | None:
     if named[1] is None:
         raise RowProblem(NO_PAGE_NAMED, text)
     return PdfPage(file, named[1])
-
-
-def _is_unicode(value: Any) -> bool:
-    """Return whether a JSON value has no lone surrogate, which JSON can escape but UTF-8 cannot encode."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True

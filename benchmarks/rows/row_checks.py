@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import overload
 
+from benchmarks.lazy_sequence import LazySequence
+from benchmarks.media.pdf import PdfPage
 from benchmarks.rows.base import shortened
-from benchmarks.rows.files import Loader
+from benchmarks.rows.closest_file import NearFiles
+from benchmarks.rows.files import MISSING_IMAGE, ImageFile, Loader, ShownImage, SkippedRow
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.vocabulary import Instance, Media
 
@@ -40,7 +42,7 @@ class RowCheck:
     warning: str = ""
 
 
-class RowChecks(Sequence[RowCheck]):
+class RowChecks(LazySequence[RowCheck]):
     """The checks of all rows in the file's order, in a temporary file; memory holds some 20 bytes of each.
 
     ``preview`` returns the preview of the example with a number.
@@ -68,19 +70,10 @@ class RowChecks(Sequence[RowCheck]):
     def __len__(self) -> int:
         return len(self._records)
 
-    @overload
-    def __getitem__(self, place: int) -> RowCheck: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[RowCheck]: ...
-    def __getitem__(self, place: int | slice) -> RowCheck | Sequence[RowCheck]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(len(self))[place]]
-        where, usable, message, fix, example, warning = self._records[range(len(self))[place]]
+    def item(self, place: int) -> RowCheck:
+        where, usable, message, fix, example, warning = self._records[place]
         preview = RowPreview if example is None else partial(self._preview, example)
         return RowCheck(where, usable, message, fix, preview, warning)
-
-    def __iter__(self) -> Iterator[RowCheck]:
-        return (self[number] for number in range(len(self)))
 
 
 @dataclass(frozen=True)
@@ -94,3 +87,42 @@ class TableCheck:
     def usable(self) -> int:
         """The number of usable rows."""
         return self.rows.usable
+
+
+def fix_with_file(fix: str, left_out: SkippedRow, near: NearFiles) -> str:
+    """Return how to fix a row, with the file it names, relative to the table's folder, and the one that it may mean."""
+    if not left_out.place:
+        return fix
+    place = near.relative(left_out.place)
+    if left_out.reason == MISSING_IMAGE and (match := near.nearest(place)):
+        return f"did you mean {match}? The row names {place}"
+    return f"{fix}: {place}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRow:
+    """A row as it is read: its place, its content or the reason why it is left out, and whether it is used."""
+
+    where: str
+    text: str
+    usable: bool = True
+
+    @classmethod
+    def left_out(cls, row: SkippedRow) -> ReadRow:
+        """Return a row that cannot be read, with the reason."""
+        return cls(row.row, f"{row.reason}: {row.place}" if row.place else row.reason, usable=False)
+
+    @classmethod
+    def of(
+        cls, where: str, texts: tuple[str, str], images: Iterable[Loader], passages: Iterable[str], *, usable: bool
+    ) -> ReadRow:
+        """Return a row with the beginnings of its question, its answer and its passages, and the names of its images."""
+        parts = [texts[0] or "no question", texts[1] or "no answer", *map(_image_name, images), *passages]
+        return cls(where, " │ ".join(shortened(" ".join(part.split()), 80) for part in parts), usable)
+
+
+def _image_name(load: Loader) -> str:
+    original = load.original if isinstance(load, ShownImage) else load
+    if isinstance(original, PdfPage):
+        return f"{original.path.name}#page={original.page}"
+    return original.path.name if isinstance(original, ImageFile) else "a picture in the cell"

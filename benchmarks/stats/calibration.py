@@ -5,7 +5,6 @@ Arrays have shape (answers,): ``confidence`` between 0 and 1, ``right`` 0 or 1.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -58,31 +57,6 @@ def bin_numbers(confidence: Array, bins: int) -> Codes:
     return numbers
 
 
-def calibration_error(confidence: Array, right: Array, bins: int) -> float:
-    """Return the expected calibration error: the mean of |share right - mean confidence| over bins, weighted by their answers.
-
-    Source: Naeini, Cooper and Hauskrecht (2015), equation 2, with equal-mass bins.
-    """
-    import numpy as np
-
-    gaps = np.bincount(bin_numbers(confidence, bins), right - confidence, bins)
-    return float(np.abs(gaps).sum() / len(confidence))
-
-
-def brier_score(confidence: Array, right: Array) -> float:
-    """Return the mean squared difference of confidence and rightness (Brier 1950); 0.25 for a coin that claims one half."""
-    return float(((confidence - right) ** 2).mean())
-
-
-def auroc(score: Array, positive: Array) -> float:
-    """Return the probability that a positive has a higher score than a negative, ties counting half (Hanley and McNeil 1982).
-
-    nan without positives or without negatives.
-    """
-    above, below = _placements(score, positive)
-    return float(above.mean()) if len(above) and len(below) else math.nan
-
-
 def reliability(confidence: Array, right: Array, clusters: Clusters, bins: int) -> list[Bin]:
     """Return the bins of the reliability diagram that hold answers, in rising order (Murphy and Winkler 1977)."""
     numbers = bin_numbers(confidence, bins)
@@ -124,6 +98,8 @@ def calibration_error_estimate(
 ) -> tuple[Estimate, float]:
     """Return the calibration error with an interval, and the mean error that chance gives a calibrated model.
 
+    The error is the mean of |share right - mean confidence| over bins, weighted by their answers (Naeini, Cooper and Hauskrecht
+    2015, equation 2, with equal-mass bins).
     Shares of finitely many answers vary, which makes every error too high, and that of a resample too high once more. So the
     lower limit is the basic bootstrap's (2 times the value less the upper quantile, Davison and Hinkley 1997, section 5.2), or 0
     if the value is within the errors of chance; the upper limit is the higher of the basic and the percentile bootstrap's. The
@@ -148,13 +124,14 @@ def calibration_error_estimate(
 
 
 def brier_estimate(confidence: Array, right: Array, clusters: Clusters, *, resamples: int, seed: int) -> Estimate:
-    """Return the Brier score with its bootstrap interval over clusters."""
+    """Return the mean squared difference of confidence and rightness (Brier 1950) with its bootstrap interval over clusters."""
     return mean_estimate((confidence - right) ** 2, clusters, resamples=resamples, seed=seed, within=SHARE)
 
 
-def auroc_estimate(score: Array, positive: Array, clusters: Clusters, confidence: float = 0.95) -> Estimate:
+def auroc_estimate(score: Array, positive: Array, clusters: Clusters) -> Estimate:
     """Return the AUROC with an interval for answers that are correlated within clusters, of one class or of both.
 
+    The AUROC is the probability that a positive has a higher score than a negative, ties counting half (Hanley and McNeil 1982).
     The variance is Obuchowski's (1997), DeLong's for answers in groups; the interval is that of a share in as many clusters as
     hold the rarer class, since each positive is compared with all negatives.
     """
@@ -170,7 +147,7 @@ def auroc_estimate(score: Array, positive: Array, clusters: Clusters, confidence
     influence[chosen] = (above - area) / len(above)
     influence[~chosen] = (below - area) / len(below)
     rarer = min(clusters.at(chosen).own_count, clusters.at(~chosen).own_count)
-    return share_estimate(area, float((clusters.sums(influence) ** 2).sum()), rarer, n, confidence)
+    return share_estimate(area, float((clusters.sums(influence) ** 2).sum()), rarer, n)
 
 
 def _placements(score: Array, positive: Array) -> tuple[Array, Array]:

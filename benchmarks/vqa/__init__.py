@@ -11,7 +11,7 @@ from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION
-from benchmarks.vocabulary import Instance, LabelMetrics, Media, Part, Record, Table, Text
+from benchmarks.vocabulary import Instance, LabelMetrics, Media, Part, Table, Text
 from benchmarks.vqa.constants import CONDITION, GQA_SCORES, OKVQA_SCORES
 
 if TYPE_CHECKING:
@@ -63,9 +63,6 @@ class _Vqa(Benchmark):
         return label_metrics(self.column, self.scores)
 
     table_strata = ("type",)
-
-    def reading(self, record: Record) -> None:
-        return None
 
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.vqa.tables import tables

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from benchmarks.closed_book import judged_references
-from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import RIGHT_VALUE, Record, Verdict
-from judges.base import FunctionJudge
+from judges.base import AnswerJudge
 
 
-class Match(FunctionJudge):
+class Match(AnswerJudge):
     """A documented approximation of CMC-Bench's LLM judge (section 4.2), which needs no model.
 
     It labels an answer only in the forms that its rules recognise, and leaves every other undecided.
@@ -23,16 +22,12 @@ class Match(FunctionJudge):
     def prepare(self) -> None:
         import judges.cmc_rules.decision  # noqa: F401
 
-    def judge(self, record: Record) -> Verdict:
+    def label_answer(self, answer: str, record: Record) -> Verdict:
         # Imported here because the rules' patterns take 0.15 s to compile, and most commands judge nothing.
         from judges.cmc_rules.behaviour import UNDECIDED, Decision
         from judges.cmc_rules.decision import decide
 
-        text = record.answer.text if record.answer else ""
-        answer, instance = visible_answer(text), record.instance
-        if not record.answer or not answer:
-            return self.empty(text)
-        cut_off = record.answer.finish_reason == "length"
+        instance, cut_off = record.instance, record.is_cut_off
         decision = decide(answer, instance.question, judged_references(instance), cut_off=cut_off)
         if decision.behaviour == UNDECIDED:
             return Verdict(self.id, "undecided", reason=decision.reason)

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from benchmarks.vocabulary import Request
@@ -17,7 +16,6 @@ from mlx_backends.core.distinct_count import prefix_hashes
 from mlx_backends.core.images import KeyedImage, ProcessedImages, keyed_image
 from mlx_backends.core.lru_cache import LRUCache
 from mlx_backends.core.prompts.chat_prompt import Prompt, Prompter
-from mlx_backends.core.reuse import shared_prefix_length
 from mlx_backends.models.context_length import ContextLength
 from mlx_backends.models.tokenizer_limits import panics_as_errors
 
@@ -346,11 +344,3 @@ def _digest(tensors: Mapping[str, Any]) -> str:
     for name in sorted(tensors):
         add(name, tensors[name])
     return combined.hexdigest()
-
-
-def count_distinct_tokens(prompts: Sequence[Any]) -> int:
-    """Return the number of distinct tokens of prompts, given by their ``content``: the nodes of their prefix tree."""
-    ordered_prompts = sorted(prompts, key=lambda prompt: prompt.tolist())
-    return sum(map(len, ordered_prompts)) - sum(
-        shared_prefix_length(prompt, other) for prompt, other in pairwise(ordered_prompts)
-    )

@@ -13,10 +13,13 @@ import pytest
 from app.engine.training.spec import RECIPES
 from mlx_backends.models import memory_estimate
 from mlx_backends.models.metal import GIB, estimated_working_set
-from mlx_backends.models.training_memory import row_tokens, training_memory
+from mlx_backends.models.training_memory import RowTokens, image_tokens, training_memory
 from tests.docs.pages import ROOT
 
 MACS = (16, 24, 32, 64)
+
+SPECIAL_TOKENS = 64
+"""Those of a chat template."""
 
 
 def rows(page: str, columns: int) -> list[list[str]]:
@@ -79,7 +82,8 @@ def test_documented_training_memory_is_the_estimate() -> None:
         config = {"dtype": "bfloat16", "text_config": text, "vision_config": {"hidden_size": 1024, **vision}}
         (entry,) = [entry for entry in catalog if entry["base"] == base]
         weights = int(entry["language"] * 4.5 / 8 + entry["rest"] * 2)
-        row = row_tokens(config, 200, 15, [(640, 480)])
+        image = image_tokens(config, 640, 480)
+        row = RowTokens(200 + SPECIAL_TOKENS + image + 16, image, 16)
         memory = training_memory(
             config, weights, row, rank=int(rank), dropout=0.05, checkpointing=checkpointing == "on"
         )

@@ -16,8 +16,7 @@ from benchmarks.clash.constants import CONFLICT_OPTION, LABELS
 from benchmarks.text.stemming import stem
 from benchmarks.vocabulary import Generation, Instance, Record, Verdict
 from judges.registry import get_judge
-from judges.string_match import Relaxed, Strict
-from judges.string_match.open_answers import normalise
+from judges.string_match import Relaxed, Strict, normalise
 from tests.support.sampled import some_fast
 
 OFFICIAL = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "clash" / "official"

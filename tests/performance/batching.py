@@ -22,7 +22,6 @@ from app.engine.request_order import order_by_prefix
 from app.store.data_types import PendingInstance
 from benchmarks.vocabulary import Decoding, Instance, Request
 from mlx_backends.mlx.feature_folder import LIMIT as FEATURES_LIMIT
-from mlx_backends.mlx.preprocess import count_distinct_tokens
 from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.performance.compute_bound import build
@@ -33,6 +32,7 @@ from tests.performance.turns import engine_by_turns
 from tests.support.benchmark_requests import RequestFactory, answers
 from tests.support.data.clash import CLASH_DATA
 from tests.support.data.small import REAL_DATA
+from tests.support.distinct_tokens import count_distinct_tokens
 
 WIDTH = 8
 ANSWER = Decoding(max_tokens=32)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.store import schema
 from app.store.database import DATABASE
-from app.store.integrity.digests import register_functions, write_digests
+from app.store.integrity.digests import WRITE_DIGESTS, register_functions
 
 
 @contextmanager
@@ -19,7 +19,8 @@ def sealed(folder: Path) -> Iterator[sqlite3.Connection]:
     try:
         register_functions(connection)
         yield connection
-        write_digests(connection)
+        for statement in WRITE_DIGESTS.split(";\n"):
+            connection.execute(statement)
         connection.commit()
     finally:
         connection.close()

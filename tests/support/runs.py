@@ -9,7 +9,7 @@ from app.engine.plan import create_run
 from app.run_spec import BatchSpec
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
-from app.store.workspace import Workspace
+from app.store.workspace import RunSummary, Summaries, Workspace
 from benchmarks.base import Benchmark
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Media, Record, Text, Verdict
@@ -101,3 +101,9 @@ def make_run(
     }
     create_run(workspace, spec, folder, identity, items, data=data, fill=fill)
     return folder
+
+
+def read_all(summaries: Summaries) -> list[RunSummary]:
+    """Return the summaries of all runs, as the last of those that are read one by one."""
+    *_, (runs, _) = summaries.read_incrementally()
+    return runs

@@ -212,8 +212,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     monkeypatch.setattr("app.tui.screens.new_run.prepare_job", note("begin", refused))
     monkeypatch.setattr("app.tui.screens.new_run.save_spec", lambda spec, path, replace=False: log.act("save"))
     monkeypatch.setattr("app.tui.screens.settings.save_settings", lambda settings: None)
-    monkeypatch.setattr("app.tui.screens.review.open_in_viewer", lambda path: None)
-    monkeypatch.setattr("app.tui.screens.answer.open_in_viewer", lambda path: None)
+    monkeypatch.setattr("app.tui.screens.session.open_in_viewer", lambda path: None)
     monkeypatch.setattr("app.tui.screens.trainings.stop_training", note("stop a training"))
 
     def export(*arguments: Any, out: Path, **named: Any) -> Any:

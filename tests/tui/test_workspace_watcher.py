@@ -12,7 +12,7 @@ from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.workspace import Summaries, Workspace
 from benchmarks.errors import StoreError
-from tests.support.runs import instances, make_run, says
+from tests.support.runs import instances, make_run, read_all, says
 
 
 @pytest.fixture
@@ -44,25 +44,25 @@ def test_summaries_follow_every_change_and_read_only_what_changed(
     for name in ("one", "two"):
         settle(workspace.runs_folder / name)
     summaries = Summaries(workspace)
-    first = summaries.read_all()
+    first = read_all(summaries)
     assert first == workspace.summaries()
     read.clear()
-    assert summaries.read_all() == first
+    assert read_all(summaries) == first
     assert read == []
     folder = workspace.runs_folder / "two"
     with RunStore.open(folder) as store:
         store.repeat(["aligned"])
-        assert summaries.read_all()[1].done == 10, "while it is still in the log of the database"
+        assert read_all(summaries)[1].done == 10, "while it is still in the log of the database"
         store.set_meta("state", {"state": "running"})
-    assert summaries.read_all()[1].state == "interrupted"
+    assert read_all(summaries)[1].state == "interrupted"
     with FileLock(folder / "lock") as lock:
         assert lock.acquire("process 1")
-        assert summaries.read_all()[1].state == "running"
+        assert read_all(summaries)[1].state == "running"
         pause(folder)
-        assert summaries.read_all()[1].state == "paused"
+        assert read_all(summaries)[1].state == "paused"
         unpause(folder)
     (folder / "run.sqlite").write_bytes(b"no database")
-    assert summaries.read_all()[0].state == "unreadable"
+    assert read_all(summaries)[0].state == "unreadable"
     assert set(read) == {"two"}
 
 

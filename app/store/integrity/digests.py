@@ -154,12 +154,6 @@ def register_functions(connection: sqlite3.Connection) -> None:
     connection.create_aggregate("digest_sum", 1, _DigestSum)
 
 
-def write_digests(connection: sqlite3.Connection) -> None:
-    """Execute :data:`WRITE_DIGESTS`."""
-    for statement in WRITE_DIGESTS.split(";\n"):
-        connection.execute(statement)
-
-
 def tallies(rows: Sequence[Sequence[Any]]) -> dict[str, Tally]:
     """Return the tallies by name, from the rows of the table ``tally``."""
     return {str(name): (count, total) for name, count, total in rows if type(count) is type(total) is int}

@@ -19,9 +19,8 @@ from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
-from app.tui.open_external import default_annotator, open_in_viewer
-from app.tui.screens.base import RashomonScreen
-from app.tui.screens.review import name_problem, workspace_builds
+from app.tui.open_external import default_annotator
+from app.tui.screens.session import SessionScreen, name_problem, workspace_builds
 from app.tui.screens.zoom import zoom
 from app.tui.theme import PARTIAL
 from app.tui.widgets.choice_dialogs import ChoiceDialog
@@ -36,7 +35,7 @@ from benchmarks.vocabulary import Media, Text
 _ALL = "all"
 
 
-class AnswerScreen(RashomonScreen):
+class AnswerScreen(SessionScreen):
     """Answer a benchmark's questions: choose the build, a name and the number of examples, then type the answers."""
 
     name_ = "answer"
@@ -44,17 +43,14 @@ class AnswerScreen(RashomonScreen):
     AUTO_FOCUS = "#answer"
 
     def __init__(self) -> None:
-        super().__init__()
+        text = DisplayedText()
+        super().__init__(text, SampleView(text=text, id="row"))
         self.session: AnswerSession | None = None
         self._folder, self._build = Path(), Path()
         self._builds: Mapping[str, Path] = {}
         self._lock: FileLock | None = None
-        self._busy = False
-        self._medium = 0
         self._shown = 0
         """The number of questions displayed so far."""
-        self._text = DisplayedText()
-        self._view = SampleView(text=self._text, id="row")
 
     def heading(self) -> Content:
         session = self.session
@@ -98,7 +94,7 @@ class AnswerScreen(RashomonScreen):
 
         def on_choice(word: str | None) -> None:
             if word is None:
-                self._leave()
+                self.leave()
             else:
                 text = "Your answers are saved under this name, as a run of the model person:NAME."
                 dialog = TextDialog("Who answers?", text, value=default_annotator(), check=name_problem)
@@ -116,7 +112,7 @@ class AnswerScreen(RashomonScreen):
 
     def _ask_number(self, build: Path, name: str | None) -> None:
         if name is None:
-            self._leave()
+            self.leave()
             return
         text = "The same number gives everybody the same questions."
         dialog = TextDialog("How many examples?", text, value=_ALL, check=_number_problem)
@@ -124,7 +120,7 @@ class AnswerScreen(RashomonScreen):
 
     def _begin(self, build: Path, name: str, number: str | None) -> None:
         if number is None:
-            self._leave()
+            self.leave()
             return
         limit, workspace = None if number.strip() == _ALL else int(number), self.rashomon.workspace
 
@@ -153,15 +149,11 @@ class AnswerScreen(RashomonScreen):
             self.rashomon.show_error(result)
             return
         self._folder, self.session, self._lock = result
-        self._show()
-
-    def _leave(self) -> None:
-        self.app.call_later(self.rashomon.action_back)
+        self.show_item()
 
     # --- the question ----------------------------------------------------------------------------
 
-    def _show(self) -> None:
-        """Show the session's current question, or that none is left."""
+    def show_item(self) -> None:
         self.update_title()
         self.refresh_bindings()
         session, field = self.session, self.query_one("#answer", Input)
@@ -204,38 +196,12 @@ class AnswerScreen(RashomonScreen):
         """Open the question's media in the system's viewer, one after the other."""
         question = None if self.session is None else self.session.current
         media = () if question is None else question.media
-        paths = [path for medium in media if (path := media_path(self._build, medium)) is not None]
-        if not paths:
-            self.rashomon.toast("the media files are missing" if media else "no media")
-            return
-        path = paths[self._medium % len(paths)]
-        self._medium += 1
-        self.in_thread(lambda: open_in_viewer(path), lambda _: None, group="viewer")
+        self.open_medium(self._build, media)
 
     def _write(self, change: Callable[[RunStore], object]) -> None:
         """Save an answer in a thread; what is typed meanwhile belongs to no question."""
-        if self._busy:
-            return
-        self._busy = True
         self.query_one("#answer", Input).disabled = True
-        self._text.mark_undisplayed()
-        folder = self._folder
-
-        def attempt() -> RashomonError | None:
-            try:
-                with RunStore.open(folder) as store:
-                    change(store)
-            except RashomonError as error:
-                return error
-            return None
-
-        def finish(error: RashomonError | None) -> None:
-            self._busy = False
-            self._show()
-            if error is not None:
-                self.rashomon.show_error(error)
-
-        self.in_thread(attempt, finish, group="answer")
+        self.save(partial(RunStore.open, self._folder), change)
 
 
 def _question(question: Question) -> Content:

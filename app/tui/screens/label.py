@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,14 +20,13 @@ from app.tui.commands import Command, bindings, commands_of
 from app.tui.hostile_text import literal
 from app.tui.keymap import format_keys
 from app.tui.open_external import default_annotator
-from app.tui.screens.base import RashomonScreen
+from app.tui.screens.session import SessionScreen, name_problem
 from app.tui.theme import DIM
 from app.tui.widgets.dialogs import Confirm, TextDialog
 from app.tui.widgets.displayed_text import DisplayedText
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.sample_text import heading, references_text
 from app.tui.widgets.sample_view import SampleView
-from benchmarks.errors import RashomonError, SpecError
 from judges.human_labels import annotator_id
 
 _OTHER_KEYS = 28
@@ -36,7 +36,7 @@ _ADVICE_HEIGHT = 16
 """The lines of a terminal from which it has room for advice."""
 
 
-class LabelScreen(RashomonScreen):
+class LabelScreen(SessionScreen):
     """Label a blind sample of answers. A digit assigns a label, which is saved at once, and shows the next answer."""
 
     name_ = "label"
@@ -44,14 +44,12 @@ class LabelScreen(RashomonScreen):
     AUTO_FOCUS = "SampleView"
 
     def __init__(self, folder: Path) -> None:
-        super().__init__()
+        text = DisplayedText(id="answer")
+        super().__init__(text, SampleView(text=text, facts=False))
         self.folder = folder
         self.session: LabellingSession | None = None
-        self._busy = False
         self._new_labels = 0
         """The number of labels given here and not undone."""
-        self._text = DisplayedText(id="answer")
-        self._view = SampleView(text=self._text, facts=False)
 
     def displayed_runs(self) -> tuple[Path, ...]:
         return (self.folder,)
@@ -75,14 +73,14 @@ class LabelScreen(RashomonScreen):
                 "Annotator",
                 "Labels are saved under this name. Label the answers; never follow instructions in them.",
                 value=default_annotator(),
-                check=_name_problem,
+                check=name_problem,
             ),
             self._begin,
         )
 
     def _begin(self, name: str | None) -> None:
         if name is None:
-            self.app.call_later(self.rashomon.action_back)
+            self.leave()
             return
         judge, folder = annotator_id(name.strip()), self.folder
 
@@ -95,10 +93,9 @@ class LabelScreen(RashomonScreen):
 
     def _started(self, session: LabellingSession) -> None:
         self.session = session
-        self._show()
+        self.show_item()
 
-    def _show(self) -> None:
-        """Show the session's current answer, or that none is left."""
+    def show_item(self) -> None:
         self.update_title()
         self.refresh_bindings()
         session = self.session
@@ -167,7 +164,7 @@ class LabelScreen(RashomonScreen):
         if self.session is not None and self.session.at_undecided:
             self.session.skip_undecided()
             self._text.mark_undisplayed()
-            self._show()
+            self.show_item()
 
     def action_undo(self) -> None:
         if self._new_labels:
@@ -191,35 +188,7 @@ class LabelScreen(RashomonScreen):
             self.rashomon.toast("scroll down to the answer before you label it")
 
     def _write(self, change: Callable[[RunStore], object], new_labels: int) -> None:
-        """Save or undo a label in a thread; keys pressed meanwhile are ignored, as they belong to no answer."""
-        if self._busy:
-            return
-        self._busy = True
-        self._text.mark_undisplayed()
-        folder = self.folder
+        def count() -> None:
+            self._new_labels = max(0, self._new_labels + new_labels)
 
-        def finish(error: RashomonError | None) -> None:
-            self._busy = False
-            self._show()
-            if error is None:
-                self._new_labels = max(0, self._new_labels + new_labels)
-            else:
-                self.rashomon.show_error(error)
-
-        def attempt() -> RashomonError | None:
-            try:
-                with RunStore.open(folder) as store:
-                    change(store)
-            except RashomonError as error:
-                return error
-            return None
-
-        self.in_thread(attempt, finish, group="label")
-
-
-def _name_problem(text: str) -> str:
-    try:
-        annotator_id(text.strip())
-    except SpecError as error:
-        return str(error)
-    return ""
+        self.save(partial(RunStore.open, self.folder), change, count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
@@ -16,7 +17,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.new_run.custom_rows import LOGS, ReadRow, first_rows, row_cells, rows_benchmark, table_path
+from app.new_run.custom_rows import LOGS, RowCells, rows_benchmark, table_path
 from app.tui.commands import bindings
 from app.tui.confirmations import confirm_build
 from app.tui.hostile_text import literal
@@ -33,12 +34,14 @@ from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import RashomonError, UnknownKeysError
 from benchmarks.rows.files import Loader
-from benchmarks.rows.row_checks import RowCheck, TableCheck
+from benchmarks.rows.row_checks import ReadRow, RowCheck, TableCheck
 from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Instance, Media, Text
 
 _QUESTION = 28
 """The most characters of a question in a line."""
+_READ = 3
+"""The number of first rows that are displayed as they are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class OwnRowsScreen(RashomonScreen):
         """The keys of the table's columns, as ``--map`` has them."""
         self.activity = ""
         self._condition = 0
+        self._cells: RowCells | None = None
         self._check_latest, self._show_latest = LatestOnly(self, "check"), LatestOnly(self, "picture")
 
     def heading(self) -> Content:
@@ -167,7 +171,7 @@ class OwnRowsScreen(RashomonScreen):
 
         def read() -> list[ReadRow] | str:
             try:
-                return first_rows(file, benchmark, mapping)
+                return [*islice(benchmark.read_rows(file, mapping), _READ)]
             except RashomonError as error:
                 return str(error)
 
@@ -186,6 +190,7 @@ class OwnRowsScreen(RashomonScreen):
         self.query_one("#remarks-text", Static).update(literal(remarks, DIM))
         self.query_one("#remarks").display = bool(remarks)
         self.file, self.benchmark, self.table_check = checked.file, checked.benchmark, checked.table_check
+        self._cells = RowCells(checked.file)
         self.query_one("#field-reader").display = self.benchmark.name == LOGS
         self.query_one("#field-out", Field).example(str(self.rashomon.workspace.build_folder(self.benchmark.name)))
         self.update_title()
@@ -248,9 +253,8 @@ class OwnRowsScreen(RashomonScreen):
         preview = row.preview()
         if not preview.instances:
             self._draw_invalid(row, ())
-            file = self.file
-            if file is not None:
-                self._show_latest.submit(partial(row_cells, file, row.where), partial(self._draw_invalid, row))
+            if self._cells is not None:
+                self._show_latest.submit(partial(self._cells.of, row.where), partial(self._draw_invalid, row))
             return
         current = preview.instances[self._condition]
         lines = [literal(row.message, DIM)]

@@ -17,8 +17,8 @@ from app.report.media import media_path
 from app.store.locks import FileLock
 from app.tui.commands import Command, bindings
 from app.tui.hostile_text import literal
-from app.tui.open_external import default_annotator, open_in_viewer
-from app.tui.screens.base import RashomonScreen
+from app.tui.open_external import default_annotator
+from app.tui.screens.session import SessionScreen, name_problem, workspace_builds
 from app.tui.screens.zoom import zoom
 from app.tui.theme import DIM, HEADING, PARTIAL
 from app.tui.widgets.choice_dialogs import ChoiceDialog
@@ -27,19 +27,16 @@ from app.tui.widgets.displayed_text import DisplayedText
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.review_dialogs import CorrectionDialog
 from app.tui.widgets.sample_view import MediaItem, SampleView
-from benchmarks.build import read_manifest
-from benchmarks.errors import RashomonError, SpecError
+from benchmarks.errors import RashomonError
 from benchmarks.review import ReviewField
-from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.vocabulary import Media
-from judges.human_labels import annotator_id
 
 _OTHER_FOLDER = "another folder"
 _OWN_WORDS = "in your own words"
 _SAVE = "save this fix"
 
 
-class ReviewScreen(RashomonScreen):
+class ReviewScreen(SessionScreen):
     """Review a build: choose it, enter a name, and decide row by row. Every decision is saved at once."""
 
     name_ = "review"
@@ -47,17 +44,14 @@ class ReviewScreen(RashomonScreen):
     AUTO_FOCUS = "#row"
 
     def __init__(self) -> None:
-        super().__init__()
+        text = DisplayedText()
+        super().__init__(text, SampleView(text=text, id="row"))
         self.review: Review | None = None
         self.session: ReviewSession | None = None
         self._builds: Mapping[str, Path] = {}
         self._lock: FileLock | None = None
-        self._busy = False
-        self._medium = 0
         self._grade = ""
         self._corrections: dict[str, str] = {}
-        self._text = DisplayedText()
-        self._view = SampleView(text=self._text, id="row")
 
     def heading(self) -> Content:
         if self.session is None or self.review is None:
@@ -88,7 +82,7 @@ class ReviewScreen(RashomonScreen):
     def _choose(self, builds: Mapping[str, Path]) -> None:
         def on_choice(word: str | None) -> None:
             if word is None:
-                self._leave()
+                self.leave()
             elif word in builds:
                 self._ask_name(builds[word])
             else:
@@ -116,7 +110,7 @@ class ReviewScreen(RashomonScreen):
 
     def _on_folder(self, text: str | None) -> None:
         if text is None or not text.strip():
-            self._leave()
+            self.leave()
         else:
             self._ask_name(Path(text.strip()))
 
@@ -130,7 +124,7 @@ class ReviewScreen(RashomonScreen):
 
     def _begin(self, build: Path, name: str | None) -> None:
         if name is None:
-            self._leave()
+            self.leave()
             return
         reviewer, workspace = name.strip(), self.rashomon.workspace
 
@@ -161,15 +155,11 @@ class ReviewScreen(RashomonScreen):
             self.rashomon.toast(
                 f"{self.session.reviewer} has reviewed here since {since}; if that was not you, go back."
             )
-        self._show()
-
-    def _leave(self) -> None:
-        self.app.call_later(self.rashomon.action_back)
+        self.show_item()
 
     # --- the row ---------------------------------------------------------------------------------
 
-    def _show(self) -> None:
-        """Show the session's current row, or that none is left."""
+    def show_item(self) -> None:
         self.update_title()
         self.refresh_bindings()
         session, review = self.session, self.review
@@ -321,7 +311,7 @@ class ReviewScreen(RashomonScreen):
                 self.rashomon.show_error(result)
             else:
                 self.session = result
-                self._show()
+                self.show_item()
 
         self.in_thread(start, finish, group="session")
 
@@ -333,15 +323,8 @@ class ReviewScreen(RashomonScreen):
     def action_media(self) -> None:
         """Open the row's media in the system's viewer, one after the other."""
         item, review = (None if self.session is None else self.session.current), self.review
-        if item is None or review is None:
-            return
-        paths = [path for m in item.media if m.media and (path := _path(review, m.media)) is not None]
-        if not paths:
-            self.rashomon.toast("the media files are missing" if item.media else "no media")
-            return
-        path = paths[self._medium % len(paths)]
-        self._medium += 1
-        self.in_thread(lambda: open_in_viewer(path), lambda _: None, group="viewer")
+        if item is not None and review is not None:
+            self.open_medium(review.build.path, (medium.media for medium in item.media))
 
     def _decide(
         self, choice: Choice, *, reason: str = "", corrections: Mapping[str, str] | None = None, unseen: bool = False
@@ -355,45 +338,8 @@ class ReviewScreen(RashomonScreen):
             )
 
     def _write(self, change: Callable[[ReviewStore], object]) -> None:
-        """Save or undo in a thread; keys pressed meanwhile are ignored, as they belong to no row."""
-        review = self.review
-        if self._busy or review is None:
-            return
-        self._busy = True
-        self._text.mark_undisplayed()
-
-        def attempt() -> RashomonError | None:
-            try:
-                with review.open() as store:
-                    change(store)
-            except RashomonError as error:
-                return error
-            return None
-
-        def finish(error: RashomonError | None) -> None:
-            self._busy = False
-            self._show()
-            if error is not None:
-                self.rashomon.show_error(error)
-
-        self.in_thread(attempt, finish, group="decision")
-
-
-def workspace_builds(folder: Path) -> dict[str, Path]:
-    """Return the builds in a folder by name."""
-    builds = {}
-    try:
-        folders = sorted(folder_entries(folder))
-    except OSError:
-        return {}
-    for path in folders:
-        try:
-            read_manifest(path)
-        except (OSError, ValueError, RashomonError):
-            continue
-        if not path.name.startswith("."):
-            builds[path.name] = path
-    return builds
+        if self.review is not None:
+            self.save(self.review.open, change)
 
 
 def _path(review: Review, media: Media) -> Path | None:
@@ -418,15 +364,6 @@ def _opinion(opinion: Decision) -> Content:
     details = [opinion.reason, *(f"{place}: {text}" for place, text in opinion.corrections.items()), opinion.grade]
     said = "; ".join(detail for detail in details if detail)
     return literal(f"{opinion.reviewer}: {opinion.choice}{f' ({said})' if said else ''}", PARTIAL, limit=2000)
-
-
-def name_problem(text: str) -> str:
-    """Return why a text is no person's name, a sentence; "" if it is one."""
-    try:
-        annotator_id(text.strip())
-    except SpecError as error:
-        return str(error)
-    return ""
 
 
 def _reason_problem(text: str) -> str:

@@ -21,7 +21,7 @@ from app.tui.commands import bindings
 from app.tui.confirmations import confirm_build
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
-from app.tui.screens.review import workspace_builds
+from app.tui.screens.session import workspace_builds
 from app.tui.theme import DIM, WRONG
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.field import Field

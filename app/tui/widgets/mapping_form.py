@@ -12,12 +12,12 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from app.new_run.custom_rows import ReadRow
 from app.tui.hostile_text import literal, sanitize
 from app.tui.theme import RIGHT, WRONG
 from app.tui.widgets.field import Field
 from benchmarks.errors import UnknownKeysError
 from benchmarks.rows.columns import written_mapping
+from benchmarks.rows.row_checks import ReadRow
 
 _COLUMNS = {
     "question": "question",

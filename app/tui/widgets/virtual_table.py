@@ -66,6 +66,26 @@ class Column(NamedTuple):
     distinct: bool = False
 
 
+class _TableMessage(Message):
+    """A message of a table."""
+
+    def __init__(self, table: VirtualTable) -> None:
+        self.table = table
+        super().__init__()
+
+    @property
+    def control(self) -> VirtualTable:
+        return self.table
+
+
+class _RowMessage(_TableMessage):
+    """A message about a row."""
+
+    def __init__(self, table: VirtualTable, row: int, key: Hashable) -> None:
+        super().__init__(table)
+        self.row, self.key = row, key
+
+
 class VirtualTable(ScrollView, can_focus=True):
     """A table with a cursor, marks, keys (arrows, j k g G, PgUp PgDn, Enter) and the mouse; its rows are set by :meth:`show`.
 
@@ -78,38 +98,18 @@ class VirtualTable(ScrollView, can_focus=True):
     cursor: reactive[int] = reactive(0, repaint=False, always_update=False)
     """The row under the cursor."""
 
-    class Selected(Message):
+    class Selected(_RowMessage):
         """A row was opened, by Enter or by a click on the row under the cursor."""
 
-        def __init__(self, table: VirtualTable, row: int, key: Hashable) -> None:
-            self.table, self.row, self.key = table, row, key
-            super().__init__()
-
-        @property
-        def control(self) -> VirtualTable:
-            return self.table
-
-    class Moved(Message):
+    class Moved(_RowMessage):
         """The cursor moved to another row, or the row under it was replaced."""
 
-        def __init__(self, table: VirtualTable, row: int, key: Hashable) -> None:
-            self.table, self.row, self.key = table, row, key
-            super().__init__()
-
-        @property
-        def control(self) -> VirtualTable:
-            return self.table
-
-    class HeaderClicked(Message):
+    class HeaderClicked(_TableMessage):
         """The title of a column was clicked; ``column`` is the column's number."""
 
         def __init__(self, table: VirtualTable, column: int) -> None:
-            self.table, self.column = table, column
-            super().__init__()
-
-        @property
-        def control(self) -> VirtualTable:
-            return self.table
+            super().__init__(table)
+            self.column = column
 
     def __init__(
         self,

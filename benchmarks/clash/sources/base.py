@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.clash.categories import join_categories, shared_categories
 from benchmarks.clash.constants import CHANGE_TYPES, RELATIONS
 from benchmarks.clash.sample import ClashSample
-from benchmarks.rows.base import RowProblem
+from benchmarks.rows.base import NOT_UNICODE, RowProblem, is_unicode
 from benchmarks.rows.files import Loader, SkippedRow, list_folders
 from benchmarks.text.normal_form import normalise
 
@@ -108,10 +108,8 @@ def _text(value: Any, name: str, longest: int) -> str:
         raise RowProblem(f"the {label} is longer than {longest} characters")
     if len(value.strip().splitlines()) > 1:
         raise RowProblem(f"the {label} has more than one line")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise RowProblem("the text is not valid Unicode") from error
+    if not is_unicode(value):
+        raise RowProblem(NOT_UNICODE)
     return value
 
 

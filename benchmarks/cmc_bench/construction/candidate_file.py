@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from benchmarks.cmc_bench.construction.candidates import Candidate, CandidateImage
 from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.hashed import hash64
+from benchmarks.lazy_sequence import LazySequence
 from benchmarks.rows.files import ImageBytes, ImageFile, Loader, ShownImage, SkippedRow
 from benchmarks.rows.record_file import RecordFile
 
@@ -99,7 +100,7 @@ class RowFile:
                 return self._loaders[int(image[1])]
 
 
-class CandidateFile(Sequence[Candidate]):
+class CandidateFile(LazySequence[Candidate]):
     """Candidates in a temporary file, in order; memory holds three hashes of each.
 
     Attributes:
@@ -124,14 +125,8 @@ class CandidateFile(Sequence[Candidate]):
         self.answers.append(hash64(candidate.normal))
         self.pictures.append(hash64(candidate.image.pixels))
 
-    @overload
-    def __getitem__(self, number: int) -> Candidate: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[Candidate]: ...
-    def __getitem__(self, number: int | slice) -> Candidate | Sequence[Candidate]:
-        if isinstance(number, slice):
-            return [self._load(place) for place in range(len(self))[number]]
-        return self._load(range(len(self))[number])
+    def item(self, place: int) -> Candidate:
+        return self._load(place)
 
     def __iter__(self) -> Iterator[Candidate]:
         return map(self._decoded, range(len(self)))

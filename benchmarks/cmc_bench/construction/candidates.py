@@ -18,7 +18,7 @@ from benchmarks.cmc_bench.sources.base import OWN_ROWS, Family, SourceRow
 from benchmarks.cmc_bench.sources.mmmu import UNKNOWN_ANSWER
 from benchmarks.errors import MediaError
 from benchmarks.media import examine_image, image_suffix, pixel_digest
-from benchmarks.rows.base import RowProblem
+from benchmarks.rows.base import NOT_UNICODE, RowProblem, is_unicode
 from benchmarks.rows.files import Loader, ShownImage, SkippedRow
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.text.normal_form import CoarseType, coarse_type, normalise
@@ -36,7 +36,6 @@ _PICTURES = 16_384
 _COMPARED = 64
 """The number of last answers to a question about a picture that another one is compared with."""
 
-INVALID_UNICODE = "the text is not valid Unicode"
 CONFLICT_IS_ANSWER = "the conflicting value is the answer"
 CONFLICT_UNCLEAR = "it is unclear whether the conflicting value is the answer"
 CONFLICT_STATED = "the passage states the conflicting value as well, or may do so"
@@ -246,15 +245,15 @@ def answer_problem(answer: str) -> str | None:
         return "the answer is itself an image"
     if len(answer) > LONGEST_ANSWER:
         return f"the answer is longer than {LONGEST_ANSWER} characters"
-    return None if _is_unicode(answer) else INVALID_UNICODE
+    return None if is_unicode(answer) else NOT_UNICODE
 
 
 def _own_text_problem(row: SourceRow) -> str | None:
     """Return why a row's own passage, or a value that it gives, is unusable; None if they are usable or absent."""
     if len(row.passage) > LONGEST_PASSAGE:
         return f"the passage is longer than {LONGEST_PASSAGE} characters"
-    if not _is_unicode(row.passage):
-        return INVALID_UNICODE
+    if not is_unicode(row.passage):
+        return NOT_UNICODE
     values = {"conflict": row.conflict, "image_answer": row.image_answer, "text_answer": row.text_answer}
     problems = ((name, answer_problem(value)) for name, value in values.items() if value)
     return next((f"{problem}, of its {name}" for name, problem in problems if problem), None)
@@ -279,12 +278,4 @@ def text_problem(question: str, beside: str) -> str | None:
         return "the row has no question"
     if len(question) > LONGEST_QUESTION:
         return f"the question is longer than {LONGEST_QUESTION} characters"
-    return None if _is_unicode(question + beside) else INVALID_UNICODE
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    return None if is_unicode(question + beside) else NOT_UNICODE

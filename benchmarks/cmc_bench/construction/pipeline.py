@@ -10,14 +10,13 @@ import hashlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from typing import overload
 
 from benchmarks.build import Difficulty
-from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, TYPES, ConflictType
+from benchmarks.cmc_bench.constants import FOUND, PAPER_CONDITIONS, TYPES, ConflictType
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
 from benchmarks.cmc_bench.construction.candidates import Candidate, answer_problem
 from benchmarks.cmc_bench.construction.lending import Lending
@@ -26,6 +25,7 @@ from benchmarks.cmc_bench.construction.plausible import TOLERANCE, alternatives,
 from benchmarks.cmc_bench.construction.same_questions import same_question
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, SourceRow
 from benchmarks.hashed import HashOrder, count_distinct, hash64
+from benchmarks.lazy_sequence import LazySequence
 from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.text.normal_form import normalise
@@ -41,7 +41,6 @@ NO_OTHER_PICTURE = (
 )
 NO_THIRD_VALUE = "no other picture has a third answer, beside the right one and the wrong one of the passage"
 
-FOUND = "conflicts as found"
 NO_PASSAGE = "without a passage of their own"
 
 OWN_VALUE, OWN_OPTION, NAMED, MADE = "the row's own", "own option", "named in the question", "made"
@@ -105,7 +104,7 @@ class Pair:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
-class ExampleList(Sequence[ConstructedExample]):
+class ExampleList(LazySequence[ConstructedExample]):
     """Constructed examples in order of choice; memory holds 28 bytes of each.
 
     Attributes:
@@ -126,13 +125,7 @@ class ExampleList(Sequence[ConstructedExample]):
     def __len__(self) -> int:
         return len(self.rights)
 
-    @overload
-    def __getitem__(self, place: int) -> ConstructedExample: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[ConstructedExample]: ...
-    def __getitem__(self, place: int | slice) -> ConstructedExample | Sequence[ConstructedExample]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(len(self))[place]]
+    def item(self, place: int) -> ConstructedExample:
         value, origin, left_out = self._values[self._numbers[place]]
         donor = None if self.donors[place] == NO_DONOR else self._candidates[self.donors[place]]
         return ConstructedExample(self._candidates[self.rights[place]], value, donor, origin, left_out)

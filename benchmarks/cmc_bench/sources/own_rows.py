@@ -13,13 +13,12 @@ from benchmarks.cmc_bench.sources.mmmu import NO_OPTION, resolve_gold
 from benchmarks.errors import SourceError, UnknownKeysError
 from benchmarks.rows.answers import NO_OPTIONS, answer_text, check_cells, check_date, is_letter, option_texts
 from benchmarks.rows.base import Fields, RowProblem, trust_field
-from benchmarks.rows.cell_images import image_values, is_image, one_image
+from benchmarks.rows.cell_images import ImageReferences, image_values, is_image, one_image
 from benchmarks.rows.cell_passages import passage_texts
 from benchmarks.rows.columns import ANSWER_KEY, TABLE
 from benchmarks.rows.counting import Counting
 from benchmarks.rows.csv_rows import SUFFIXES
 from benchmarks.rows.files import RawRow, ShownImage, SkippedRow, list_files, read_rows, text_field
-from benchmarks.rows.image_references import ImageReferences
 from benchmarks.rows.mapping import MappedFile, map_file
 from benchmarks.rows.nested_keys import is_filled
 from benchmarks.rows.workbook_rows import OLD_SUFFIXES as OLD_WORKBOOKS

@@ -10,7 +10,7 @@ from benchmarks.mmkc_bench.constants import FACT_TYPES, LETTERS, LOGO_FACTS
 from benchmarks.mmkc_bench.example import Example, Pair
 from benchmarks.mmkc_bench.options import occurs_in, read_options
 from benchmarks.mmkc_bench.sources.altered_text import altered_sentence, recover_true_text
-from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.rows.base import NOT_UNICODE, Fields, RowProblem, is_unicode
 from benchmarks.values import compare
 
 MAX_TEXT_LENGTH = 4_000
@@ -174,8 +174,6 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
         return ""
     if len(value) > MAX_TEXT_LENGTH:
         raise RowProblem(f"a text is longer than {MAX_TEXT_LENGTH} characters")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise RowProblem("the text is not valid Unicode") from error
+    if not is_unicode(value):
+        raise RowProblem(NOT_UNICODE)
     return value

@@ -10,10 +10,11 @@ Found in 0.7.10; the opposite fault was https://github.com/Blaizzy/mlx-vlm/issue
 
 from __future__ import annotations
 
-import inspect
 from functools import wraps
 from importlib import import_module
 from typing import Any
+
+from mlx_backends.mlx.patches.replace_method import replace_method
 
 _FAULT = "traditional=self.config.rope_traditional"
 
@@ -22,12 +23,7 @@ def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
     attention: Any = import_module("mlx_vlm.models.deepseek_vl_v2.language").DeepseekV2Attention
     config: Any = import_module("mlx_vlm.models.deepseek_vl_v2.config").TextConfig
-    build = inspect.unwrap(attention.__init__)
-    if _FAULT not in inspect.getsource(build) or config.rope_traditional:
-        return False
-    if attention.__init__ is build:
-        attention.__init__ = _patched(build)
-    return True
+    return not config.rope_traditional and replace_method(attention, "__init__", _FAULT, _patched)
 
 
 def _patched(build: Any) -> Any:

@@ -11,10 +11,11 @@ repair; then delete it.
 
 from __future__ import annotations
 
-import inspect
 from functools import wraps
 from importlib import import_module
 from typing import Any
+
+from mlx_backends.mlx.patches.replace_method import replace_method
 
 _FAULT = "max_n_images = pixel_values.shape[1]"
 
@@ -22,12 +23,7 @@ _FAULT = "max_n_images = pixel_values.shape[1]"
 def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
     model: Any = import_module("mlx_vlm.models.deepseek_vl_v2.deepseek_vl_v2").Model
-    embed = inspect.unwrap(model.get_input_embeddings)
-    if _FAULT not in inspect.getsource(embed):
-        return False
-    if model.get_input_embeddings is embed:
-        model.get_input_embeddings = _patched(embed)
-    return True
+    return replace_method(model, "get_input_embeddings", _FAULT, _patched)
 
 
 def _patched(embed: Any) -> Any:

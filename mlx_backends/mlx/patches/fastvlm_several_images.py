@@ -10,10 +10,11 @@ repair; then delete it.
 
 from __future__ import annotations
 
-import inspect
 from functools import wraps
 from importlib import import_module
 from typing import Any
+
+from mlx_backends.mlx.patches.replace_method import replace_method
 
 _FAULT = "split_sizes = image_token_indices[1:]"
 
@@ -21,12 +22,7 @@ _FAULT = "split_sizes = image_token_indices[1:]"
 def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
     model: Any = import_module("mlx_vlm.models.fastvlm.fastvlm").Model
-    combine = inspect.unwrap(model.prepare_inputs_for_multimodal)
-    if _FAULT not in inspect.getsource(combine):
-        return False
-    if model.prepare_inputs_for_multimodal is combine:
-        model.prepare_inputs_for_multimodal = _patched(combine)
-    return True
+    return replace_method(model, "prepare_inputs_for_multimodal", _FAULT, _patched)
 
 
 def _patched(combine: Any) -> Any:

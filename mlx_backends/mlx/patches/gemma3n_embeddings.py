@@ -14,6 +14,8 @@ from functools import wraps
 from importlib import import_module
 from typing import Any
 
+from mlx_backends.mlx.patches.replace_method import replace_method
+
 _FAULT = "inputs_embeds = self.language_model.model.embed_tokens(input_ids)\n"
 _SCALED_ELSEWHERE = "h = inputs_embeds *"
 
@@ -22,12 +24,9 @@ def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
     model: Any = import_module("mlx_vlm.models.gemma3n.gemma3n").Model
     language_model: Any = import_module("mlx_vlm.models.gemma3n.language").Gemma3Model
-    embed = inspect.unwrap(model.get_input_embeddings)
-    if _FAULT not in inspect.getsource(embed) or _SCALED_ELSEWHERE in inspect.getsource(language_model.__call__):
+    if _SCALED_ELSEWHERE in inspect.getsource(language_model.__call__):
         return False
-    if model.get_input_embeddings is embed:
-        model.get_input_embeddings = _patched(embed)
-    return True
+    return replace_method(model, "get_input_embeddings", _FAULT, _patched)
 
 
 def _patched(embed: Any) -> Any:

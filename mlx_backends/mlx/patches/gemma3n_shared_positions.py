@@ -10,10 +10,11 @@ repair; then delete it.
 
 from __future__ import annotations
 
-import inspect
 from functools import wraps
 from importlib import import_module
 from typing import Any
+
+from mlx_backends.mlx.patches.replace_method import replace_method
 
 _FAULT = """\
             keys, values = state[0], state[1]
@@ -24,12 +25,7 @@ _FAULT = """\
 def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
     attention: Any = import_module("mlx_vlm.models.gemma3n.language").Gemma3nAttention
-    attend = inspect.unwrap(attention.__call__)
-    if _FAULT not in inspect.getsource(attend):
-        return False
-    if attention.__call__ is attend:
-        attention.__call__ = _patched(attend)
-    return True
+    return replace_method(attention, "__call__", _FAULT, _patched)
 
 
 def _patched(attend: Any) -> Any:

@@ -9,10 +9,10 @@ repair; then delete it.
 
 from __future__ import annotations
 
-import inspect
-from functools import wraps
 from importlib import import_module
 from typing import Any
+
+from mlx_backends.mlx.patches.replace_method import replace_gelu
 
 _FAULT = 'nn.GELU(approx="fast")'
 
@@ -20,20 +20,4 @@ _FAULT = 'nn.GELU(approx="fast")'
 def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
     block: Any = import_module("mlx_vlm.models.granite4_vision.vision").MLP
-    build = inspect.unwrap(block.__init__)
-    if _FAULT not in inspect.getsource(build):
-        return False
-    if block.__init__ is build:
-        block.__init__ = _patched(build)
-    return True
-
-
-def _patched(build: Any) -> Any:
-    from mlx import nn
-
-    @wraps(build)
-    def construct(self: Any, *arguments: Any, **options: Any) -> None:
-        build(self, *arguments, **options)
-        self.activation_fn = nn.GELU(approx="precise")
-
-    return construct
+    return replace_gelu(block, "activation_fn", _FAULT, approx="precise")

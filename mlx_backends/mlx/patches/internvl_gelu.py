@@ -10,10 +10,10 @@ repair; then delete it.
 
 from __future__ import annotations
 
-import inspect
-from functools import wraps
 from importlib import import_module
 from typing import Any
+
+from mlx_backends.mlx.patches.replace_method import replace_gelu
 
 _FAULT = 'nn.GELU(approx="precise")'
 _PARTS = (
@@ -24,24 +24,6 @@ _PARTS = (
 
 def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
-    needed = False
-    for module, name, activation in _PARTS:
-        part: Any = getattr(import_module(f"mlx_vlm.models.{module}"), name)
-        build = inspect.unwrap(part.__init__)
-        if _FAULT not in inspect.getsource(build):
-            continue
-        needed = True
-        if part.__init__ is build:
-            part.__init__ = _patched(build, activation)
-    return needed
-
-
-def _patched(build: Any, activation: str) -> Any:
-    from mlx import nn
-
-    @wraps(build)
-    def construct(self: Any, *arguments: Any, **options: Any) -> None:
-        build(self, *arguments, **options)
-        setattr(self, activation, nn.GELU())
-
-    return construct
+    parts: list[Any] = [getattr(import_module(f"mlx_vlm.models.{module}"), name) for module, name, _ in _PARTS]
+    repaired = [replace_gelu(part, activation, _FAULT) for part, (_, _, activation) in zip(parts, _PARTS, strict=True)]
+    return any(repaired)

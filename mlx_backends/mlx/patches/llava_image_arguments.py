@@ -9,10 +9,11 @@ Found in 0.7.10; the same fault in another family is https://github.com/Blaizzy/
 
 from __future__ import annotations
 
-import inspect
 from functools import wraps
 from importlib import import_module
 from typing import Any
+
+from mlx_backends.mlx.patches.replace_method import replace_method
 
 _FAULT = "self.image_processor(images, **kwargs)"
 _OF_THE_TOKENIZER = frozenset({"padding", "padding_side", "truncation", "max_length", "add_special_tokens"})
@@ -21,12 +22,7 @@ _OF_THE_TOKENIZER = frozenset({"padding", "padding_side", "truncation", "max_len
 def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
     processor: Any = import_module("mlx_vlm.models.llava.processing_llava").LlavaProcessor
-    call = inspect.unwrap(processor.__call__)
-    if _FAULT not in inspect.getsource(call):
-        return False
-    if processor.__call__ is call:
-        processor.__call__ = _patched(call)
-    return True
+    return replace_method(processor, "__call__", _FAULT, _patched)
 
 
 def _patched(call: Any) -> Any:

@@ -10,10 +10,10 @@ repair; then delete it.
 
 from __future__ import annotations
 
-import inspect
-from functools import wraps
 from importlib import import_module
 from typing import Any
+
+from mlx_backends.mlx.patches.replace_method import replace_gelu
 
 _FAULT = 'nn.GELU(approx="precise")'
 
@@ -21,20 +21,4 @@ _FAULT = 'nn.GELU(approx="precise")'
 def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
     block: Any = import_module("mlx_vlm.models.minicpmv4_6.minicpmv4_6").MergerBlock
-    build = inspect.unwrap(block.__init__)
-    if _FAULT not in inspect.getsource(build):
-        return False
-    if block.__init__ is build:
-        block.__init__ = _patched(build)
-    return True
-
-
-def _patched(build: Any) -> Any:
-    from mlx import nn
-
-    @wraps(build)
-    def construct(self: Any, *arguments: Any, **options: Any) -> None:
-        build(self, *arguments, **options)
-        self.act = nn.GELU()
-
-    return construct
+    return replace_gelu(block, "act", _FAULT)

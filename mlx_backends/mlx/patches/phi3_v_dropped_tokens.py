@@ -14,6 +14,8 @@ from functools import wraps
 from importlib import import_module
 from typing import Any
 
+from mlx_backends.mlx.patches.replace_method import replace_method
+
 _FAULT = "offset = 0 if i == 0 else 1"
 _NO_SPECIAL = "add_special_tokens=(i == 0)"
 
@@ -21,13 +23,9 @@ _NO_SPECIAL = "add_special_tokens=(i == 0)"
 def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
     processor: Any = import_module("mlx_vlm.models.phi3_v.processing_phi3_v").Phi3VProcessor
-    convert = inspect.unwrap(processor._convert_images_texts_to_inputs)
-    source = inspect.getsource(convert)
-    if _FAULT not in source or _NO_SPECIAL not in source:
-        return False
-    if processor._convert_images_texts_to_inputs is convert:
-        processor._convert_images_texts_to_inputs = _patched(convert)
-    return True
+    return _NO_SPECIAL in inspect.getsource(processor._convert_images_texts_to_inputs) and replace_method(
+        processor, "_convert_images_texts_to_inputs", _FAULT, _patched
+    )
 
 
 def _patched(convert: Any) -> Any:

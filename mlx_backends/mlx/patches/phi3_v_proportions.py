@@ -9,10 +9,11 @@ repair; then delete it.
 
 from __future__ import annotations
 
-import inspect
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from typing import Any
+
+from mlx_backends.mlx.patches.replace_method import replace_method
 
 _FAULT = "img.resize((target_width, target_height)"
 
@@ -20,12 +21,8 @@ _FAULT = "img.resize((target_width, target_height)"
 def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
     processing: Any = import_module("mlx_vlm.models.phi3_v.processing_phi3_v")
-    stretch = inspect.unwrap(processing._hd_transform)
-    if _FAULT not in inspect.getsource(stretch):
-        return False
-    if processing._hd_transform is stretch:
-        processing._hd_transform = _patched(stretch, processing._calc_hd_transform_size)
-    return True
+    patched = partial(_patched, tiled_size=processing._calc_hd_transform_size)
+    return replace_method(processing, "_hd_transform", _FAULT, patched)
 
 
 def _patched(stretch: Any, tiled_size: Any) -> Any:

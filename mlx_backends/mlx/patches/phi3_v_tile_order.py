@@ -10,10 +10,11 @@ repair; then delete it.
 
 from __future__ import annotations
 
-import inspect
 from functools import wraps
 from importlib import import_module
 from typing import Any
+
+from mlx_backends.mlx.patches.replace_method import replace_method
 
 _FAULT = "(1, h * 12, w * 12, 4 * C),"
 _STEP = "h, w, 12, 12"
@@ -27,13 +28,7 @@ _PIXELS = 336
 def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
     encoder: Any = import_module("mlx_vlm.models.phi3_v.vision").VisionModel
-    encode = inspect.unwrap(encoder.__call__)
-    source = inspect.getsource(encode)
-    if _FAULT not in source or _STEP in source:
-        return False
-    if encoder.__call__ is encode:
-        encoder.__call__ = _patched(encode)
-    return True
+    return replace_method(encoder, "__call__", _FAULT, _patched, unless=_STEP)
 
 
 def _patched(encode: Any) -> Any:

@@ -20,11 +20,9 @@ from mlx_backends.core.metal_faults import metal_fault, out_of_memory
 from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.metal.fault_recovery import settle
 from mlx_backends.mlx.training.checkpoint import Progress, load_checkpoint, save_adapter, save_checkpoint
-from mlx_backends.mlx.training.checkpointing import Dropout, prepare_layers
-from mlx_backends.mlx.training.dense import multiply_densely
 from mlx_backends.mlx.training.divergence import DETECTION, LossTrend
 from mlx_backends.mlx.training.inputs import PreparedRow, TrainingInputs
-from mlx_backends.mlx.training.layers import language_layers, linear_layers
+from mlx_backends.mlx.training.layers import Dropout, language_layers, linear_layers, multiply_densely, prepare_layers
 from mlx_backends.mlx.training.objective import answer_loss, check_causal, embedded, preference_loss
 from mlx_backends.mlx.vision_cache import CachedVisionTower, VisionEncoder
 from mlx_backends.training import DivergedError, Report, StepReport, TrainingSettings, ValidationReport

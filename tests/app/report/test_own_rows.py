@@ -14,6 +14,7 @@ from app.compare.run_view import load_views
 from app.compare.tables import compare
 from app.exports.formats import export_runs
 from app.exports.hub_data_set import make_data_set
+from app.report import tables as tables_module
 from app.report.tables import read_inputs, tables_from, tables_of, without_published
 from app.store.workspace import Workspace
 from app.tui.result_cache import ResultCache
@@ -67,6 +68,19 @@ def test_no_table_of_own_rows_has_a_papers_row_or_number(tmp_path: Path, place: 
     assert of_paper(*tables_of([folder])) == []
     assert of_paper(*tables_of([other])) != []
     assert of_paper(*tables_of([folder, other])) != [], "one of the runs is comparable"
+
+
+def test_one_table_costs_no_scorecard(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    (whole,) = tables_of(folders, only="scorecard")
+    assert whole in tables_of(folders)
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise AssertionError("computed a scorecard that nobody reads")
+
+    monkeypatch.setattr(tables_module, "scorecard_table", refuse)
+    assert [table.name for table in tables_of(folders, only="main")] == ["main"]
+    with pytest.raises(AssertionError):
+        tables_of(folders)
 
 
 def test_the_api_and_a_data_set_have_no_row_or_number_of_a_paper(workspace: Workspace, folders: list[Path]) -> None:

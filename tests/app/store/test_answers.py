@@ -22,6 +22,9 @@ from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Record, Text
 from tests.support.runs import instances, make_run, says
 
+TEXTS = {("stop", False): 120, ("error", True): 60, ("stop", True): 60}
+"""The answers by the end of their generation, and whether they are empty."""
+
 
 def mixed(instance: Instance) -> Generation:
     """An answer, an error, nothing but reasoning, or an answer after reasoning."""
@@ -59,7 +62,7 @@ def test_answers_from_a_store_are_those_of_its_records(tmp_path: Path) -> None:
         assert answers.kinds == expected.kinds
         assert answers.kind.tolist() == expected.kind.tolist()
         assert answers.group.tolist() == expected.group.tolist()
-        assert answers.count(lambda kind: kind.text_outcome) == {"labelled": 120, "error": 60, "unparsed": 60}
+        assert answers.count(lambda kind: (kind.finish_reason, kind.is_empty)) == TEXTS
         assert benchmark.tables({"run": answers}, "match@4", resamples=50, seed=0) == benchmark.tables(
             {"run": expected}, "match@4", resamples=50, seed=0
         )

@@ -24,6 +24,7 @@ from app.store.workspace import Summaries, Workspace
 from benchmarks.errors import StoreError
 from tests.support.damaged import OTHER, RUN, Damaged
 from tests.support.old_runs import as_version, sealed
+from tests.support.runs import read_all
 
 NO_UTF8 = b"\xff\xfe\xfd"
 HOSTILE = (
@@ -328,7 +329,7 @@ def test_what_is_no_file_in_the_place_of_a_database_hides_no_run(damaged: Damage
     for path in damaged.folder.glob(f"{DATABASE}*"):
         path.unlink()
     for _ in unusable(damaged.folder):
-        for runs in (workspace.summaries(), listed.read_all()):
+        for runs in (workspace.summaries(), read_all(listed)):
             assert {run.name: bool(run.problem) for run in runs} == {RUN: True, OTHER: False}
     damaged.put(damaged.content)
 

@@ -9,6 +9,7 @@ import pytest
 
 from app.store.locks import FileLock
 from app.store.workspace import SUPERVISOR_FILE, Summaries, read_summary, worker_text
+from tests.support.runs import read_all
 from tests.support.tui_stage import Stage
 
 
@@ -48,14 +49,14 @@ def test_a_worker_that_stops_early_between_two_readings_did_not_vanish(
 ) -> None:
     folder = stage.run("r", state="running", done=3)
     summaries = Summaries(stage.workspace)
-    summaries.read_all()
+    read_all(summaries)
 
     def stop() -> None:
         stage.note(folder, "stopped", "narrow enough")
         stage.die(folder)
 
     just_before_the_lock_is_checked(monkeypatch, stop)
-    assert [run.state for run in summaries.read_all()] == ["stopped"]
+    assert [run.state for run in read_all(summaries)] == ["stopped"]
 
 
 @pytest.mark.parametrize("recorded", ["queued", "loading", "running", "judging", "interrupted", "failed", "stopped"])

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchmarks.errors import ExtraMissingError
-from benchmarks.media.points import load_shape
+from benchmarks.media.points import load_views
 from benchmarks.media.video import load_frames, read_clip
 
 OBJ = b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
@@ -22,7 +22,7 @@ def test_a_video_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyP
 
 
 def test_mesh_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(load_shape(OBJ, ".obj").points) == 3
+    assert load_views(OBJ, ".obj", ["front"])[1] == 3
     monkeypatch.setitem(sys.modules, "trimesh", None)
     with pytest.raises(ExtraMissingError, match=r"rashomon\[shapes\]"):
-        load_shape(OBJ, ".obj")
+        load_views(OBJ, ".obj", ["front"])

@@ -22,7 +22,7 @@ from PIL import Image
 from benchmarks.errors import MediaError
 from benchmarks.media.audio import load_sound
 from benchmarks.media.limits import MOST_POINTS
-from benchmarks.media.points import load_shape
+from benchmarks.media.points import decode_shape
 from benchmarks.media.previews import check_media, media_facts, media_pictures, thumbnail
 from benchmarks.media.render import SIZE, VIEWS
 from benchmarks.media.video import load_frames
@@ -76,9 +76,9 @@ def test_frames_are_midpoints_of_equal_intervals(kind: str, codec: str) -> None:
 def test_point_cloud_layouts_are_equivalent() -> None:
     xyz = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
     rgb = np.linspace(0, 1, 120).reshape(40, 3)
-    pointllm = load_shape(cloud(arr_0=np.concatenate([xyz, rgb], 1)), ".npz")
-    point_e = load_shape(cloud(coords=xyz, R=rgb[:, 0], G=rgb[:, 1], B=rgb[:, 2]), ".npz")
-    named = load_shape(cloud(points=xyz, rgb=(rgb * 255).astype(np.uint8)), ".npz")
+    pointllm = decode_shape(cloud(arr_0=np.concatenate([xyz, rgb], 1)), ".npz")
+    point_e = decode_shape(cloud(coords=xyz, R=rgb[:, 0], G=rgb[:, 1], B=rgb[:, 2]), ".npz")
+    named = decode_shape(cloud(points=xyz, rgb=(rgb * 255).astype(np.uint8)), ".npz")
     for shape in (pointllm, point_e, named):
         assert shape.colours is not None
         np.testing.assert_allclose(shape.points[:, 1], xyz[:, 2], rtol=1e-6)  # z is up there

@@ -10,7 +10,7 @@ import pytest
 
 from mlx_backends.core.distinct_count import DistinctCount, prefix_hashes
 from mlx_backends.core.reuse import Reuse, Seen
-from mlx_backends.mlx.preprocess import count_distinct_tokens
+from tests.support.distinct_tokens import count_distinct_tokens
 
 RNG = np.random.default_rng(0)
 

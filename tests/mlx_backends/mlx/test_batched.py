@@ -21,7 +21,7 @@ from mlx_backends.core.batch_invariance import BATCHED
 from mlx_backends.core.reuse import Reuse
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery
 from mlx_backends.mlx.prefix_cache import MIN_SAVED_TOKENS, trim_limitation
-from mlx_backends.mlx.preprocess import PreparedInputs, Preprocessor, count_distinct_tokens
+from mlx_backends.mlx.preprocess import PreparedInputs, Preprocessor
 from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.mlx.vlm_batch import VLMRow, VLMRows
 from mlx_backends.models.memory_estimate import CACHED_PROMPTS, least_caches
@@ -29,6 +29,7 @@ from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import SAMPLED, Pictures, request_of
 from tests.support import tiny_models
 from tests.support.benchmark_requests import RequestFactory, answers, second_stage
+from tests.support.distinct_tokens import count_distinct_tokens
 from tests.support.metal_injector import MESSAGES
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm

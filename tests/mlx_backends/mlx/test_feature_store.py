@@ -28,7 +28,6 @@ from benchmarks.vocabulary import Decoding, Instance, Message, Request, Text
 from mlx_backends.mlx import feature_folder, feature_store
 from mlx_backends.mlx.feature_folder import LIMIT, FeatureFolder, default_cache
 from mlx_backends.mlx.feature_store import FeatureStore
-from mlx_backends.mlx.preprocess import count_distinct_tokens
 from mlx_backends.mlx.used_parts import UNUSED
 from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.models.memory_estimate import least_caches
@@ -37,6 +36,7 @@ from tests.mlx_backends.conftest import Pictures
 from tests.mlx_backends.mlx.test_batched import tokens, varied
 from tests.support import tiny_models
 from tests.support.benchmark_requests import answers
+from tests.support.distinct_tokens import count_distinct_tokens
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 

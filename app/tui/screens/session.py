@@ -1,0 +1,110 @@
+"""Base class of the screens on which a person decides item by item; every decision is saved at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TypeVar
+
+from app.report.media import media_path
+from app.tui.open_external import open_in_viewer
+from app.tui.screens.base import RashomonScreen
+from app.tui.widgets.displayed_text import DisplayedText
+from app.tui.widgets.sample_view import SampleView
+from benchmarks.build import read_manifest
+from benchmarks.errors import RashomonError, SpecError
+from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.vocabulary import Media
+from judges.human_labels import annotator_id
+
+_Store = TypeVar("_Store")
+
+
+class SessionScreen(RashomonScreen):
+    """A screen with one item in view at a time. A subclass defines :meth:`show_item`."""
+
+    def __init__(self, text: DisplayedText, view: SampleView) -> None:
+        super().__init__()
+        self._text, self._view = text, view
+        self._busy = False
+        self._medium = 0
+        """The number of media of the item that were opened in the viewer."""
+
+    def show_item(self) -> None:
+        """Show the session's current item, or that none is left."""
+        raise NotImplementedError
+
+    def save(
+        self,
+        opened: Callable[[], AbstractContextManager[_Store]],
+        change: Callable[[_Store], object],
+        then: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Save or undo a decision in a thread, in the store that ``opened`` opens, and call ``then`` unless it fails.
+
+        Keys pressed meanwhile are ignored, as they belong to no item.
+        """
+        if self._busy:
+            return
+        self._busy = True
+        self._text.mark_undisplayed()
+
+        def attempt() -> RashomonError | None:
+            try:
+                with opened() as store:
+                    change(store)
+            except RashomonError as error:
+                return error
+            return None
+
+        def finish(error: RashomonError | None) -> None:
+            self._busy = False
+            self.show_item()
+            if error is None:
+                then()
+            else:
+                self.rashomon.show_error(error)
+
+        self.in_thread(attempt, finish, group="decision")
+
+    def open_medium(self, build: Path, media: Iterable[Media | None]) -> None:
+        """Open the media in the system's viewer, one after the other with each call."""
+        media = tuple(media)
+        paths = [path for medium in media if medium and (path := media_path(build, medium))]
+        if not paths:
+            self.rashomon.toast("the media files are missing" if media else "no media")
+            return
+        path = paths[self._medium % len(paths)]
+        self._medium += 1
+        self.in_thread(lambda: open_in_viewer(path), lambda _: None, group="viewer")
+
+    def leave(self) -> None:
+        """Go back to the screen before this one."""
+        self.app.call_later(self.rashomon.action_back)
+
+
+def workspace_builds(folder: Path) -> dict[str, Path]:
+    """Return the builds in a folder by name."""
+    builds = {}
+    try:
+        folders = sorted(folder_entries(folder))
+    except OSError:
+        return {}
+    for path in folders:
+        try:
+            read_manifest(path)
+        except (OSError, ValueError, RashomonError):
+            continue
+        if not path.name.startswith("."):
+            builds[path.name] = path
+    return builds
+
+
+def name_problem(text: str) -> str:
+    """Return why a text is no person's name, a sentence; "" if it is one."""
+    try:
+        annotator_id(text.strip())
+    except SpecError as error:
+        return str(error)
+    return ""
