@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers import Answers
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource
 from benchmarks.build import Build, BuildOptions
-from benchmarks.closed_book import closed_book_instance
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
     AS_FOUND,
@@ -27,6 +27,7 @@ from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, LabelMetrics, Pages, Part, Table
+from benchmarks.without_sources import closed_book_instance, with_closed_book
 
 __all__ = ["CMCBench"]
 
@@ -43,6 +44,7 @@ class CMCBench(Benchmark):
     )
     paper = "Catapang, When Image and Text Disagree: Cross-Modal Evidence Conflict in Multimodal RAG"
     conditions: tuple[str, ...] = (*CONDITIONS, CLOSED_BOOK)
+    without_sources: Mapping[str, tuple[str, ...]] = {CLOSED_BOOK: ("aligned", "image-only", "text-only")}
     labels = LABELS
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image", "text")
@@ -157,7 +159,11 @@ class CMCBench(Benchmark):
         borrowed = is_wrong and instance.strata.get(ORIGIN) != AS_FOUND
         return Pages(own[:-1], (*own[-1:], *shown)) if borrowed else Pages(own, shown)
 
-    def closed_book(self, siblings: Sequence[Instance], prompt_set: Prompts) -> Instance | None:
+    def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        return with_closed_book(self.instances(build, prompt_set), partial(self._closed_book, prompt_set))
+
+    def _closed_book(self, prompt_set: Prompts, siblings: Sequence[Instance]) -> Instance | None:
+        """Return the closed-book instance of an example; None if its right value is unknown."""
         from benchmarks.cmc_bench.prompts import parts
 
         values = (i.references.get((*self.right_sources(i), RIGHT_VALUE)[0]) for i in siblings)
@@ -165,6 +171,13 @@ class CMCBench(Benchmark):
             return None
         prompt = parts(prompt_set, siblings[0].question, None, None)
         return closed_book_instance(siblings[0], prompt, {RIGHT_VALUE: right})
+
+    def score_with_sources(self, kind: AnswerKind, judge: str) -> float | None:
+        # A wrong source, shown alone, answers another question.
+        return None if kind.strata.get("correct") == "none" else self.counted_score(kind, judge)
+
+    def score_without_sources(self, condition: str, full: str, label: str) -> float:
+        return self.score(condition, label)
 
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.cmc_bench.metrics import MAIN_METRICS

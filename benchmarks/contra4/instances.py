@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from benchmarks.contra4 import prompts
-from benchmarks.contra4.constants import CONDITIONS, LETTERS
+from benchmarks.contra4.constants import CONDITIONS, LETTERS, MODALITIES
 from benchmarks.contra4.prompts import DisplayedScene
 from benchmarks.contra4.sample import Contra4Sample
 from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import Instance, Text
 
-PREDICTED, GOLD_CAPTIONS, MODALITIES = "predicted captions", "gold captions", "modalities"
+PREDICTED, GOLD_CAPTIONS, MODALITY_NAMES = "predicted captions", "gold captions", "modalities"
 """The references behind caption quality: one of each per scene, in scene order."""
 
 
-def instances(sample: Contra4Sample, prompt_set: Prompts, *, rendered: bool) -> Iterator[Instance]:
+def instances(sample: Contra4Sample, prompt_set: Prompts, rendered: bool) -> Iterator[Instance]:
     """Yield an instance per condition for which every scene has its input, in condition order.
 
     ``rendered`` is whether the build was asked for pictures; a sample without 3D and video is then asked as in "media".
@@ -24,6 +25,31 @@ def instances(sample: Contra4Sample, prompt_set: Prompts, *, rendered: bool) -> 
         shown = _shown(sample, condition)
         if all(shown) and (rendered or condition != "rendered"):
             yield _instance(sample, condition, shown, prompt_set)
+
+
+def all_instances(sample: Contra4Sample, prompt_set: Prompts, rendered: bool) -> Iterator[Instance]:
+    """Yield the sample's instances, and then those that leave out scenes or the question.
+
+    A single modality is shown alone where the sample has scenes of others.
+    """
+    full = {instance.condition: instance for instance in instances(sample, prompt_set, rendered)}
+    yield from full.values()
+    yield _partial(sample, "closed-book", sample.question, [()] * len(sample.scenes), prompt_set)
+    for condition, name in (("media", "options-only"), ("gold-captions", "gold-captions-options-only")):
+        if condition in full:
+            yield _partial(sample, name, "", _shown(sample, condition), prompt_set)
+    present = {scene.modality for scene in sample.scenes}
+    for modality, word in MODALITIES.items():
+        if "media" in full and modality in present and len(present) > 1:
+            shown = [(scene.media,) if scene.media and scene.modality == modality else () for scene in sample.scenes]
+            yield _partial(sample, f"{word.lower()}-only", sample.question, shown, prompt_set)
+
+
+def _partial(
+    sample: Contra4Sample, condition: str, question: str, shown: Sequence[DisplayedScene], prompt_set: Prompts
+) -> Instance:
+    instance = _instance(sample, condition, shown, prompt_set)
+    return replace(instance, parts=prompts.parts(question, shown, prompt_set))
 
 
 def _shown(sample: Contra4Sample, condition: str) -> Sequence[DisplayedScene]:
@@ -44,7 +70,7 @@ def _instance(sample: Contra4Sample, condition: str, shown: Sequence[DisplayedSc
         references |= {
             PREDICTED: tuple(scene.predicted for scene in sample.scenes),
             GOLD_CAPTIONS: tuple(scene.caption for scene in sample.scenes),
-            MODALITIES: tuple(scene.modality for scene in sample.scenes),
+            MODALITY_NAMES: tuple(scene.modality for scene in sample.scenes),
         }
     return Instance(
         id=f"{sample.id}/{condition}",

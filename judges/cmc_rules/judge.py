@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.closed_book import judged_references
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import RIGHT_VALUE, Record, Verdict
+from benchmarks.without_sources import judged_references
 from judges.base import FunctionJudge
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from benchmarks.clash.constants import LABEL_OF_ROLE, LABELS, MULTIPLE_CHOICE
+from benchmarks.clash.constants import LABEL_OF_ROLE, LABELS, is_multiple_choice
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Record, Verdict
 from judges.base import FunctionJudge
@@ -37,7 +37,7 @@ class _Matching(FunctionJudge):
         answer = visible_answer(text)
         if not answer:
             return self.empty(text)
-        match = self.choose if record.instance.condition in MULTIPLE_CHOICE else match_open_answer
+        match = self.choose if is_multiple_choice(record.instance.condition) else match_open_answer
         roles, reason = match(answer, record.instance.references)
         matched = {LABEL_OF_ROLE[role] for role in roles}
         flags = tuple(label for label in LABELS if label in matched)
