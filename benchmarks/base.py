@@ -171,6 +171,11 @@ class Benchmark(ABC):
         """Yield the instances of a build that is not varied, each example's followed by those :attr:`without_sources`."""
         return self.instances(build, prompt_set)
 
+    @property
+    def full_conditions(self) -> tuple[str, ...]:
+        """The conditions but those :attr:`without_sources`."""
+        return tuple(name for name in self.conditions if name not in self.without_sources)
+
     def conditions_of(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the conditions of a run that names these: the default ones, too, if it names none but WITHOUT_SOURCES."""
         return (*(self.default_conditions if {*names} <= {WITHOUT_SOURCES} else ()), *names)

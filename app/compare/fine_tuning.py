@@ -150,7 +150,7 @@ def _trained(run: RunView, what: str) -> tuple[str, ...]:
 
 def conflict_conditions(benchmark: Benchmark) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return a benchmark's conditions with a conflict and those without; where it does not tell them apart, all and none."""
-    conditions = tuple(c for c in benchmark.conditions if c not in benchmark.without_sources)
+    conditions = benchmark.full_conditions
     if not benchmark.conflicts:
         return conditions, ()
     without = benchmark.without_conflict or tuple(c for c in conditions if c not in benchmark.conflicts)
