@@ -28,6 +28,7 @@ from judges.base import FunctionJudge
 from judges.registry import get_judge
 from mlx_backends.policy import PolicyBackend
 from tests.support.data import contra4
+from tests.support.data.pope import small_pope
 
 NAMES = ("cmc-bench", "clash", "mmkc-bench", "crosscheck-bench", "contra4")
 PLAIN = PromptTemplate(name="plain", user="Look: {image}\nRead: {text}\n{question}\n{options}", system="Be brief.")
@@ -292,3 +293,22 @@ def test_a_benchmark_or_a_build_without_them_refuses_the_name(builds: Mapping[st
         select_instances(spec, Plain(), list(benchmark.instances(build, "official")))
     with pytest.raises(SpecError):
         BatchSpec(benchmark="clash", model=("m",), conditions=("without-source",)).runs()
+
+
+def test_pope_asks_each_question_without_its_image(tmp_path: Path) -> None:
+    build = get_benchmark("pope").build(
+        [("pope", str(small_pope(tmp_path / "pope")))], tmp_path / "out", BuildOptions()
+    )
+    for prompts in ("plain", "short", PromptTemplate(name="plain", user="Look: {image}\n{question}")):
+        every = list(BuildInstances(get_benchmark("pope"), build, prompts))
+        for shown, closed in zip(every[::2], every[1::2], strict=True):
+            assert closed.condition == f"{shown.condition}-closed-book"
+            assert (closed.group, closed.question, closed.references) == (shown.group, shown.question, shown.references)
+            assert media_of(shown)
+            assert not media_of(closed)
+            assert "Look" not in text_of(closed)
+            assert closed.question in text_of(closed)
+    records = [record(i, "Yes", get_benchmark("pope")) for i in chosen(build, WITHOUT_SOURCES)]
+    for _, (n, *cells) in tables_of(get_benchmark("pope"), m=records)[WITHOUT_SOURCES].rows:
+        assert n == len(records) / 6
+        assert [cell.value for cell in cells if isinstance(cell, Estimate)] == [0.5, 0.5, 0.5, 0]

@@ -44,7 +44,7 @@ _STRATUM_WORDS = {
 _CONFLICT = "the sources disagree"
 _NO_CONFLICT = "no conflict"
 _NO_SOURCE, _PARTIAL = "no source: memory", "a part is left out"
-_EVERY_PARTIAL = "all that leave out sources"
+_EVERY_PARTIAL = "all that leave a part out"
 
 
 def stratum_word(key: str) -> str:
