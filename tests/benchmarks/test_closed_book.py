@@ -281,6 +281,7 @@ def test_its_table_stands_beside_the_others_and_changes_none(name: str, builds: 
         assert (chance.value, beside.value) == (None, 1)
         assert difference.value == pytest.approx(1 - 1 / count, abs=0.4)
         assert difference.low is not None
+        assert difference.value is not None
         assert difference.low < difference.value <= 1
     judge = get_judge(benchmark.judges[0]).id
     sentence = f"Without any source it is right on 1 of {count}: that much needs no reading."

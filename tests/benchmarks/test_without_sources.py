@@ -94,7 +94,7 @@ def test_they_show_what_their_names_say(name: str, file: bool, builds: Mapping[s
         (i.group, i.condition): i
         for i in BuildInstances(benchmark, builds[name], prompts or next(iter(benchmark.prompt_sets)))
     }
-    seen = defaultdict(int)
+    seen: dict[str, int] = dict.fromkeys(benchmark.without_sources, 0)
     for (group, condition), instance in full.items():
         if condition not in benchmark.without_sources:
             continue
@@ -205,7 +205,7 @@ def test_each_is_compared_with_the_same_examples(name: str, builds: Mapping[str,
     assert {row.split(" / ")[1] for row in rows} == {
         r.instance.condition for r in records if r.instance.condition in benchmark.without_sources
     }
-    by_condition = defaultdict(dict[str, Record])
+    by_condition: dict[str, dict[str, Record]] = defaultdict(dict)
     for item in records:
         wrong_source = item.instance.strata.get("correct") == "none"
         if (item.verdicts[judge].label or benchmark.unparsed_label) and not wrong_source:

@@ -114,6 +114,6 @@ def test_a_comparison_is_over_the_conditions_with_sources(rashomon: Rashomon) ->
             name: [row for row in table["rows"] if "closed-book" not in row["row"]] for name, table in tables.items()
         }
 
-    plain, more = compared("plain"), compared("with")
-    differing = {name for name in plain if plain[name] != more[name]}
+    plain, extended = compared("plain"), compared("with")
+    differing = {name for name in plain if plain[name] != extended[name]}
     assert differing <= {"flips", "flipped", "cost"}, "these count every instance"
