@@ -33,7 +33,7 @@ from benchmarks.repeats import RepeatedProtocol
 from benchmarks.untrusted.safe_files import read_regular
 from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
-from benchmarks.vocabulary import Decoding, digest
+from benchmarks.vocabulary import WITHOUT_SOURCES, Decoding, digest
 from judges.registry import find_judges, judging_members
 from mlx_backends.models.adapters import adapter_name, join_adapter, split_adapter
 from mlx_backends.options import RemoteOptions
@@ -174,7 +174,7 @@ class BatchSpec(BaseModel):
         models = [_with_adapter(model, self.adapter) for model in self.model]
         pairs = product(models, self.prompt_set or (next(iter(benchmark.prompt_sets)),))
         shared = self.model_dump(exclude={"model", "adapter", "prompt_set", "prompt", "judge", "workers"})
-        shared["conditions"] = self.conditions or benchmark.default_conditions
+        shared["conditions"] = benchmark.conditions_of(self.conditions)
         defaults = {key: value for key, value in asdict(benchmark.decoding).items() if key in DecodingSpec.model_fields}
         if self.protocol == VOTE:
             shared["samples"] = self.samples or SAMPLES
@@ -207,9 +207,10 @@ class BatchSpec(BaseModel):
                 self._prompts(name, benchmark)
             except SpecError as error:
                 yield "prompt_set", str(error)
+        known = (*benchmark.conditions, *([WITHOUT_SOURCES] if benchmark.without_sources else []))
         for name in self.conditions:
-            if name not in benchmark.conditions:
-                yield "conditions", f"there is no condition {name!r}; {did_you_mean(name, benchmark.conditions)}"
+            if name not in known:
+                yield "conditions", f"there is no condition {name!r}; {did_you_mean(name, known)}"
         yield from self._protocol_mismatches(benchmark)
         count = len(self.model) * max(1, len(self.prompt_set))
         if self.name and count > 1:

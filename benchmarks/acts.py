@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.errors import SpecError, did_you_mean
-from benchmarks.vocabulary import CLOSED_BOOK, TRUST
+from benchmarks.vocabulary import TRUST
+from benchmarks.without_sources import shows_no_source
 
 if TYPE_CHECKING:
     from benchmarks.base import Benchmark
@@ -130,8 +131,8 @@ def gives_right(benchmark: Benchmark, condition: str, label: str, act: str) -> b
 
 def situation_of(benchmark: Benchmark, condition: str, single_source: str) -> str:
     """Return the situation of an answer, such as "conflict"; empty if the scorecard leaves it out."""
-    if condition == CLOSED_BOOK:
-        return "without sources"
+    if condition in benchmark.without_sources:
+        return "without sources" if shows_no_source(condition) else ""
     if condition in benchmark.conflicts:
         return "conflict"
     if single_source:

@@ -42,6 +42,7 @@ class InstanceKind:
     condition: str
     strata: Mapping[str, str] = field(default_factory=dict)
     single_source: str = ""
+    choices: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +294,7 @@ class TableReader(Protocol):
     def single_source(self, instance: Instance) -> str: ...
     def reading(self, record: Record) -> Hashable: ...
     def options(self, instance: Instance) -> tuple[str, ...]: ...
+    def choices(self, instance: Instance) -> int: ...
     def pages(self, instance: Instance) -> Pages: ...
 
 
@@ -394,7 +396,7 @@ def instance_kind(instance: Instance, benchmark: TableReader) -> InstanceKind:
     names, strata = benchmark.table_strata, instance.strata
     if names is not None:
         strata = {name: strata[name] for name in ("source", TRUST, *names, *FACTOR_NAMES, REPEAT) if name in strata}
-    return InstanceKind(instance.condition, strata, benchmark.single_source(instance))
+    return InstanceKind(instance.condition, strata, benchmark.single_source(instance), benchmark.choices(instance))
 
 
 def kind_of(record: Record, benchmark: TableReader) -> AnswerKind:
@@ -412,7 +414,7 @@ def _key_and_kind(record: Record, benchmark: TableReader) -> tuple[Hashable, Cal
         for judge, verdict in record.verdicts.items()
     }
     key = (
-        *(about.condition, tuple(about.strata.items()), about.single_source),
+        *(about.condition, tuple(about.strata.items()), about.single_source, about.choices),
         *(finish_reason, is_empty, tuple(verdicts.items()), reading),
     )
     return key, lambda: AnswerKind(about, finish_reason, is_empty, verdicts, reading)

@@ -14,6 +14,7 @@ from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION, DirectProtocol, Protocol
 from benchmarks.vocabulary import (
     DOCUMENT,
+    WITHOUT_SOURCES,
     Decoding,
     Estimate,
     Instance,
@@ -101,7 +102,12 @@ class Benchmark(ABC):
     unparsed_label: str | None = None
     """The label that an answer with nothing to label counts as in its tables; None: they leave such answers out."""
     default_conditions: tuple[str, ...] = ()
-    """The conditions of a run that names none; empty for all."""
+    """The conditions of a run that names none; empty for all but those :attr:`without_sources`."""
+    without_sources: Mapping[str, tuple[str, ...]] = {}
+    """The conditions that leave out sources, or the question, each with the conditions that its answers are compared with.
+
+    They are among :attr:`conditions`. A run has them only if it names them, and no metric of a paper counts them.
+    """
     decoding: Decoding = Decoding()
     """The paper's decoding, for what a user leaves open."""
     conflicts: tuple[str, ...] = ()
@@ -162,6 +168,19 @@ class Benchmark(ABC):
         Only a benchmark with :attr:`placeholders` is given a prompt set from a file.
         """
 
+    def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        """Yield the instances of a build that is not varied, each example's followed by those :attr:`without_sources`."""
+        return self.instances(build, prompt_set)
+
+    @property
+    def full_conditions(self) -> tuple[str, ...]:
+        """The conditions but those :attr:`without_sources`."""
+        return tuple(name for name in self.conditions if name not in self.without_sources)
+
+    def conditions_of(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the conditions of a run that names these: the default ones, too, if it names none but WITHOUT_SOURCES."""
+        return (*(self.default_conditions if {*names} <= {WITHOUT_SOURCES} else ()), *names)
+
     @property
     def review_guide(self) -> ReviewGuide:
         """The guide by which people review its builds."""
@@ -217,7 +236,8 @@ class Benchmark(ABC):
         """
         metrics, bases = self.label_metrics(), {self.basis(condition) for condition in self.conditions}
         judged_alone = {name for name in self.conditions if self.basis(name) is None and name not in bases}
-        return frozenset(judged_alone.intersection(self.conditions if metrics is None else metrics.conditions))
+        counted = judged_alone.intersection(self.conditions if metrics is None else metrics.conditions)
+        return frozenset(counted.difference(self.without_sources))
 
     def left_out(self, kind: AnswerKind) -> str:
         """Return why its tables leave out an answer that may have a label; "" if they count it."""
@@ -301,13 +321,17 @@ class Benchmark(ABC):
         """Return those of :meth:`sources_alone` that are right."""
         return ()
 
-    def closed_book(self, siblings: Sequence[Instance], prompt_set: Prompts) -> Instance | None:
-        """Return the instance that shows the question of an example without any source; None if its right value is unknown.
+    def choices(self, instance: Instance) -> int:
+        """Return the number of answers to a closed question, of which one is right; 0 for an open one."""
+        return len(self.options(instance))
 
-        ``siblings`` are the instances of the example. A benchmark that overrides this has :data:`CLOSED_BOOK` among its
-        :attr:`conditions`.
-        """
-        return None
+    def score_with_sources(self, kind: AnswerKind, judge: str) -> float | None:
+        """Return the score of an answer that those :attr:`without_sources` are compared with; None if it is not comparable."""
+        return self.counted_score(kind, judge)
+
+    def score_without_sources(self, condition: str, full: str, label: str) -> float:
+        """Return the score of a label under a condition :attr:`without_sources`, compared with the condition ``full``."""
+        return self.score(full, label)
 
     def blind_question(self, instance: Instance) -> BlindQuestion | None:
         """Return the question of ``instance`` as it stands without its sources; None if its answer cannot be chosen blind.

@@ -54,6 +54,8 @@ def blind_questions(
     questions = []
     for instance in instances:
         names.add(instance.group, benchmark.pages(instance).own)
+        if instance.condition in benchmark.without_sources:
+            continue  # it is audited where its sources are shown
         if (question := benchmark.blind_question(instance)) is not None:
             questions.append((question, instance.group))
             if build is not None:

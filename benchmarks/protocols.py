@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from benchmarks.vocabulary import (
+    NOT_SHOWN,
     SHOWN_TEXT,
     Candidates,
     Decoding,
@@ -104,6 +105,7 @@ def answered_by(name: str, *, scored: bool, generated: bool) -> str:
 
 def candidate_values(instance: Instance) -> tuple[str, str]:
     """Return the image's and the text's value; empty where the condition shows no such source."""
-    references = instance.references
+    hidden = instance.references.get(NOT_SHOWN, ())
+    references = {name: values for name, values in instance.references.items() if name not in hidden}
     text = references.get(SHOWN_TEXT) or references.get("text") or ("",)
     return (*references.get("image", ()), "")[0], text[0]

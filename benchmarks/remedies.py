@@ -12,7 +12,8 @@ from typing import Final
 from benchmarks.protocols import Protocol, candidate_values
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.option_letter import marked_letter
-from benchmarks.vocabulary import CLOSED_BOOK, Generation, Instance, Message, Request, Stated, Text, digest
+from benchmarks.vocabulary import Generation, Instance, Message, Request, Stated, Text, digest
+from benchmarks.without_sources import shows_no_source
 
 DIRECT: Final = "direct"
 READ: Final = "read-then-compare"
@@ -69,7 +70,7 @@ class _Conversation(Protocol):
         self._protocol = protocol
 
     def next(self, instance: Instance, generations: Sequence[Generation]) -> Request | None:
-        if instance.condition == CLOSED_BOOK:
+        if shows_no_source(instance.condition):
             return self._protocol.next(instance, generations)
         request = self._protocol.next(instance, ())
         if request is None or any(generation.finish_reason == "error" for generation in generations):

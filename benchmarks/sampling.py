@@ -5,12 +5,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.hashed import HashOrder, hash64
 from benchmarks.varied import example_of
-from benchmarks.vocabulary import CLOSED_BOOK, Instance
+from benchmarks.vocabulary import WITHOUT_SOURCES, Instance
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Selection:
 
     instances: Iterable[Instance]
     conditions: Collection[str] = ()
+    named_only: Collection[str] = ()
     strata: Mapping[str, Collection[str]] = field(default_factory=dict)
     seed: int = 0
     drawn: Sequence[int] | None = None
@@ -37,9 +38,14 @@ class Selection:
         return (
             i
             for i in self.instances
-            if (i.condition in self.conditions if self.conditions else i.condition != CLOSED_BOOK)
+            if self._has_condition(i.condition)
             and all(i.strata.get(key) in values for key, values in self.strata.items())
         )
+
+    def _has_condition(self, condition: str) -> bool:
+        if condition in self.named_only:
+            return condition in self.conditions or WITHOUT_SOURCES in self.conditions
+        return condition in self.conditions or {*self.conditions} <= {WITHOUT_SOURCES}
 
 
 def select(
@@ -49,6 +55,7 @@ def select(
     seed: int,
     limit: int | None = None,
     conditions: Collection[str] | None = None,
+    named_only: Collection[str] = (),
     strata: Mapping[str, Collection[str]] | None = None,
 ) -> Selection:
     """Return the selected instances, in their original order.
@@ -57,7 +64,7 @@ def select(
     Otherwise they are not held in memory, only 16 bytes of an example if there is a ``limit``.
 
     ``conditions`` and ``strata`` (key to values) filter instances; None or an empty collection selects all, except
-    for the condition ``closed-book``, which has to be named. A filter may
+    for the conditions ``named_only``, which have to be named; ``WITHOUT_SOURCES`` among the names adds all of them. A filter may
     remove single instances of an example; ``limit`` then selects or drops the rest of the example as a whole. ``limit``
     counts examples (groups) and is divided among the values of ``strata[stratify_by]`` by largest remainder. Only ``seed``
     and the groups' ids decide which examples are drawn. Raises SpecError for an unknown name, for a ``limit`` below 1, and
@@ -70,23 +77,23 @@ def select(
     selection = Selection(
         instances,
         frozenset(conditions or ()),
+        frozenset(named_only),
         {key: frozenset(values) for key, values in (strata or {}).items() if values},
         seed,
     )
     if selection.conditions or selection.strata:
-        _check_names(instances, conditions or (), selection.strata)
+        _check_names(instances, conditions or (), selection)
         if next(iter(selection), None) is None and next(iter(instances), None) is not None:
             raise SpecError("no instance matches all of the conditions and strata; name fewer of them.")
     if limit is None:
         return selection
     drawn = _drawn_groups(selection, limit, stratify_by, seed)
-    return Selection(instances, selection.conditions, selection.strata, seed, drawn)
+    return replace(selection, drawn=drawn)
 
 
-def _check_names(
-    instances: Iterable[Instance], conditions: Collection[str], filters: Mapping[str, Collection[str]]
-) -> None:
+def _check_names(instances: Iterable[Instance], conditions: Collection[str], selection: Selection) -> None:
     """Raise SpecError for a condition, stratum key or stratum value that no instance has."""
+    filters = selection.strata
     known_conditions: dict[str, None] = {}
     known_keys: dict[str, None] = {}
     sought: set[tuple[str, str | None]] = {(key, value) for key, values in filters.items() for value in values}
@@ -95,8 +102,10 @@ def _check_names(
         if filters:
             known_keys.update(dict.fromkeys(instance.strata))
             sought.difference_update((key, instance.strata.get(key)) for key in filters)
+    if WITHOUT_SOURCES in conditions and not known_conditions.keys() & selection.named_only:
+        raise SpecError(f"this build has no condition that leaves sources out; leave {WITHOUT_SOURCES} out.")
     for name in conditions:
-        if name not in known_conditions:
+        if name not in known_conditions and name != WITHOUT_SOURCES:
             raise SpecError(f"no condition {name!r}; {did_you_mean(name, known_conditions)}")
     for key, values in filters.items():
         if key not in known_keys:

@@ -79,8 +79,18 @@ RIGHT_VALUE = "right"
 """A key of ``Instance.references``: the right answer where no source has it. The judge ``match`` tells it from inventions; no
 model that judges and no person sees it, except under :data:`CLOSED_BOOK` or where a label is named after it."""
 
+NOT_SHOWN = "not shown"
+"""A key of ``Instance.references``: the sources whose references label an answer, but which the condition does not display. Only
+policies read it."""
+
+FOR_POLICIES = (SHOWN_TEXT, NOT_SHOWN)
+"""The beginnings of the keys that no judge and no person sees."""
+
 CLOSED_BOOK = "closed-book"
-"""The condition that shows a question without any source; see ``benchmarks/closed_book.py``. A run has it only if it names it."""
+"""The end of the name of a condition that shows a question without any source; see ``benchmarks/without_sources.py``."""
+
+WITHOUT_SOURCES = "without-sources"
+"""The name for all conditions that leave sources out, which adds them to the conditions of a run."""
 
 
 @dataclass(frozen=True, slots=True)

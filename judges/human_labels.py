@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from benchmarks.closed_book import judged_references
 from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.rows.base import open_source
 from benchmarks.rows.spreadsheet_formulas import unguard_formulas
 from benchmarks.text.answer_text import answer_outcome, visible_answer
-from benchmarks.vocabulary import RIGHT_VALUE, SHOWN_TEXT, Record
+from benchmarks.vocabulary import FOR_POLICIES, RIGHT_VALUE, Record
+from benchmarks.without_sources import judged_references
 from judges.base import HUMAN, OVERRIDE
 
 _VERSION = "1"
@@ -122,7 +122,7 @@ def blind_answer(record: Record, labels: Sequence[str], seed: int) -> BlindAnswe
     instance = record.instance
     shows_right = RIGHT_VALUE.upper() in labels
     references = instance.references if shows_right else judged_references(instance)
-    visible = (n for n in references if not n.startswith(SHOWN_TEXT) and (n != RIGHT_VALUE or shows_right))
+    visible = (n for n in references if not n.startswith(FOR_POLICIES) and (n != RIGHT_VALUE or shows_right))
     names = sorted(visible, key=lambda name: _rank(seed, "reference", f"{instance.id}|{name}"))
     own_answer = [(OWN_ANSWER_HEADING, (visible_answer(record.basis.text),))] if record.basis else []
     return BlindAnswer(

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks.mmkc_bench.constants import ANSWER, DETECTION_CONDITIONS, ORIGINAL_CONDITIONS, form_of
-from benchmarks.mmkc_bench.parse_answer import chosen_letter, label_answer, own_answer, question_and_subject
+from benchmarks.mmkc_bench.constants import (
+    ANSWER,
+    ORIGINAL_CONDITIONS,
+    WITHOUT_SOURCES,
+    asks_for_agreement,
+    form_of,
+)
+from benchmarks.mmkc_bench.parse_answer import chosen_letter, is_true, label_answer, own_answer, question_and_subject
 from benchmarks.pope.parse_answer import read_yes_no
 from benchmarks.text.option_letter import structured_answer
 from benchmarks.vocabulary import Record, Verdict
@@ -15,7 +21,8 @@ class OwnAnswer(AnswerJudge):
 
     Under conflict the label is ORIGINAL, COUNTER or IRRELEVANT, compared with the model's answer without conflict:
     multiple choice by its letter, open answers by their words. In the original setting every comparable answer is
-    ORIGINAL. Detection is CORRECT or WRONG; an answer that says neither yes nor no is WRONG. Unparsed, each with its
+    ORIGINAL. Without sources an answer is CORRECT if it is what is true of the image, else WRONG. Detection is CORRECT or WRONG,
+    too; an answer that says neither yes nor no is WRONG. Unparsed, each with its
     reason, are an empty answer, a multiple choice without exactly one letter, and an answer for which the model's own
     answer is missing.
 
@@ -30,10 +37,13 @@ class OwnAnswer(AnswerJudge):
 
     def label_answer(self, answer: str, record: Record) -> Verdict:
         condition, references = record.instance.condition, record.instance.references
-        if condition in DETECTION_CONDITIONS:
+        if asks_for_agreement(condition):
             word, rule = read_yes_no(structured_answer(answer))
             is_right = word is not None and word.capitalize() in references.get(ANSWER, ())
             return Verdict(self.id, "labelled", "CORRECT" if is_right else "WRONG", f"{word or 'neither'}: {rule}")
+        if condition in WITHOUT_SOURCES:
+            verdict_label, rule = is_true(answer, record)
+            return self._unparsed(rule) if verdict_label is None else Verdict(self.id, "labelled", verdict_label, rule)
         if condition in ORIGINAL_CONDITIONS:
             own_text, why = chosen_letter(answer) if form_of(condition) == "mc" else (answer, "its words")
             return self._unparsed(why) if own_text is None else Verdict(self.id, "labelled", "ORIGINAL", why)

@@ -13,10 +13,10 @@ from benchmarks.clash.constants import (
     LABEL_OF_ROLE,
     LABELS,
     LETTERS,
-    MULTIPLE_CHOICE,
     ROLES,
     TEXT,
     Role,
+    is_multiple_choice,
     letter_key,
 )
 from benchmarks.text.stemming import stem
@@ -66,7 +66,7 @@ class _Matching(AnswerJudge):
         """Return the options that a multiple-choice answer chooses."""
 
     def label_answer(self, answer: str, record: Record) -> Verdict:
-        match = self.choose if record.instance.condition in MULTIPLE_CHOICE else match_open_answer
+        match = self.choose if is_multiple_choice(record.instance.condition) else match_open_answer
         roles, reason = match(answer, record.instance.references)
         matched = {LABEL_OF_ROLE[role] for role in roles}
         flags = tuple(label for label in LABELS if label in matched)

@@ -12,7 +12,7 @@ from string import ascii_uppercase
 
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.protocols import ABSTENTION
-from benchmarks.vocabulary import SHOWN_TEXT, Candidates, Generation, Request
+from benchmarks.vocabulary import NOT_SHOWN, SHOWN_TEXT, Candidates, Generation, Request
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.models.modalities import ALL_MODALITIES
 from mlx_backends.options import LoadOptions
@@ -146,7 +146,7 @@ class PolicyBackend(Backend):
         answers = {
             source: answer
             for source, key in (("image", "image"), ("text", text))
-            if (answer := _reference(key, references))
+            if source not in references.get(NOT_SHOWN, ()) and (answer := _reference(key, references))
         }
         abstain = _reference("conflict", references) or ABSTAIN
         match self._name:

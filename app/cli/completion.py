@@ -124,9 +124,10 @@ def _factors(context: click.Context) -> list[str]:
 def _conditions(context: click.Context) -> Sequence[str]:
     from benchmarks.errors import RashomonError
     from benchmarks.registry import get_benchmark
+    from benchmarks.vocabulary import WITHOUT_SOURCES
 
     try:
-        return tuple(get_benchmark(context.params.get("benchmark") or "").conditions)
+        return (*get_benchmark(context.params.get("benchmark") or "").conditions, WITHOUT_SOURCES)
     except RashomonError:
         return ()
 

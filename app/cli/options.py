@@ -114,7 +114,8 @@ conditions = click.option(
     "--conditions",
     metavar="C,C",
     shell_complete=completion.conditions,
-    help="Only these conditions, separated by commas; `rashomon benchmarks` lists them.",
+    help="Only these conditions, separated by commas; `rashomon benchmarks` lists them. without-sources adds those that leave "
+    "sources out.",
 )
 judge = click.option(
     "--judge",

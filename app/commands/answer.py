@@ -76,7 +76,7 @@ def answer_spec(benchmark: str, arguments: AnswerArguments) -> RunSpec:
         "model": person_model(arguments.person or "nobody"),
         "prompt_set": arguments.prompt_set or next(iter(about.prompt_sets)),
         "judge": judges,
-        "conditions": list(arguments.conditions) or list(about.default_conditions),
+        "conditions": list(about.conditions_of(arguments.conditions)),
         "strata": {key: list(words) for key, words in arguments.strata.items()},
         "limit": arguments.limit,
         "seed": arguments.seed,

@@ -34,6 +34,7 @@ from app.store.sqlite_errors import DamagedError
 from app.store.workspace import RunSummary, Workspace, read_summary
 from benchmarks.errors import ModelError, RashomonError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import WITHOUT_SOURCES
 from judges.base import newest
 from judges.registry import judge_names
 from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
@@ -274,6 +275,9 @@ def resume(
     if options.workers is not None:
         check_workers(options.workers, [plan.spec.model], options.allowed, typed=True)
     known = [p.condition for p in read_summary(folder).progress]
+    if WITHOUT_SOURCES in conditions:
+        partial = get_benchmark(plan.spec.benchmark).without_sources
+        conditions = [*filter(WITHOUT_SOURCES.__ne__, conditions), *(name for name in known if name in partial)]
     for condition in conditions:
         if condition not in known:
             raise SpecError(f"{folder.name} has no condition {condition!r}; {did_you_mean(condition, known)}")

@@ -20,7 +20,7 @@ from benchmarks.errors import SpecError
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.intervals import INTERVALS, span
 from benchmarks.stats.paired_tests import Difference, holm, paired_p
-from benchmarks.vocabulary import CLOSED_BOOK, Cell, Estimate, Table
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 COLUMNS = ("before", "after", "difference", "n", "lost", "gained", "p", "p (Holm)")
 _SCALE = 30
@@ -150,10 +150,11 @@ def _trained(run: RunView, what: str) -> tuple[str, ...]:
 
 def conflict_conditions(benchmark: Benchmark) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return a benchmark's conditions with a conflict and those without; where it does not tell them apart, all and none."""
+    conditions = benchmark.full_conditions
     if not benchmark.conflicts:
-        return benchmark.conditions, ()
-    without = benchmark.without_conflict or tuple(c for c in benchmark.conditions if c not in benchmark.conflicts)
-    return tuple(c for c in benchmark.conditions if c not in (*without, CLOSED_BOOK)), without
+        return conditions, ()
+    without = benchmark.without_conflict or tuple(c for c in conditions if c not in benchmark.conflicts)
+    return tuple(c for c in conditions if c not in without), without
 
 
 def change_between(

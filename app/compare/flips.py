@@ -85,8 +85,9 @@ def changes_table(pairs: Sequence[RunPair], views: RunViews) -> Table:
         coded = coded[coded[:, 1] >= 0]
         by_condition = {name: coded[coded[:, 1] == place] for place, name in enumerate(benchmark.conditions)}
         by_used_condition = {name: of_condition for name, of_condition in by_condition.items() if len(of_condition)}
+        full = [place for place, name in enumerate(benchmark.conditions) if name in benchmark.full_conditions]
         if len(by_used_condition) > 1:
-            rows.append(_change(pair, _ALL, coded, correct))
+            rows.append(_change(pair, _ALL, coded[np.isin(coded[:, 1], full)], correct))
         rows += [_change(pair, name, of_condition, correct) for name, of_condition in by_used_condition.items()]
     columns = ("shared", "both labelled", "same label", "kappa", "right to wrong", "wrong to right")
     notes = (

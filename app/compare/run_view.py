@@ -225,9 +225,9 @@ def label_metrics_of(benchmark: Benchmark) -> LabelMetrics:
         f"Accuracy, {condition}": accuracy_of(
             i, np.array([benchmark.correct(condition, label) for label in benchmark.labels])
         )
-        for i, condition in enumerate(benchmark.conditions)
+        for i, condition in enumerate(benchmark.full_conditions)
     }
-    return LabelMetrics(benchmark.conditions, benchmark.labels, accuracies, benchmark.unparsed_label)
+    return LabelMetrics(benchmark.full_conditions, benchmark.labels, accuracies, benchmark.unparsed_label)
 
 
 def _read_views(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from app.engine.unsupported_media import ExclusionCounts, supports
 from app.store.run_facts import ExcludedInstances
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.closed_book import with_closed_book
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.factors.instances import instances_of
 from benchmarks.hashed import DuplicateHashes
@@ -22,16 +22,16 @@ NOTHING_SELECTED = "these conditions, strata and limit select no instance; widen
 
 @dataclass(frozen=True)
 class BuildInstances:
-    """The instances of a build under one prompt set, in order; those of ``closed-book``, too, unless the build is varied."""
+    """The instances of a build under one prompt set, in order; those without sources, too, unless the build is varied."""
 
     benchmark: Benchmark
     build: Build
     prompt_set: Prompts
 
     def __iter__(self) -> Iterator[Instance]:
-        instances = instances_of(self.benchmark, self.build, self.prompt_set)
         # Without sources, all cells of a varied build would show the same.
-        return instances if self.build.is_varied else with_closed_book(instances, self.benchmark, self.prompt_set)
+        read = partial(instances_of, self.benchmark) if self.build.is_varied else self.benchmark.all_instances
+        return read(self.build, self.prompt_set)
 
 
 @dataclass(frozen=True)

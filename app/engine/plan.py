@@ -278,6 +278,7 @@ def select_instances(spec: RunSpec, benchmark: Benchmark, instances: Iterable[In
         instances,
         limit=spec.limit,
         conditions=spec.conditions or None,
+        named_only=benchmark.without_sources,
         strata={key: list(words) for key, words in spec.strata.items()} or None,
         stratify_by=benchmark.stratum,
         seed=spec.seed,

@@ -29,7 +29,7 @@ from benchmarks.prompt_template import Prompts
 from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.remedies import DIRECT, calls_per_answer
-from benchmarks.vocabulary import CLOSED_BOOK, Generation, Instance, Record, Request, Stated, Text
+from benchmarks.vocabulary import Generation, Instance, Record, Request, Stated, Text
 from judges.registry import find_judges
 from judges.rubric import RubricJudge
 from mlx_backends.policy import suitable_policies
@@ -67,7 +67,9 @@ class BuildContents:
         """The number of the build's own instances by key and value of the strata, the most frequent first."""
         counts: dict[str, Counter[str]] = {}
         for instance in self.instances:
-            for key, value in instance.strata.items() if instance.condition != CLOSED_BOOK else ():
+            for key, value in (
+                instance.strata.items() if instance.condition not in self.benchmark.without_sources else ()
+            ):
                 counts.setdefault(key, Counter())[value] += 1
         return {key: dict(values.most_common()) for key, values in counts.items()}
 

@@ -10,7 +10,8 @@ from benchmarks.base import Benchmark
 from benchmarks.factors.tables import reference_cells, reference_note
 from benchmarks.sheet import MISSING, list_missing, missing_outcomes, uncounted
 from benchmarks.stats.intervals import span
-from benchmarks.vocabulary import CLOSED_BOOK, Estimate, Table
+from benchmarks.vocabulary import Estimate, Table
+from benchmarks.without_sources import shows_no_source
 
 
 def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> list[str]:
@@ -49,7 +50,7 @@ def headline(label: str, answers: Answers, judge: str, benchmark: Benchmark) -> 
         failing = [f"{source}s" for source, reading in by_source.items() if reading.fails]
         verdict = f" It does not read the {join_names(failing)}: more rows will not change that." if failing else ""
         sentences.append(f"Right {listing}.{verdict}")
-    without, right = score_under({CLOSED_BOOK}, answers, judge, benchmark)
+    without, right = score_under(set(filter(shows_no_source, benchmark.without_sources)), answers, judge, benchmark)
     if without.n:
         sentences.append(f"Without any source it is right on {right:.0f} of {without.n}: that much needs no reading.")
     if note := reference_note(varied):

@@ -37,6 +37,7 @@ from benchmarks.repeats_table import repeats_table
 from benchmarks.scorecard import scorecard_table
 from benchmarks.undecided_table import undecided_table
 from benchmarks.vocabulary import Table
+from benchmarks.without_sources_table import benchmark_tables, with_sources
 from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
 from judges.panel import member_ids, panel_judge
@@ -204,8 +205,9 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None, *, checked: b
 
 def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     """Return the benchmark's tables, those of abstention and of judges, or the one named ``only``; without notes on labels."""
-    runs = reference_cells(inputs.runs)
-    tables = inputs.benchmark.tables(runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
+    every = reference_cells(inputs.runs)
+    tables = benchmark_tables(inputs.benchmark, every, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
+    runs = with_sources(inputs.benchmark, every)
     metrics = inputs.benchmark.answer_metrics()
     if metrics is not None and (
         bounds := undecided_table(runs, inputs.judge, metrics, resamples=RESAMPLES, seed=inputs.seed)
@@ -214,7 +216,7 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     if (behaviours := behaviour_table(runs, inputs.judge)) is not None:
         tables = [*tables, behaviours]
     if only is None or only not in [table.name for table in tables]:
-        tables = [*tables, *_scorecards(inputs, runs)]
+        tables = [*tables, *_scorecards(inputs, every)]
     repeats = repeats_table(inputs.benchmark, runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     if repeats is not None:
         tables = [*tables, repeats]

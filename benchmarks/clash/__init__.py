@@ -16,7 +16,8 @@ from benchmarks.clash.constants import (
     CORRECT,
     LABELS,
     LETTERS,
-    MULTIPLE_CHOICE,
+    WITHOUT_SOURCES,
+    is_multiple_choice,
 )
 from benchmarks.clash.prompts import PROMPT_SETS
 from benchmarks.prompt_template import Prompts
@@ -27,6 +28,7 @@ from benchmarks.vocabulary import Instance, LabelMetrics, Table
 
 if TYPE_CHECKING:
     from benchmarks.audit.question import BlindQuestion
+    from benchmarks.clash.sample import ClashSample
 
 __all__ = ["Clash"]
 
@@ -41,7 +43,8 @@ class Clash(Benchmark):
         "it. A good model notices that caption and photograph disagree."
     )
     paper = "Popordanoska, Li, Blaschko, Clash: A Benchmark for Cross-Modal Contradiction Detection"
-    conditions = CONDITIONS
+    conditions = (*CONDITIONS, *WITHOUT_SOURCES)
+    without_sources = WITHOUT_SOURCES
     labels = LABELS
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image", "text", "options")
@@ -101,18 +104,26 @@ class Clash(Benchmark):
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.clash.instances import instances
+
+        return (instance for sample in self._samples(build, prompt_set) for instance in instances(*sample))
+
+    def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        from benchmarks.clash.instances import all_instances
+
+        return (instance for sample in self._samples(build, prompt_set) for instance in all_instances(*sample))
+
+    def _samples(self, build: Build, prompt_set: Prompts) -> Iterator[tuple[ClashSample, Prompts, int]]:
         from benchmarks.clash.sample import ClashSample
 
         self.check(build, prompt_set)
-        seed = build.manifest["seed"]
-        return (instance for row in build.rows() for instance in instances(ClashSample.from_row(row), prompt_set, seed))
+        return ((ClashSample.from_row(row), prompt_set, build.manifest["seed"]) for row in build.rows())
 
     def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
         caption = row["conflicting_caption" if instance.condition in CONFLICTING else "original_caption"]
         return (caption,) if caption else ()
 
     def options(self, instance: Instance) -> tuple[str, ...]:
-        return tuple(f"({letter})" for letter in LETTERS) if instance.condition in MULTIPLE_CHOICE else ()
+        return tuple(f"({letter})" for letter in LETTERS) if is_multiple_choice(instance.condition) else ()
 
     def blind_question(self, instance: Instance) -> BlindQuestion | None:
         from benchmarks.audit.question import lettered_question
@@ -120,11 +131,11 @@ class Clash(Benchmark):
         return lettered_question(instance, CORRECT[instance.condition].lower(), "mc")
 
     def correct(self, condition: str, label: str) -> bool:
-        return CORRECT[condition] == label
+        return CORRECT[WITHOUT_SOURCES.get(condition, (condition,))[-1]] == label
 
     def counted_labels(self, kind: AnswerKind, judge: str) -> tuple[str, ...]:
         labels = super().counted_labels(kind, judge)
-        if not labels or kind.condition in MULTIPLE_CHOICE:
+        if not labels or is_multiple_choice(kind.condition):
             return labels
         # An open question has no distractor.
         return tuple(label for label in labels if label != "DISTRACTOR") or ("INCORRECT",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 Task = Literal["mc", "open"]
@@ -15,6 +16,19 @@ CONDITIONS = ("mc-conflicting", "mc-original", "open-conflicting", "open-origina
 MULTIPLE_CHOICE = ("mc-conflicting", "mc-original")
 OPEN_ENDED = ("open-conflicting", "open-original")
 CONFLICTING = ("mc-conflicting", "open-conflicting")
+
+WITHOUT_SOURCES: Mapping[str, tuple[str, ...]] = {
+    "mc-closed-book": MULTIPLE_CHOICE,
+    "mc-options-only": MULTIPLE_CHOICE,
+    "mc-image-only": MULTIPLE_CHOICE,
+    **{f"{condition}-text-only": (condition,) for condition in MULTIPLE_CHOICE},
+    "open-closed-book": OPEN_ENDED,
+    "open-image-only": OPEN_ENDED,
+    **{f"{condition}-text-only": (condition,) for condition in OPEN_ENDED},
+}
+"""The conditions that leave out the image, the caption or the question, with those that they are compared with. Ours.
+
+Without a caption, one answer is compared with those under both."""
 
 LABELS = ("CONFLICT", "IMAGE", "TEXT", "DISTRACTOR", "INCORRECT")
 """The columns of Table 1."""
@@ -39,6 +53,11 @@ distractor, which its file does not name."""
 LABEL_OF_ROLE = {IMAGE: "IMAGE", TEXT: "TEXT", DISTRACTOR: "DISTRACTOR", CONFLICT: "CONFLICT"}
 
 LETTERS = ("A", "B", "C", "D")
+
+
+def is_multiple_choice(condition: str) -> bool:
+    """Return whether a condition offers options."""
+    return condition.startswith("mc-")
 
 
 def letter_key(role: Role) -> str:

@@ -16,12 +16,15 @@ from benchmarks.clash.constants import (
     MULTIPLE_CHOICE,
     ROLES,
     TEXT,
+    WITHOUT_SOURCES,
     Role,
+    is_multiple_choice,
     letter_key,
 )
 from benchmarks.clash.sample import ClashSample
 from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import SHOWN_TEXT, Instance, digest
+from benchmarks.without_sources import OPTIONS_ONLY, without_sources
 
 
 def instances(sample: ClashSample, prompt_set: Prompts, seed: int) -> Iterator[Instance]:
@@ -33,6 +36,23 @@ def instances(sample: ClashSample, prompt_set: Prompts, seed: int) -> Iterator[I
     for condition in CONDITIONS:
         order = option_order(sample.id, seed) if condition in MULTIPLE_CHOICE else ()
         yield instance(sample, condition, prompt_set, order)
+
+
+def all_instances(sample: ClashSample, prompt_set: Prompts, seed: int) -> Iterator[Instance]:
+    """Yield the sample's instances, and then those that leave out the image, the caption or the question."""
+    captions = {"conflicting": sample.conflicting_caption, "original": sample.original_caption}
+    full = {instance.condition: instance for instance in instances(sample, prompt_set, seed)}
+    yield from full.values()
+    for condition, compared in WITHOUT_SOURCES.items():
+        answers = role_answers(sample)
+        choices = [answers[role] for role in option_order(sample.id, seed)] if is_multiple_choice(condition) else []
+        image = sample.image if condition.endswith("image-only") else None
+        caption = captions[compared[0].partition("-")[2]] if condition.endswith("text-only") else ""
+        question = "" if condition.endswith(OPTIONS_ONLY) else sample.question
+        hidden = [source for source, shown in ((IMAGE, image), (TEXT, caption)) if not shown]
+        parts = prompts.partial_parts(prompt_set, image, caption, question, choices)
+        if sample.image is not None or not condition.endswith("image-only"):
+            yield without_sources(full[compared[-1]], condition, parts, *hidden)
 
 
 def instance(sample: ClashSample, condition: str, prompt_set: Prompts, order: tuple[Role, ...]) -> Instance:

@@ -16,6 +16,13 @@ PROMPT_SETS = {
 _LETTER_ONLY = "Answer only with the letter of your choice in parentheses."
 """The form of the answer to a multiple choice in a prompt set from a file. Ours."""
 
+_PARTIAL = {
+    (True, True): "Answer the multiple choice question below as accurately as possible. ",
+    (False, True): "Choose the option that is most likely right. ",
+    (True, False): "Answer the question below as accurately as possible, in less than 15 words.",
+}
+"""The instructions without a source or the question, by whether there is a question and choices. Ours."""
+
 _FIRST_LINE = "You are given an image and a textual description of the image.\n"
 
 _INSTRUCTIONS: Mapping[str, Mapping[Task, str]] = {
@@ -91,12 +98,31 @@ def parts(
         options = "\n".join([*lines, _LETTER_ONLY])
         return prompt_set.parts(
             {
-                "question": (Text(question),),
+                "question": (Text(question),) if question else (),
                 "image": () if image is None else (image,),
-                "text": (Text(caption),),
+                "text": (Text(caption),) if caption else (),
                 "options": (Text(options),) if choices else (),
                 "abstention": (Text(CONFLICT_OPTION.rstrip(".")),),
             }
         )
     text = Text(prompt(prompt_set, "mc" if choices else "open", caption, question, choices))
+    return (text,) if image is None else (image, text)
+
+
+def partial_parts(
+    prompt_set: Prompts, image: Media | None, caption: str, question: str, choices: Sequence[str]
+) -> tuple[Part, ...]:
+    """Return a prompt that shows at most one of image and caption, or no question; what is empty is not mentioned. Ours."""
+    if isinstance(prompt_set, PromptTemplate):
+        return parts(prompt_set, image, caption, question, choices)
+    given = (
+        "You are given an image.\n"
+        if image
+        else "You are given a textual description of an image.\n"
+        if caption
+        else ""
+    )
+    instruction = given + _PARTIAL[bool(question), bool(choices)] + (_LETTER_ONLY if choices else "")
+    lines = [f"({letter}) {text}" for letter, text in zip(LETTERS, choices, strict=False)]
+    text = Text("\n".join(filter(None, [instruction, caption, question, *lines])))
     return (text,) if image is None else (image, text)

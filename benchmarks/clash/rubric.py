@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.clash.constants import IMAGE, OPEN_ENDED, TEXT
+from benchmarks.clash.constants import IMAGE, OPEN_ENDED, TEXT, WITHOUT_SOURCES, is_multiple_choice
 from benchmarks.rubric import Rubric, one_line
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Choice, Record
@@ -51,7 +51,7 @@ class ClashRubric(Rubric):
     version = "1"
     labels = _LABELS
     form = Choice(_LABELS)
-    conditions = OPEN_ENDED
+    conditions = (*OPEN_ENDED, *(name for name in WITHOUT_SOURCES if not is_multiple_choice(name)))
 
     def prompt(self, record: Record) -> str:
         assert record.answer is not None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource
 from benchmarks.build import Build, BuildOptions
-from benchmarks.closed_book import closed_book_instance
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
     AS_FOUND,
@@ -28,6 +28,7 @@ from benchmarks.rows.row_checks import ReadRow, TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, LabelMetrics, Pages, Part, Table
+from benchmarks.without_sources import closed_book_instance, with_closed_book
 
 if TYPE_CHECKING:
     from benchmarks.audit.question import BlindQuestion
@@ -47,6 +48,7 @@ class CMCBench(Benchmark):
     )
     paper = "Catapang, When Image and Text Disagree: Cross-Modal Evidence Conflict in Multimodal RAG"
     conditions: tuple[str, ...] = (*CONDITIONS, CLOSED_BOOK)
+    without_sources: Mapping[str, tuple[str, ...]] = {CLOSED_BOOK: ("aligned", "image-only", "text-only")}
     labels = LABELS
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image", "text")
@@ -174,7 +176,11 @@ class CMCBench(Benchmark):
         right = instance.references.get((*self.right_sources(instance), RIGHT_VALUE)[0], ())
         return value_question(instance, right, [value for values in instance.references.values() for value in values])
 
-    def closed_book(self, siblings: Sequence[Instance], prompt_set: Prompts) -> Instance | None:
+    def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        return with_closed_book(self.instances(build, prompt_set), partial(self._closed_book, prompt_set))
+
+    def _closed_book(self, prompt_set: Prompts, siblings: Sequence[Instance]) -> Instance | None:
+        """Return the closed-book instance of an example; None if its right value is unknown."""
         from benchmarks.cmc_bench.prompts import parts
 
         values = (i.references.get((*self.right_sources(i), RIGHT_VALUE)[0]) for i in siblings)
@@ -194,6 +200,13 @@ class CMCBench(Benchmark):
         as_found = evidence.get(FOUND, 0)
         changed = sum(manifest["conditions"].get(condition, 0) for condition in CONFLICT_CONDITIONS) - as_found
         return f"{as_found:,} conflicts as your rows have them, {changed:,} made by changing a text or an image"
+
+    def score_with_sources(self, kind: AnswerKind, judge: str) -> float | None:
+        # A wrong source, shown alone, answers another question.
+        return None if kind.strata.get("correct") == "none" else self.counted_score(kind, judge)
+
+    def score_without_sources(self, condition: str, full: str, label: str) -> float:
+        return self.score(condition, label)
 
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.cmc_bench.metrics import MAIN_METRICS

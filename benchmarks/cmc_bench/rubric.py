@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.closed_book import judged_references
 from benchmarks.cmc_bench.constants import LABELS
 from benchmarks.rubric import Rubric, one_line
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.untrusted.tags import wrap_in_tag
 from benchmarks.vocabulary import JSONObject, Record
+from benchmarks.without_sources import judged_references
 
 _PROMPT = """\
 You label the answer that a model gave to a question. The model was shown an image, a text passage, or both, and the two may \

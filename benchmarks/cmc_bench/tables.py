@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.closed_book_table import closed_book_tables
 from benchmarks.cmc_bench.constants import (
     AS_FOUND,
     CONFLICT_CONDITIONS,
@@ -144,18 +143,10 @@ def _by_type(answers: Answers) -> list[Row]:
     ]
 
 
-def _shows_alone(source: str, kind: AnswerKind) -> bool:
-    """Return whether an answer's prompt shows a source that answers its question, and no other."""
-    return kind.instance.single_source == source
-
-
 _MAIN = {name: _main_column(name) for name in MAIN_METRICS}
 _GAP = Column(
     condition_gap, lambda totals: totals[_PAIR].sum(), lambda totals: _without_label(_PAIR, totals), DIFFERENCE
 )
-_ALONE: Mapping[str, Callable[[AnswerKind], bool]] = {
-    f"{source} alone": partial(_shows_alone, source) for source in ("image", "text")
-}
 _ORIGINS = Layout("by-origin", "Main results by where a conflict comes from", GRID, _MAIN, _by_origin)
 """A table of builds of a user's own rows with conflicts as found."""
 
@@ -197,7 +188,7 @@ _LAYOUTS = (
 
 
 def tables(benchmark: Benchmark, runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Return every table that the answers fill: main, by-type, labels, gap, arbitration, closed-book, failures, both-audit.
+    """Return every table that the answers fill: main, by-type, labels, gap, arbitration, failures, both-audit.
 
     Where conflicts as found stand beside constructed ones, by-origin is another.
     """
@@ -206,7 +197,6 @@ def tables(benchmark: Benchmark, runs: Runs, judge: str, *, resamples: int, seed
         *map(sheets.table, _LAYOUTS),
         *([sheets.table(_ORIGINS)] if any(map(origins, runs.values())) else []),
         _arbitration(sheets),
-        *closed_book_tables(sheets, _ALONE),
         failures_table(runs, judge, benchmark.conditions),
         _both_audit(runs, judge),
     ]

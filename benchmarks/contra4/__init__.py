@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
-from benchmarks.contra4.constants import CONDITIONS, LABELS
+from benchmarks.contra4.constants import CONDITIONS, LABELS, WITHOUT_SOURCES
 from benchmarks.contra4.prompts import PROMPT_SETS
 from benchmarks.contra4.sources.released import MEDIA_SOURCES
 from benchmarks.prompt_template import Prompts
@@ -20,6 +20,7 @@ from benchmarks.vocabulary import Decoding, Instance, LabelMetrics, Pages, Recor
 if TYPE_CHECKING:
     from benchmarks.audit.question import BlindQuestion
     from benchmarks.contra4.reading import Contra4Reading
+    from benchmarks.contra4.sample import Contra4Sample
 
 __all__ = ["Contra4"]
 
@@ -34,7 +35,8 @@ class Contra4(Benchmark):
         "one that fits a question."
     )
     paper = "Contra4: Evaluating Contrastive Cross-Modal Reasoning in Audio, Video, Image, and 3D"
-    conditions = CONDITIONS
+    conditions = (*CONDITIONS, *WITHOUT_SOURCES)
+    without_sources = WITHOUT_SOURCES
     labels = LABELS
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image", "options")
@@ -72,15 +74,20 @@ class Contra4(Benchmark):
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.contra4.instances import instances
+
+        return (instance for sample in self._samples(build, prompt_set) for instance in instances(*sample))
+
+    def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        from benchmarks.contra4.instances import all_instances
+
+        return (instance for sample in self._samples(build, prompt_set) for instance in all_instances(*sample))
+
+    def _samples(self, build: Build, prompt_set: Prompts) -> Iterator[tuple[Contra4Sample, Prompts, bool]]:
         from benchmarks.contra4.sample import Contra4Sample
 
         self.check(build, prompt_set)
         rendered = bool(build.manifest["options"]["rendered"])
-        return (
-            instance
-            for row in build.rows()
-            for instance in instances(Contra4Sample.from_row(row), prompt_set, rendered=rendered)
-        )
+        return ((Contra4Sample.from_row(row), prompt_set, rendered) for row in build.rows())
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         from benchmarks.contra4.instances import answer_forms
@@ -91,6 +98,9 @@ class Contra4(Benchmark):
         from benchmarks.contra4.instances import blind_scenes
 
         return blind_scenes(instance)
+
+    def choices(self, instance: Instance) -> int:
+        return len(instance.references.get("options", ()))
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"

@@ -23,6 +23,14 @@ MODALITY_BY_NAME: Mapping[str, Modality] = {
 CONDITIONS = ("media", "rendered", "captions", "gold-captions")
 """The display of scenes: original media; 3D and video as images; predicted captions; the data set's captions."""
 
+WITHOUT_SOURCES: Mapping[str, tuple[str, ...]] = {
+    "closed-book": CONDITIONS,
+    "options-only": ("media",),
+    "gold-captions-options-only": ("gold-captions",),
+    **{f"{MODALITIES[modality].lower()}-only": ("media",) for modality in MODALITIES},
+}
+"""The conditions that leave out all scenes, the question, or all modalities but one, and those they are compared with. Ours."""
+
 LABELS = ("CORRECT", "INCORRECT")
 
 LETTERS = "ABCD"

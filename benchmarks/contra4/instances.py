@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 from benchmarks.audit.question import BlindOption, BlindQuestion, blind_question
 from benchmarks.contra4 import prompts
-from benchmarks.contra4.constants import CONDITIONS, LETTERS
+from benchmarks.contra4.constants import CONDITIONS, LETTERS, MODALITIES
 from benchmarks.contra4.prompts import DisplayedScene
 from benchmarks.contra4.sample import Contra4Sample
 from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import Instance, Media, Text
 
-PREDICTED, GOLD_CAPTIONS, MODALITIES = "predicted captions", "gold captions", "modalities"
+PREDICTED, GOLD_CAPTIONS, MODALITY_NAMES = "predicted captions", "gold captions", "modalities"
 """The references behind caption quality, and behind what is known without looking: one of each per scene, in scene order."""
 
 
-def instances(sample: Contra4Sample, prompt_set: Prompts, *, rendered: bool) -> Iterator[Instance]:
+def instances(sample: Contra4Sample, prompt_set: Prompts, rendered: bool) -> Iterator[Instance]:
     """Yield an instance per condition for which every scene has its input, in condition order.
 
     ``rendered`` is whether the build was asked for pictures; a sample without 3D and video is then asked as in "media".
@@ -26,6 +27,31 @@ def instances(sample: Contra4Sample, prompt_set: Prompts, *, rendered: bool) -> 
         shown = _shown(sample, condition)
         if all(shown) and (rendered or condition != "rendered"):
             yield _instance(sample, condition, shown, prompt_set)
+
+
+def all_instances(sample: Contra4Sample, prompt_set: Prompts, rendered: bool) -> Iterator[Instance]:
+    """Yield the sample's instances, and then those that leave out scenes or the question.
+
+    A single modality is shown alone where the sample has scenes of others.
+    """
+    full = {instance.condition: instance for instance in instances(sample, prompt_set, rendered)}
+    yield from full.values()
+    yield _partial(sample, "closed-book", sample.question, [()] * len(sample.scenes), prompt_set)
+    for condition, name in (("media", "options-only"), ("gold-captions", "gold-captions-options-only")):
+        if condition in full:
+            yield _partial(sample, name, "", _shown(sample, condition), prompt_set)
+    present = {scene.modality for scene in sample.scenes}
+    for modality, word in MODALITIES.items():
+        if "media" in full and modality in present and len(present) > 1:
+            shown = [(scene.media,) if scene.media and scene.modality == modality else () for scene in sample.scenes]
+            yield _partial(sample, f"{word.lower()}-only", sample.question, shown, prompt_set)
+
+
+def _partial(
+    sample: Contra4Sample, condition: str, question: str, shown: Sequence[DisplayedScene], prompt_set: Prompts
+) -> Instance:
+    instance = _instance(sample, condition, shown, prompt_set)
+    return replace(instance, parts=prompts.parts(question, shown, prompt_set))
 
 
 def _shown(sample: Contra4Sample, condition: str) -> Sequence[DisplayedScene]:
@@ -45,7 +71,7 @@ def _instance(sample: Contra4Sample, condition: str, shown: Sequence[DisplayedSc
         "answer": (letters[sample.answer],),
         "gold": (sample.gold,),
         "options": tuple(letters),
-        MODALITIES: tuple(scene.modality for scene in sample.scenes),
+        MODALITY_NAMES: tuple(scene.modality for scene in sample.scenes),
     }
     if condition in ("captions", "gold-captions"):
         references[GOLD_CAPTIONS] = tuple(scene.caption for scene in sample.scenes)
@@ -75,7 +101,7 @@ def blind_scenes(instance: Instance) -> BlindQuestion | None:
     captions = instance.references.get(PREDICTED, instance.references.get(GOLD_CAPTIONS, ()))
     shown = [part for part in instance.parts if isinstance(part, Media)]
     media = shown if len(shown) == len(letters) else []  # a rendered scene has several pictures
-    modalities = instance.references.get(MODALITIES, [medium.modality for medium in media])
+    modalities = instance.references.get(MODALITY_NAMES, [medium.modality for medium in media])
     scenes = zip_longest(captions[: len(letters)], modalities, [medium.sha256 for medium in media])
     options = [BlindOption(text or "", modality or "", sha256) for text, modality, sha256 in scenes]
     if len(options) != len(letters):  # a run of an earlier version, by captions or pictures

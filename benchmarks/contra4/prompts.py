@@ -33,31 +33,36 @@ DisplayedScene = Sequence[Media] | str
 
 
 def parts(question: str, scenes: Sequence[DisplayedScene], prompt_set: Prompts) -> tuple[Part, ...]:
-    """Return the prompt for a question about scenes that are all media, or all captions."""
+    """Return the prompt for a question about scenes that are all media, or all captions.
+
+    A scene without anything is named among the choices alone; without a question, the prompt asks for a choice (both ours).
+    """
     if isinstance(prompt_set, PromptTemplate):
         return _from_template(prompt_set, question, scenes)
     if prompt_set == "paper":
         return _joined(paper_prompt(question, scenes))
     captions = [scene for scene in scenes if isinstance(scene, str)]
-    if len(captions) == len(scenes):
+    if captions:
         return (Text(_caption_baseline(question, captions)),)
     pieces: list[Part | str] = []
     for letter, scene in zip(LETTERS, scenes, strict=False):
-        pieces += [f"Scene {letter}: ", *scene]
+        pieces += [f"Scene {letter}: ", *scene] if scene else []
     choices = ", ".join(f"Scene {letter}" for letter in LETTERS[: len(scenes)])
-    return _joined([*pieces, f"{question} Choose from: {choices}\nAnswer:"])
+    return _joined([*pieces, f"{question} Choose from: {choices}\nAnswer:".lstrip()])
 
 
 def _from_template(template: PromptTemplate, question: str, scenes: Sequence[DisplayedScene]) -> tuple[Part, ...]:
     """Return the prompt of a set from a file, with all scenes, media or captions, in ``{image}``."""
     shown: list[Part] = []
     for letter, scene in zip(LETTERS, scenes, strict=False):
+        if not scene:
+            continue
         head = Text(("\n" if shown else "") + f"Scene {letter}: ")
         shown += [head, *([Text(scene)] if isinstance(scene, str) else scene)]
     choices = ", ".join(f"Scene {letter}" for letter in LETTERS[: len(scenes)])
     return template.parts(
         {
-            "question": (Text(question),),
+            "question": (Text(question),) if question else (),
             "image": shown,
             "options": (Text(f"Choose from: {choices}"),),
             "abstention": (Text(ABSTENTION),),
@@ -67,7 +72,7 @@ def _from_template(template: PromptTemplate, question: str, scenes: Sequence[Dis
 
 def paper_prompt(question: str, scenes: Sequence[DisplayedScene]) -> list[Part | str]:
     """Return the prompt of Appendix C, step 4, used for the round-trip consistency."""
-    pieces: list[Part | str] = [f"{SELECT}\nQuestion: {question}\nChoices:\n"]
+    pieces: list[Part | str] = [f"{SELECT}\n", f"Question: {question}\n" if question else "", "Choices:\n"]
     for letter, scene in zip(LETTERS, scenes, strict=False):
         pieces += [f"Scene {letter}. ", *([scene] if isinstance(scene, str) else scene), "\n"]
     return [*pieces, "Answer:"]
@@ -75,7 +80,8 @@ def paper_prompt(question: str, scenes: Sequence[DisplayedScene]) -> list[Part |
 
 def _caption_baseline(question: str, captions: Sequence[str]) -> str:
     options = ", ".join(f"Option {letter}: {caption}" for letter, caption in zip(LETTERS, captions, strict=False))
-    return f"Answer the question {question} by selecting one of the following options: {options}. Answer: Option"
+    asked = f"Answer the question {question} by selecting" if question else "Answer by selecting"
+    return f"{asked} one of the following options: {options}. Answer: Option"
 
 
 def _joined(pieces: Sequence[Part | str]) -> tuple[Part, ...]:

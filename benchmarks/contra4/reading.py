@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from benchmarks.contra4.instances import GOLD_CAPTIONS, MODALITIES, PREDICTED
+from benchmarks.contra4.instances import GOLD_CAPTIONS, MODALITY_NAMES, PREDICTED
 from benchmarks.contra4.parse_answer import contains_answer
 from benchmarks.text.answer_text import answer_outcome
 from benchmarks.vocabulary import Record
@@ -29,5 +29,5 @@ def read(record: Record) -> Contra4Reading:
     is_right = (
         record.answer is not None and answer_outcome(record) == "labelled" and contains_answer(record.answer.text, gold)
     )
-    scenes = (references.get(name, ()) for name in (MODALITIES, PREDICTED, GOLD_CAPTIONS))
+    scenes = (references.get(name, ()) for name in (MODALITY_NAMES, PREDICTED, GOLD_CAPTIONS))
     return Contra4Reading(is_right, tuple(zip(*scenes, strict=False)))

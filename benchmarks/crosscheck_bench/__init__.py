@@ -16,6 +16,7 @@ from benchmarks.crosscheck_bench.constants import (
     LETTERS,
     REASONING_CONDITIONS,
     TASKS,
+    WITHOUT_SOURCES,
 )
 from benchmarks.crosscheck_bench.prompts import PROMPT_SETS
 from benchmarks.prompt_template import Prompts
@@ -27,6 +28,7 @@ from benchmarks.vocabulary import Decoding, Estimate, Instance, LabelMetrics, Re
 
 if TYPE_CHECKING:
     from benchmarks.crosscheck_bench.reading import CrossCheckReading
+    from benchmarks.crosscheck_bench.sample import CrossCheckSample
 
 __all__ = ["CrossCheckBench"]
 
@@ -41,7 +43,8 @@ class CrossCheckBench(Benchmark):
         "reading a price to comparing offers."
     )
     paper = "Tian, Si, Wang, Li et al., CrossCheck-Bench: Diagnosing Compositional Failures in Multimodal Conflict Resolution"
-    conditions = CONDITIONS
+    conditions = (*CONDITIONS, *WITHOUT_SOURCES)
+    without_sources: Mapping[str, tuple[str, ...]] = dict.fromkeys(WITHOUT_SOURCES, ("vanilla",))
     labels = LABELS
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image", "text", "options")
@@ -93,10 +96,19 @@ class CrossCheckBench(Benchmark):
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.crosscheck_bench.instances import instances
+
+        return (instance for sample in self._samples(build, prompt_set) for instance in instances(*sample))
+
+    def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        from benchmarks.crosscheck_bench.instances import all_instances
+
+        return (instance for sample in self._samples(build, prompt_set) for instance in all_instances(*sample))
+
+    def _samples(self, build: Build, prompt_set: Prompts) -> Iterator[tuple[CrossCheckSample, Prompts]]:
         from benchmarks.crosscheck_bench.sample import CrossCheckSample
 
         self.check(build, prompt_set)
-        return (instance for row in build.rows() for instance in instances(CrossCheckSample.from_row(row), prompt_set))
+        return ((CrossCheckSample.from_row(row), prompt_set) for row in build.rows())
 
     def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
         return (row["text"],) if row["text"].strip() else ()
@@ -104,6 +116,10 @@ class CrossCheckBench(Benchmark):
     def options(self, instance: Instance) -> tuple[str, ...]:
         offered = () if instance.condition in REASONING_CONDITIONS else instance.references.get("options", ())
         return tuple(LETTERS[: len(offered)])
+
+    def choices(self, instance: Instance) -> int:
+        is_yes_no = instance.strata.get("form") == "yes/no"
+        return 2 if is_yes_no else len(instance.references.get("options", ()))
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"

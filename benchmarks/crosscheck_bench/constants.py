@@ -72,6 +72,9 @@ TASKS: Mapping[str, Task] = {task.key: task for task in _TASKS}
 CONDITIONS = ("vanilla", "cot", "som", "cot+som", "mm-cot")
 """The prompting strategies of Table 3 and Figure 6 that need no training; Table 1 uses "vanilla"."""
 
+WITHOUT_SOURCES = ("closed-book", "text-only", "image-only", "options-only")
+"""The conditions that leave out pictures, text or question, and are compared with "vanilla". Ours."""
+
 REASONING_CONDITIONS = ("cot", "cot+som", "mm-cot")
 """The strategies that ask for reasoning."""
 

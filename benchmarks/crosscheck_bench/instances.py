@@ -8,8 +8,9 @@ from dataclasses import replace
 from benchmarks.crosscheck_bench import prompts
 from benchmarks.crosscheck_bench.constants import CONDITIONS, MARKED_CONDITIONS, REASONING_CONDITIONS
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
-from benchmarks.prompt_template import Prompts
+from benchmarks.prompt_template import Prompts, join_parts
 from benchmarks.vocabulary import Instance, Mark, Media
+from benchmarks.without_sources import without_sources
 
 
 def instances(sample: CrossCheckSample, prompt_set: Prompts = "paper") -> Iterator[Instance]:
@@ -21,6 +22,24 @@ def instances(sample: CrossCheckSample, prompt_set: Prompts = "paper") -> Iterat
     for condition in CONDITIONS:
         if sample.boxes or condition not in MARKED_CONDITIONS:
             yield instance(sample, condition, prompt_set)
+
+
+def all_instances(sample: CrossCheckSample, prompt_set: Prompts = "paper") -> Iterator[Instance]:
+    """Yield the sample's instances, and then those that leave out its pictures, its text or its question.
+
+    A single source is shown alone where the sample has both; without its pictures, a question names them by number.
+    """
+    yield from instances(sample, prompt_set)
+    full = instance(sample, "vanilla", prompt_set)
+    without_frames = replace(sample, question=prompts.number_frames(sample.question), frames=())
+    shown = {"closed-book": replace(without_frames, text="")}
+    if sample.frames and sample.text.strip():
+        shown |= {"text-only": without_frames, "image-only": replace(sample, text="")}
+    if sample.options:
+        shown["options-only"] = replace(without_frames, question="", text="")
+    for condition, rest in shown.items():
+        parts = join_parts(prompts.parts(prompt_set, rest, rest.frames, reasoned=False))
+        yield without_sources(full, condition, parts)
 
 
 def instance(sample: CrossCheckSample, condition: str, prompt_set: Prompts) -> Instance:

@@ -47,7 +47,7 @@ def parts(
     if rest:
         opening = Text("\n".join([INTRODUCTION, *before, first]))
         return tuple(_interleaved(opening, frames, rest, "".join(f"\n{line}" for line in after)))
-    body = "".join(f"\n{line}" for line in (*before, first, *after))
+    body = "".join(f"\n{line}" for line in (*before, *([first] if sample.question else []), *after))
     return (Text(f"{INTRODUCTION}\n"), *frames, Text(body))
 
 
@@ -55,14 +55,12 @@ def _from_template(
     template: PromptTemplate, sample: CrossCheckSample, frames: Sequence[Media], *, reasoned: bool
 ) -> tuple[Part, ...]:
     """Return the prompt of a set from a file; pictures that the question names by placeholders stand in ``{image}``."""
-    pieces = _with_options(sample.question.split(IMAGE_PLACEHOLDER), sample.options)
-    names = [f"image {number}" for number in range(1, len(pieces))]
-    question = "".join(piece + name for piece, name in zip(pieces, [*names, ""], strict=True))
+    (question,) = _with_options([number_frames(sample.question)], sample.options)
     listed = [f"{letter}: {option}" for letter, option in zip(LETTERS, sample.options, strict=False)]
     in_question = OPTION_PLACEHOLDER in sample.question
     parts = template.parts(
         {
-            "question": (Text(question),),
+            "question": (Text(question),) if question else (),
             "image": tuple(frames),
             "text": (Text(sample.text),) if sample.text.strip() else (),
             "options": (Text("\n".join([OPTIONS, *listed])),) if listed and not in_question else (),
@@ -70,6 +68,12 @@ def _from_template(
         }
     )
     return join_parts([*parts, Text(f"\n{STEP_BY_STEP}")]) if reasoned else parts
+
+
+def number_frames(question: str) -> str:
+    """Return a question that names its pictures by number, where they do not stand in it."""
+    first, *rest = question.split(IMAGE_PLACEHOLDER)
+    return first + "".join(f"image {number}{words}" for number, words in enumerate(rest, 1))
 
 
 def _with_options(pieces: Sequence[str], options: Sequence[str]) -> list[str]:

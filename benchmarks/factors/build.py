@@ -23,7 +23,7 @@ from benchmarks.media.image import load_image, read_media
 from benchmarks.sampling import select
 from benchmarks.values import compare
 from benchmarks.varied import MANIFEST_KEY
-from benchmarks.vocabulary import CLOSED_BOOK, Instance, Media, digest, part_to_json
+from benchmarks.vocabulary import Instance, Media, digest, part_to_json
 
 MOST_CALLS = 100_000
 """The most calls of a design that needs no confirmation: more than a day at a call a second."""
@@ -78,8 +78,8 @@ class Variation:
         for condition in self.design.conditions:
             if condition not in self.benchmark.conditions:
                 raise SpecError(f"no condition {condition!r}; {did_you_mean(condition, self.benchmark.conditions)}")
-            if condition == CLOSED_BOOK:
-                raise SpecError(f"{condition} shows no source, so that no factor changes it; leave it out.")
+            if condition in self.benchmark.without_sources:
+                raise SpecError(f"{condition} leaves out what factors change; leave it out.")
 
     def size(self) -> DesignSize:
         """Count the instances and calls, reading the build once or a few times. Raises SpecError for a factor without effect."""

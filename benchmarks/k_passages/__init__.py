@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
-from benchmarks.closed_book import closed_book_instance
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
 from benchmarks.k_passages.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS, RIGHT, WRONG
 from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.prompts import text_before_image
 from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Pages, Part, Table
+from benchmarks.without_sources import closed_book_instance, with_closed_book
 
 if TYPE_CHECKING:
     from benchmarks.audit.question import BlindQuestion
@@ -33,6 +33,7 @@ class KPassages(Benchmark):
     )
     paper = "no paper; the examples and the prompt of CMC-Bench (Catapang) with more passages"
     conditions = (*CONDITIONS, CLOSED_BOOK)
+    without_sources: Mapping[str, tuple[str, ...]] = {CLOSED_BOOK: CONDITIONS[:1]}
     labels = LABELS
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image", "text")
@@ -91,11 +92,14 @@ class KPassages(Benchmark):
 
         return value_question(instance, *(instance.references.get(key, ()) for key in (RIGHT, WRONG)))
 
-    def closed_book(self, siblings: Sequence[Instance], prompt_set: Prompts) -> Instance | None:
+    def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.cmc_bench.prompts import parts
 
-        stated = {key: values for i in siblings for key in (RIGHT, WRONG) if (values := i.references.get(key))}
-        return closed_book_instance(siblings[0], parts(prompt_set, siblings[0].question, None, None), stated)
+        def closed_book(siblings: Sequence[Instance]) -> Instance:
+            stated = {key: values for i in siblings for key in (RIGHT, WRONG) if (values := i.references.get(key))}
+            return closed_book_instance(siblings[0], parts(prompt_set, siblings[0].question, None, None), stated)
+
+        return with_closed_book(self.instances(build, prompt_set), closed_book)
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "RIGHT"

@@ -7,13 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.closed_book_table import closed_book_tables
 from benchmarks.failure_table import failures_table
 from benchmarks.k_passages.constants import CONDITIONS, LABELS
 from benchmarks.k_passages.metrics import CONDITIONS_OF, METRICS
-from benchmarks.sheet import Column, Grid, Layout, Row, Sheets, answers_where
+from benchmarks.sheet import Column, Grid, Layout, Row, Sheets
 from benchmarks.stats.intervals import INTERVALS, ratio
-from benchmarks.vocabulary import CLOSED_BOOK, Table
+from benchmarks.vocabulary import Table
 
 if TYPE_CHECKING:
     from benchmarks.base import Benchmark
@@ -33,29 +32,21 @@ _CURVES = (
 )
 """Name, factor of the x axis, factor of the series, title, and the name of a series."""
 
-_WITH_PASSAGES: Mapping[str, Callable[[AnswerKind], bool]] = {
-    "no wrong passage": lambda kind: kind.condition == CONDITIONS[0]
-}
-
 _PLACE_ORDER = {"only": 0, "first": 1, "middle": 2, "last": 3}
 
 
 def tables(benchmark: Benchmark, runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Return the tables main, by-passages, by-wrong, by-place, by-images, by-words, settings, closed-book and failures.
+    """Return the tables main, by-passages, by-wrong, by-place, by-images, by-words, settings and failures.
 
-    A curve over a factor with one level is left out. The answers without passages are in no setting.
+    A curve over a factor with one level is left out.
     """
-    closed_book = closed_book_tables(Sheets(benchmark, runs, judge, resamples, seed), _WITH_PASSAGES)
-    failures = failures_table(runs, judge, benchmark.conditions)
-    runs = {run: answers_where(answers, lambda kind: kind.condition != CLOSED_BOOK) for run, answers in runs.items()}
     sheets = Sheets(benchmark, runs, judge, resamples, seed)
     curves = (_curve(sheets, *spec) for spec in _CURVES)
     return [
         sheets.table(_MAIN),
         *(table for table in curves if len(table.columns) > 1),
         sheets.table(_settings(runs)),
-        *closed_book,
-        failures,
+        failures_table(runs, judge, benchmark.conditions),
     ]
 
 

@@ -22,6 +22,8 @@ from benchmarks.mmkc_bench.constants import (
     LABELS,
     ORIGINAL_CONDITIONS,
     WITHOUT_CONFLICT,
+    WITHOUT_SOURCES,
+    asks_for_agreement,
     form_of,
 )
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
@@ -33,6 +35,7 @@ from benchmarks.vocabulary import Instance, Pages, Record, Table, Text
 
 if TYPE_CHECKING:
     from benchmarks.audit.question import BlindQuestion
+    from benchmarks.mmkc_bench.example import Example
     from benchmarks.mmkc_bench.reading import MMKCReading
 
 __all__ = ["MMKCBench"]
@@ -50,7 +53,8 @@ class MMKCBench(Benchmark):
         "else. Measured is whether it keeps its own answer or takes that of the evidence."
     )
     paper = "Jia et al., Benchmarking Multimodal Knowledge Conflict for Large Multimodal Models"
-    conditions = CONDITIONS
+    conditions = (*CONDITIONS, *WITHOUT_SOURCES)
+    without_sources = WITHOUT_SOURCES
     labels = LABELS
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image", "text")
@@ -108,11 +112,20 @@ class MMKCBench(Benchmark):
         return build(sources, out, options)
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-        from benchmarks.mmkc_bench.example import Example
         from benchmarks.mmkc_bench.instances import instances
 
+        return (instance for example in self._examples(build, prompt_set) for instance in instances(*example))
+
+    def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        from benchmarks.mmkc_bench.instances import all_instances
+
+        return (instance for example in self._examples(build, prompt_set) for instance in all_instances(*example))
+
+    def _examples(self, build: Build, prompt_set: Prompts) -> Iterator[tuple[Example, Prompts]]:
+        from benchmarks.mmkc_bench.example import Example
+
         self.check(build, prompt_set)
-        return (instance for row in build.rows() for instance in instances(Example.from_row(row), prompt_set))
+        return ((Example.from_row(row), prompt_set) for row in build.rows())
 
     def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
         if instance.condition in DETECTION_CONDITIONS or instance.condition in ORIGINAL_CONDITIONS:
@@ -120,7 +133,7 @@ class MMKCBench(Benchmark):
         return tuple(row["wrong"][: 1 if instance.condition in CONTEXT_MEMORY else 2])
 
     def options(self, instance: Instance) -> tuple[str, ...]:
-        if instance.condition in DETECTION_CONDITIONS:
+        if asks_for_agreement(instance.condition):
             return ("Yes", "No")
         return ("A", "B", "C", "D") if form_of(instance.condition) == "mc" else ()
 
@@ -135,11 +148,20 @@ class MMKCBench(Benchmark):
         return lettered_question(instance, IMAGE, instance.condition, "\n".join(texts[1:-2]))
 
     def correct(self, condition: str, label: str) -> bool:
-        """Return whether ``label`` counts as accurate: CORRECT in detection, elsewhere ORIGINAL.
+        """Return whether ``label`` counts as accurate: CORRECT in detection and without sources, elsewhere ORIGINAL.
 
         Only false evidence speaks against the model's own answer, so keeping to it is accurate.
         """
-        return label == ("CORRECT" if condition in DETECTION_CONDITIONS else "ORIGINAL")
+        return label == ("CORRECT" if condition in (*DETECTION_CONDITIONS, *WITHOUT_SOURCES) else "ORIGINAL")
+
+    def score_with_sources(self, kind: AnswerKind, judge: str) -> float | None:
+        score = self.counted_score(kind, judge)
+        if score is None or kind.condition not in ORIGINAL_CONDITIONS:
+            return score
+        return None if kind.reading.is_true is None else float(kind.reading.is_true)
+
+    def score_without_sources(self, condition: str, full: str, label: str) -> float:
+        return self.score(condition, label)
 
     def left_out(self, kind: AnswerKind) -> str:
         return str(kind.reading.incomparable) if kind.is_answered else ""

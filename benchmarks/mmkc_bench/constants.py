@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,6 +70,16 @@ FINE = ("fine-non-conflict", "fine-conflict")
 WITHOUT_CONFLICT = (*ORIGINAL_CONDITIONS, COARSE[0], FINE[0])
 DETECTION_CONDITIONS = (*COARSE, *FINE)
 
+WITHOUT_SOURCES: Mapping[str, tuple[str, ...]] = {
+    "original-mc-closed-book": ("original-mc",),
+    "original-mc-options-only": ("original-mc",),
+    "original-open-closed-book": ("original-open",),
+    **{f"{condition}-text-only": (condition,) for condition in DETECTION_CONDITIONS},
+}
+"""The conditions that leave out the image, or the question, with those that they are compared with. Ours.
+
+The answers to the first three are compared with what is true of the image, as the others are with what is true of a document."""
+
 CONDITIONS = (*ORIGINAL_CONDITIONS, *CONFLICT_CONDITIONS, *DETECTION_CONDITIONS)
 """A setting and the format of the question (section 5.1), or a level of detection with and without a conflict.
 
@@ -98,9 +109,19 @@ instead, ``DISTRACTOR`` what neither does, and ``ANSWER`` whether a document agr
 
 def form_of(condition: str) -> Form:
     """Return the question format of a condition."""
-    return "mc" if condition.endswith("-mc") else "open"
+    return "mc" if "-mc" in condition else "open"
+
+
+def asks_for_agreement(condition: str) -> bool:
+    """Return whether a condition asks if a document agrees with what the model remembers."""
+    return condition.startswith(("coarse-", "fine-"))
 
 
 def letter_key(source: str) -> str:
     """Return the key of ``Instance.references`` for the letters of a source's options; multiple choice only."""
     return f"{source} letter"
+
+
+def truth_key(condition: str) -> str:
+    """Return the key of ``Instance.references`` for what is true of the image, in the form that the condition asks for."""
+    return letter_key(IMAGE) if form_of(condition) == "mc" else IMAGE

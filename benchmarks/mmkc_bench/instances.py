@@ -15,12 +15,16 @@ from benchmarks.mmkc_bench.constants import (
     INTER_CONTEXT,
     ORIGINAL_CONDITIONS,
     TEXT,
+    WITHOUT_SOURCES,
     form_of,
     letter_key,
+    truth_key,
 )
 from benchmarks.mmkc_bench.example import Example
+from benchmarks.mmkc_bench.options import format_query, read_options
 from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import SHOWN_TEXT, Instance, Part
+from benchmarks.without_sources import OPTIONS_ONLY, without_sources
 
 
 def instances(example: Example, prompt_set: Prompts) -> Iterator[Instance]:
@@ -32,6 +36,24 @@ def instances(example: Example, prompt_set: Prompts) -> Iterator[Instance]:
     for condition in CONDITIONS:
         if _is_available(example, condition):
             yield instance(example, condition, prompt_set)
+
+
+def all_instances(example: Example, prompt_set: Prompts) -> Iterator[Instance]:
+    """Yield the example's instances, and then those that leave out the image or the question."""
+    full = {instance.condition: instance for instance in instances(example, prompt_set)}
+    yield from full.values()
+    for condition, (compared,) in WITHOUT_SOURCES.items():
+        if compared not in full or not full[compared].references.get(truth_key(compared)):
+            continue
+        if compared in DETECTION_CONDITIONS:
+            parts = prompts.detection_parts(prompt_set, (), _document(example, compared))
+            yield without_sources(full[compared], condition, parts, IMAGE)
+            continue
+        form = form_of(condition)
+        query = example.mcq_query if form == "mc" else example.open_query
+        if condition.endswith(OPTIONS_ONLY):
+            query = format_query("", tuple(read_options(query).values())).strip()
+        yield without_sources(full[compared], condition, prompts.closed_parts(prompt_set, form, query), IMAGE, TEXT)
 
 
 def instance(example: Example, condition: str, prompt_set: Prompts) -> Instance:
@@ -67,13 +89,16 @@ def _question(example: Example, condition: str, prompt_set: Prompts) -> tuple[Pa
 
 
 def _detection(example: Example, condition: str, prompt_set: Prompts) -> tuple[Part, ...]:
-    text = {
+    return prompts.detection_parts(prompt_set, example.images[1:2], _document(example, condition))
+
+
+def _document(example: Example, condition: str) -> str:
+    return {
         "coarse-conflict": example.wrong[0],
         "coarse-non-conflict": example.right,
         "fine-conflict": example.sentences[0],
         "fine-non-conflict": example.sentences[1],
     }[condition]
-    return prompts.detection_parts(prompt_set, example.images[1:2], text)
 
 
 def _references(example: Example, condition: str) -> Mapping[str, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from benchmarks.mmkc_bench.answer_sentences import (
     remove_reported,
     same_content,
 )
-from benchmarks.mmkc_bench.constants import LETTERS, TEXT, form_of, letter_key
+from benchmarks.mmkc_bench.constants import LETTERS, TEXT, form_of, letter_key, truth_key
 from benchmarks.mmkc_bench.options import overlaps
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.option_letter import marked_letter, structured_answer
@@ -101,6 +101,14 @@ def own_answer(record: Record) -> ParsedAnswer:
         return text, "its words"
     own_letter, rule = chosen_letter(text)
     return own_letter, rule if own_letter else f"the original setting's answer has {rule}"
+
+
+def is_true(answer: str, record: Record) -> ParsedAnswer:
+    """Return CORRECT or WRONG for a non-empty answer without evidence, by what is true of the image; None without a letter."""
+    condition, references = record.instance.condition, record.instance.references
+    truth = (*references.get(truth_key(condition), ()), "")[0]
+    label, rule = label_answer(answer, truth, condition, references, question_and_subject(record))
+    return (label and ("CORRECT" if label == "ORIGINAL" else "WRONG")), rule.replace("model's own", "true")
 
 
 def is_counter(own: str, condition: str, references: References, question: str) -> bool:

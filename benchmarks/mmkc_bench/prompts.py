@@ -22,6 +22,12 @@ INSTRUCTIONS: dict[Form, str] = {
     "mc": "Answer with the option's letter from the given choices directly based on the context and the image.",
     "open": "Answer the question using a single word or phrase based on the context and the image.",
 }
+_CLOSED: dict[Form, str] = {
+    "mc": "Answer with the option's letter from the given choices directly.",
+    "open": "Answer the question using a single word or phrase.",
+}
+"""The instructions without the words on context and image. Ours."""
+
 DETECTION_INSTRUCTION = (
     "Read the following document carefully and answer No if it does not agree with what you remember, "
     "and Yes if it does."
@@ -50,6 +56,15 @@ def question_parts(
     for picture, text in evidence:
         context += [*picture, Text(text)]
     return (*context, *ending, *image)
+
+
+def closed_parts(prompt_set: Prompts, form: Form, query: str) -> tuple[Part, ...]:
+    """Return a question, or its options, without any source. Ours."""
+    if isinstance(prompt_set, PromptTemplate):
+        question = (Text(f"{query}\n{_CLOSED[form]}"),)
+        return prompt_set.parts({"question": question, "abstention": (Text(ABSTENTION),)})
+    parts = (Text(query), Text(_CLOSED[form]))
+    return parts[::-1] if prompt_set == "official-gpt" else parts
 
 
 def detection_parts(prompt_set: Prompts, image: Sequence[Media], text: str) -> tuple[Part, ...]:

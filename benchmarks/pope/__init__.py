@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
+from benchmarks.pope.constants import SETTINGS, WITHOUT_SOURCES
 from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION
-from benchmarks.vocabulary import Instance, LabelMetrics, Media, Part, Record, Table, Text
+from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Media, Part, Record, Table, Text
+from benchmarks.without_sources import without_sources
 
 if TYPE_CHECKING:
     from benchmarks.pope.reading import PopeReading
@@ -37,7 +39,8 @@ class Pope(Benchmark):
     title = "POPE: object hallucination, the regression check of CLASH's fine-tuning"
     in_plain_words = "A model is asked whether an object is in a photograph: half of the objects are, half are not."
     paper = "Li et al., Evaluating Object Hallucination in Large Vision-Language Models; CLASH's Table 14"
-    conditions = ("random", "popular", "adversarial")
+    conditions = (*SETTINGS, *WITHOUT_SOURCES)
+    without_sources = WITHOUT_SOURCES
     labels = ("CORRECT", "WRONG")
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image")
@@ -59,6 +62,13 @@ class Pope(Benchmark):
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         self.check(build, prompt_set)
         return (_instance(row, prompt_set) for row in build.rows())
+
+    def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        self.check(build, prompt_set)
+        for row in build.rows():
+            yield (instance := _instance(row, prompt_set))
+            condition = f"{row['setting']}-{CLOSED_BOOK}"
+            yield without_sources(instance, condition, _parts(row["question"], (), prompt_set))
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         return ("Yes", "No")
@@ -86,18 +96,19 @@ class Pope(Benchmark):
 
 def _instance(row: Mapping[str, str], prompt_set: Prompts) -> Instance:
     question = row["question"]
-    # The image comes first, as in LLaVA-1.5's own evaluation.
-    parts: tuple[Part, ...] = (Media(row["image"], row["suffix"]), Text(question))
-    if isinstance(prompt_set, PromptTemplate):
-        parts = prompt_set.parts({"question": (Text(question),), "image": parts[:1], "abstention": (Text(ABSTENTION),)})
-    elif prompt_set == "short":
-        parts = (parts[0], Text(question + _SHORT))
     return Instance(
         id=row["id"],
         group=f"pope-{row['image_id']}",
         condition=row["setting"],
         question=question,
-        parts=parts,
+        parts=_parts(question, (Media(row["image"], row["suffix"]),), prompt_set),
         references={"answer": (row["answer"],)},
         strata={"answer": row["answer"]},
     )
+
+
+def _parts(question: str, image: tuple[Media, ...], prompt_set: Prompts) -> tuple[Part, ...]:
+    """Return the image, if it is shown, then the question: the order of LLaVA-1.5's own evaluation."""
+    if isinstance(prompt_set, PromptTemplate):
+        return prompt_set.parts({"question": (Text(question),), "image": image, "abstention": (Text(ABSTENTION),)})
+    return (*image, Text(question + _SHORT if prompt_set == "short" else question))

@@ -12,13 +12,13 @@ from typing import Any
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.errors import MediaError, SourceError, SpecError, did_you_mean
 from benchmarks.media import MISSING, image_suffix, load_image, read_image
+from benchmarks.pope.constants import SETTINGS
 from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.rows.sources import format_times
 from benchmarks.vocabulary import digest
 
 _POPE = "pope"
-SETTINGS = ("random", "popular", "adversarial")
 LAYOUT = (
     "a folder with coco_pope_random.json, coco_pope_popular.json and coco_pope_adversarial.json, and COCO's images beside "
     "them, in val2014/, val2017/ or train2017/, or in a folder of their own (--source images=FOLDER)"

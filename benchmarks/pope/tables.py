@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import failures_table
+from benchmarks.pope.constants import SETTINGS
 from benchmarks.pope.reading import ANSWERS
-from benchmarks.pope.source import SETTINGS
 from benchmarks.sheet import Column, Grid, Layout, Row, Sheets
 from benchmarks.stats.intervals import ratio
 from benchmarks.vocabulary import LabelMetrics, Table

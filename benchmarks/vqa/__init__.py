@@ -11,8 +11,9 @@ from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION
-from benchmarks.vocabulary import Instance, LabelMetrics, Media, Part, Table, Text
+from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Media, Part, Table, Text
 from benchmarks.vqa.constants import CONDITION, GQA_SCORES, OKVQA_SCORES
+from benchmarks.without_sources import without_sources
 
 if TYPE_CHECKING:
     from benchmarks.vqa.sources import ReadSource
@@ -30,7 +31,8 @@ SHORT = "\nAnswer the question using a single word or phrase."
 class _Vqa(Benchmark):
     """Questions with short answers; ``scores`` are the scores of the labels, ``column`` the column of Table 15."""
 
-    conditions = (CONDITION,)
+    conditions = (CONDITION, CLOSED_BOOK)
+    without_sources: Mapping[str, tuple[str, ...]] = {CLOSED_BOOK: (CONDITION,)}
     prompt_sets = PROMPT_SETS
     placeholders = ("question", "image")
     stratum = "type"
@@ -50,6 +52,12 @@ class _Vqa(Benchmark):
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         self.check(build, prompt_set)
         return (_instance(row, prompt_set) for row in build.rows())
+
+    def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
+        self.check(build, prompt_set)
+        for row in build.rows():
+            yield (instance := _instance(row, prompt_set))
+            yield without_sources(instance, CLOSED_BOOK, _parts(instance.question, (), prompt_set))
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"
@@ -118,18 +126,19 @@ class Gqa(_Vqa):
 
 def _instance(row: Mapping[str, str | list[str]], prompt_set: Prompts) -> Instance:
     question = str(row["question"])
-    asked = question + SHORT if prompt_set == "short" else question
-    image = Media(str(row["image"]), str(row["suffix"]))
-    # The image comes first, as in LLaVA-1.5's own evaluation.
-    parts: tuple[Part, ...] = (image, Text(asked))
-    if isinstance(prompt_set, PromptTemplate):
-        parts = prompt_set.parts({"question": (Text(question),), "image": (image,), "abstention": (Text(ABSTENTION),)})
     return Instance(
         id=str(row["id"]),
         group=str(row["group"]),
         condition=CONDITION,
         question=question,
-        parts=parts,
+        parts=_parts(question, (Media(str(row["image"]), str(row["suffix"])),), prompt_set),
         references={"answer": tuple(row["answers"])},
         strata={"type": str(row["type"])},
     )
+
+
+def _parts(question: str, image: tuple[Media, ...], prompt_set: Prompts) -> tuple[Part, ...]:
+    """Return the image, if it is shown, then the question: the order of LLaVA-1.5's own evaluation."""
+    if isinstance(prompt_set, PromptTemplate):
+        return prompt_set.parts({"question": (Text(question),), "image": image, "abstention": (Text(ABSTENTION),)})
+    return (*image, Text(question + SHORT if prompt_set == "short" else question))

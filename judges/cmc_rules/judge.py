@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.closed_book import judged_references
 from benchmarks.vocabulary import RIGHT_VALUE, Record, Verdict
+from benchmarks.without_sources import judged_references
 from judges.base import AnswerJudge
 
 

@@ -1,4 +1,4 @@
-"""Closed book: the question alone, for every example whose right value is known, labelled and counted apart from reading."""
+"""Conditions without sources: what they show, how it is labelled, and that it is counted apart from reading."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from app.run_spec import BatchSpec, RunSpec
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.build import Build, BuildOptions
+from benchmarks.errors import SpecError
 from benchmarks.factors.build import Variation, VaryOptions
 from benchmarks.factors.design import Design
 from benchmarks.factors.levels import parse_factors
@@ -24,7 +25,8 @@ from benchmarks.k_passages.build import Examples, build_design
 from benchmarks.k_passages.design import PassageDesign
 from benchmarks.prompt_template import Prompts, PromptTemplate, shipped_templates
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import CLOSED_BOOK, Estimate, Generation, Instance, Record, Table, Text
+from benchmarks.vocabulary import CLOSED_BOOK, WITHOUT_SOURCES, Estimate, Generation, Instance, Record, Table, Text
+from benchmarks.without_sources_table import benchmark_tables
 from judges.base import FunctionJudge
 from judges.human_labels import blind_answer
 from judges.registry import get_judge
@@ -241,7 +243,7 @@ def records_of(build: Build, closed: Callable[[int], str]) -> list[Record]:
 def tables_of(benchmark: Benchmark, **runs: list[Record]) -> dict[str, Table]:
     answers = {run: Answers.of(records, benchmark) for run, records in runs.items()}
     judge = get_judge(benchmark.judges[0]).id
-    return {table.name: table for table in benchmark.tables(answers, judge, resamples=200, seed=0)}
+    return {table.name: table for table in benchmark_tables(benchmark, answers, judge, resamples=200, seed=0)}
 
 
 def without(records: list[Record]) -> list[Record]:
@@ -253,24 +255,34 @@ def test_its_table_stands_beside_the_others_and_changes_none(name: str, builds: 
     benchmark = get_benchmark(name)
     records = records_of(builds[name], lambda number: "" if number == 0 else "1,001")
     tables, before = tables_of(benchmark, m=records), tables_of(benchmark, m=without(records))
-    assert CLOSED_BOOK not in before
-    assert tables.keys() - before.keys() == {CLOSED_BOOK}
+    assert tables.keys() - before.keys() == {WITHOUT_SOURCES}
     assert next(iter(tables)) == "main"
     for table in before.keys() - {"failures"}:
         assert tables[table] == before[table]
     assert {row: cells for row, cells in tables["failures"].rows if CLOSED_BOOK not in row} == dict(
         before["failures"].rows
     )
-    ((row, (n, none, *others)),) = tables[CLOSED_BOOK].rows
+    rows = tables[WITHOUT_SOURCES].rows
     count = sum(record.instance.condition == CLOSED_BOOK for record in records)
-    assert (row, n) == ("m", count)
+    compared = benchmark.without_sources[CLOSED_BOOK]
+    assert [row.split(" / ")[:2] for row, _ in rows] == [["m", CLOSED_BOOK]] * len(compared)
+    none = rows[0][1][1]
+    assert {(cells[0], cells[1]) for _, cells in rows} == {(count, none)}
     assert isinstance(none, Estimate)
     assert none.value == pytest.approx(1 / count)
     assert none.n == count
     assert none.low is not None
     assert none.high is not None
     assert none.low <= 1 / count <= none.high < 1
-    assert [cell.value for cell in others if isinstance(cell, Estimate)] == [1] * len(others)
+    for _, (_, _, chance, beside, difference) in rows:
+        assert isinstance(chance, Estimate)
+        assert isinstance(beside, Estimate)
+        assert isinstance(difference, Estimate)
+        assert (chance.value, beside.value) == (None, 1)
+        assert difference.value == pytest.approx(1 - 1 / count, abs=0.4)
+        assert difference.low is not None
+        assert difference.value is not None
+        assert difference.low < difference.value <= 1
     judge = get_judge(benchmark.judges[0]).id
     sentence = f"Without any source it is right on 1 of {count}: that much needs no reading."
     assert sentence in headline("m", Answers.of(records, benchmark), judge, benchmark)
@@ -282,16 +294,18 @@ def test_its_table_stands_beside_the_others_and_changes_none(name: str, builds: 
 def test_a_run_without_it_beside_one_with_it_and_a_run_of_nothing_else(name: str, builds: dict[str, Build]) -> None:
     benchmark = get_benchmark(name)
     records = records_of(builds[name], lambda number: ABSTENTION)
-    rows = dict(tables_of(benchmark, old=without(records), new=records)[CLOSED_BOOK].rows)
-    (n, none, *_), (_, new, *_) = rows["old"], rows["new"]
-    assert isinstance(none, Estimate)
-    assert isinstance(new, Estimate)
-    assert (n, none.value, none.n, new.value) == (0, None, 0, 0)
+    rows = tables_of(benchmark, old=without(records), new=records)[WITHOUT_SOURCES].rows
+    assert {row.partition(" / ")[0] for row, _ in rows} == {"new"}
+    assert [cells[1].value for _, cells in rows if isinstance(cells[1], Estimate)] == [0] * len(rows)
     alone = [record for record in records if record.instance.condition == CLOSED_BOOK]
-    tables = tables_of(benchmark, m=alone)
-    assert dict(tables[CLOSED_BOOK].rows)["m"][0] == len(alone)
+    ((_, (n, right, _, *compared)),) = tables_of(benchmark, m=alone)[WITHOUT_SOURCES].rows
+    assert n == len(alone)
+    assert isinstance(right, Estimate)
+    assert right.value == 0
+    assert [cell.value for cell in compared if isinstance(cell, Estimate)] == [None, None]
     pending = [Record(record.instance) for record in alone]
-    assert dict(tables_of(benchmark, m=pending)[CLOSED_BOOK].rows)["m"][0] == 0
+    ((_, (n, *_)),) = tables_of(benchmark, m=pending)[WITHOUT_SOURCES].rows
+    assert n == 0
 
 
 def test_a_varied_build_leaves_it_out(builds: dict[str, Build], tmp_path: Path) -> None:
@@ -299,5 +313,5 @@ def test_a_varied_build_leaves_it_out(builds: dict[str, Build], tmp_path: Path) 
     factors = parse_factors(["text-source=none,forum post"])
     varied = Variation(benchmark, builds["cmc-bench"], Design.of(factors), VaryOptions()).build(tmp_path / "varied")
     assert CLOSED_BOOK not in {i.condition for i in BuildInstances(benchmark, varied, "paper")}
-    with pytest.raises(Exception, match="shows no source, so that no factor changes it"):
+    with pytest.raises(SpecError):
         Variation(benchmark, builds["cmc-bench"], Design.of(factors, conditions=(CLOSED_BOOK,)), VaryOptions())

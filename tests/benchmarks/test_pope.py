@@ -16,7 +16,7 @@ from benchmarks.answers import Answers
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.pope import Pope
-from benchmarks.pope.source import SETTINGS
+from benchmarks.pope.constants import SETTINGS
 from benchmarks.protocols import DirectProtocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import (

@@ -185,7 +185,7 @@ def test_a_problem_is_shown_at_its_field_its_section_and_below(desk: Stage) -> N
     drive(desk.app(), script, (120, 40))
 
 
-def test_closed_book_is_offered_and_off(desk: Stage) -> None:
+def test_conditions_without_sources_are_offered_and_off(desk: Stage) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
         await pilot.press("ctrl+n", "space", "ctrl+n", "tab")
@@ -198,6 +198,12 @@ def test_closed_book_is_offered_and_off(desk: Stage) -> None:
         await until(pilot, lambda: "1 run, 144 examples, 1,296 instances" in screen_text(app))
         assert screen.spec is not None
         assert set(screen.spec.conditions) == {*get_benchmark("cmc-bench").conditions}
+        await pilot.press("space")
+        await until(pilot, lambda: screen.spec is not None and screen.spec.conditions == ())
+        table.cursor = [option.key for option in table.options].index(("conditions", "without-sources"))
+        await pilot.press("space")
+        await until(pilot, lambda: "1 run, 144 examples, 1,296 instances" in screen_text(app))
+        assert screen.spec.conditions == ("without-sources",)
         await pilot.press("space")
         await until(pilot, lambda: screen.spec is not None and screen.spec.conditions == ())
 

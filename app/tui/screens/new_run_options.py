@@ -18,7 +18,8 @@ from app.tui.widgets.choice_table import ChoiceOption
 from app.tui.widgets.estimate_line import memory_words
 from app.tui.widgets.virtual_table import Cell, Row
 from benchmarks.base import Benchmark
-from benchmarks.vocabulary import CLOSED_BOOK
+from benchmarks.vocabulary import WITHOUT_SOURCES
+from benchmarks.without_sources import shows_no_source
 from mlx_backends.policy import PREFIX as POLICY
 
 SelectionKey = tuple[str, ...]
@@ -42,7 +43,8 @@ _STRATUM_WORDS = {
 """The words for the strata whose keys are not words."""
 _CONFLICT = "the sources disagree"
 _NO_CONFLICT = "no conflict"
-_NO_SOURCE = "no source: memory"
+_NO_SOURCE, _PARTIAL = "no source: memory", "a part is left out"
+_EVERY_PARTIAL = "all that leave a part out"
 
 
 def stratum_word(key: str) -> str:
@@ -186,7 +188,8 @@ def scope_options(
 
     The first row of each group is headed by the group's name.
     """
-    rows = [*_prompt_options(benchmark), *_condition_options(benchmark, contents), *_stratum_options(contents)]
+    rows = [*_prompt_options(benchmark), *_condition_options(benchmark, contents)]
+    rows += [*_without_sources_option(benchmark, contents), *_stratum_options(contents)]
     rows += _further_prompt_options(prompts)
     headed, group = [], ""
     for row in rows:
@@ -219,7 +222,8 @@ def _condition_options(benchmark: Benchmark, contents: BuildContents | None) -> 
     for word in benchmark.conditions:
         count = None if contents is None else contents.conditions.get(word, 0)
         note = (_CONFLICT if word in benchmark.conflicts else _NO_CONFLICT) if benchmark.conflicts else ""
-        note = _NO_SOURCE if word == CLOSED_BOOK else note
+        if word in benchmark.without_sources:
+            note = _NO_SOURCE if shows_no_source(word) else _PARTIAL
         yield ChoiceOption(
             ("conditions", word),
             ["conditions", word, "" if count is None else f"{count:,}", note],
@@ -227,6 +231,16 @@ def _condition_options(benchmark: Benchmark, contents: BuildContents | None) -> 
             allowed=count != 0,
             detail=f"condition {word}: {'none in the build' if count == 0 else note}".removesuffix(": "),
         )
+
+
+def _without_sources_option(benchmark: Benchmark, contents: BuildContents | None) -> Iterator[ChoiceOption]:
+    """Yield the row that adds all conditions without sources, if there are any."""
+    if benchmark.without_sources:
+        count = (
+            None if contents is None else sum(contents.conditions.get(word, 0) for word in benchmark.without_sources)
+        )
+        cells: list[Cell] = ["conditions", WITHOUT_SOURCES, "" if count is None else f"{count:,}", _EVERY_PARTIAL]
+        yield ChoiceOption(("conditions", WITHOUT_SOURCES), cells, "conditions", count != 0, _EVERY_PARTIAL)
 
 
 def _stratum_options(contents: BuildContents | None) -> Iterator[ChoiceOption]:
@@ -258,7 +272,7 @@ def default_selection(benchmark: Benchmark, contents: BuildContents | None) -> l
 
 def _default_conditions(benchmark: Benchmark, contents: BuildContents | None) -> list[str]:
     available = benchmark.conditions if contents is None else tuple(contents.conditions)
-    default = benchmark.default_conditions or tuple(word for word in available if word != CLOSED_BOOK)
+    default = benchmark.default_conditions or tuple(word for word in available if word not in benchmark.without_sources)
     return [word for word in default if word in available]
 
 
@@ -275,7 +289,7 @@ def missing_selection(contents: BuildContents | None, chosen: Sequence[Hashable]
     """Return a message for each spec key without a selection: conditions and every stratum need at least one."""
     keys: list[Any] = list(chosen)
     missing = {}
-    if not any(key[0] == "conditions" for key in keys):
+    if not any(key[0] == "conditions" and key[1] != WITHOUT_SOURCES for key in keys):
         missing["conditions"] = "select at least one"
     for name in contents.strata if contents is not None else ():
         if not any(key[:2] == ("strata", name) for key in keys):
@@ -289,7 +303,9 @@ def selection_values(
     """Return a selection as values of a spec; defaults, and strata with all values selected, are left empty."""
     keys: list[Any] = list(chosen)
     prompts = [key[1] for key in keys if key[0] == "prompt_set"]
-    conditions = [key[1] for key in keys if key[0] == "conditions"]
+    named = [key[1] for key in keys if key[0] == "conditions"]
+    conditions = [name for name in named if name != WITHOUT_SOURCES]
+    conditions = [] if conditions == _default_conditions(benchmark, contents) else conditions
     strata: dict[str, list[str]] = {}
     for name, values in contents.strata.items() if contents is not None else ():
         selected = [key[2] for key in keys if key[:2] == ("strata", name)]
@@ -297,7 +313,7 @@ def selection_values(
             strata[name] = selected
     return {
         "prompt_set": [] if prompts == [next(iter(benchmark.prompt_sets))] else prompts,
-        "conditions": [] if conditions == _default_conditions(benchmark, contents) else conditions,
+        "conditions": [*conditions, *([WITHOUT_SOURCES] if WITHOUT_SOURCES in named else [])],
         "exact": EXACT in keys,
         "score": LIKELIHOOD[1] if LIKELIHOOD in keys else "",
         "strata": {name: values for name, values in strata.items() if values},

@@ -13,7 +13,7 @@ from app.tui.theme import DIM, HEADING, OUTCOMES, Appearance, outcome_appearance
 from benchmarks.answer_quality import is_cut_reasoning
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.reasoning import read_reply
-from benchmarks.vocabulary import SHOWN_TEXT, Generation, Media, Verdict
+from benchmarks.vocabulary import FOR_POLICIES, Generation, Media, Verdict
 
 _SHORT_LIMIT = 2000
 """Characters of one text on display while the sample is not expanded."""
@@ -40,7 +40,7 @@ def sample_appearance(row: SampleRow) -> Appearance:
 
 def references_text(references: Iterable[tuple[str, Sequence[str]]], *, limit: int = _SHORT_LIMIT) -> Content:
     """Return a line for each source, such as "image says 88", or "text says red (B)" for an option with its letter."""
-    visible = {source: " | ".join(values) for source, values in references if not source.startswith(SHOWN_TEXT)}
+    visible = {source: " | ".join(values) for source, values in references if not source.startswith(FOR_POLICIES)}
     letters = {source: visible.pop(source + _LETTER) for source in list(visible) if source + _LETTER in visible}
     names = {source: f"{source} says" if source in _SPEAKERS else source for source in visible}
     width = min(24, max(map(len, names.values()), default=0))

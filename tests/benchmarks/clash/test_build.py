@@ -270,7 +270,7 @@ def test_describing_the_benchmark_imports_nothing_heavy() -> None:
 
 
 def test_what_is_correct() -> None:
-    correct = {c: [label for label in Clash.labels if Clash().correct(c, label)] for c in Clash.conditions}
+    correct = {c: [label for label in Clash.labels if Clash().correct(c, label)] for c in Clash().full_conditions}
     assert correct == {
         "mc-conflicting": ["CONFLICT"],
         "mc-original": ["IMAGE"],

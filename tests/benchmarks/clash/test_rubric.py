@@ -67,6 +67,7 @@ def test_none_means_incorrect_and_only_labels_are_read() -> None:
 def test_rubric_applies_only_to_open_answers_of_clash() -> None:
     rubric = Clash().rubric
     assert isinstance(rubric, ClashRubric)
-    assert rubric.conditions == ("open-conflicting", "open-original")
+    assert rubric.conditions[:2] == ("open-conflicting", "open-original")
+    assert {*rubric.conditions} == {name for name in Clash.conditions if name.startswith("open-")}
     meanings = {rubric.benchmark_label(label) for label in rubric.labels}
     assert meanings <= set(Clash.labels)

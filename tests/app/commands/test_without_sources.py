@@ -1,4 +1,4 @@
-"""Runs with the condition ``closed-book`` by the command line: chosen, resumed, tabulated, compared, imported, refused."""
+"""Runs with conditions without sources by the command line: chosen, resumed, tabulated, compared, exported, refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.command import Rashomon
 
-ALL = ("--conditions", "aligned,image-correct,text-correct,both-wrong,image-only,text-only,closed-book")
+ALL = ("--conditions", "without-sources")
 SENTENCE = "Without any source it is right on"
 
 
@@ -33,14 +33,14 @@ def test_failed_answers_are_repeated_and_counted_in_its_table(rashomon: Rashomon
     assert "4 failed" in run_of(failing, "x", *ALL, code=1)
     assert "4 instances will be answered again" in rashomon.run("resume", "x", "--retry-errors").stdout
     assert progress(rashomon)["x"] == ("done", 36, 36)
-    (row,) = tables(rashomon, "x")["closed-book"]["rows"]
-    assert row["cells"]["answers"] == 4
-    shares = [row["cells"][name]["value"] for name in ("no source", "image alone", "text alone")]
-    assert shares == [0, 1, 0]
-    assert (
-        "4 instances will be answered again"
-        in rashomon.run("resume", "x", "--repeat", "--conditions", "closed-book").stdout
-    )
+    rows = tables(rashomon, "x")["without-sources"]["rows"]
+    assert {row["cells"]["answers"] for row in rows} == {4}
+    shares = [[row["cells"][name]["value"] for name in ("without", "with sources", "difference")] for row in rows]
+    assert shares == [[0, 1, 1], [0, 1, 1], [0, 0, 0]]
+    for name in ("closed-book", "without-sources"):
+        again = rashomon.run("resume", "x", "--repeat", "--conditions", name).stdout
+        assert "4 instances will be answered again" in again
+    rashomon.run("resume", "x", "--conditions", "without-sources,nothing", code=2)
 
 
 def test_a_run_that_does_not_name_it_is_as_before(rashomon: Rashomon) -> None:
@@ -48,7 +48,7 @@ def test_a_run_that_does_not_name_it_is_as_before(rashomon: Rashomon) -> None:
     run_of(rashomon, "with", *ALL)
     assert progress(rashomon) == {"plain": ("done", 32, 32), "with": ("done", 36, 36)}
     plain, more = tables(rashomon, "plain"), tables(rashomon, "with")
-    assert more.keys() - plain.keys() == {"closed-book"}
+    assert more.keys() - plain.keys() == {"without-sources"}
     assert "closed-book" not in json.dumps(plain)
     for name in ("main", "by-type", "labels", "gap", "arbitration", "abstention"):
         assert more[name]["rows"] == plain[name]["rows"]
@@ -64,7 +64,7 @@ def test_a_run_that_does_not_name_it_is_as_before(rashomon: Rashomon) -> None:
 def test_other_ways_to_answer_take_it(rashomon: Rashomon, more: tuple[str, ...]) -> None:
     run_of(rashomon, "x", *ALL, *more, model="policy:uniform")
     assert progress(rashomon)["x"] == ("done", 36, 36)
-    assert tables(rashomon, "x")["closed-book"]["rows"]
+    assert tables(rashomon, "x")["without-sources"]["rows"]
     assert "24 answers" not in rashomon.run("baselines", "x").stdout
     assert "closed-book" not in json.dumps(progress(rashomon))
 
@@ -77,12 +77,43 @@ def test_answers_from_elsewhere_are_imported(rashomon: Rashomon) -> None:
     file = rashomon.home / "answers.jsonl"
     file.write_text("\n".join(map(json.dumps, answers)), "utf-8")
     rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "elsewhere", "--name", "there")
-    (here,), (there,) = (tables(rashomon, run)["closed-book"]["rows"] for run in ("here", "there"))
-    assert here["cells"] == there["cells"]
+    here, there = (tables(rashomon, run)["without-sources"]["rows"] for run in ("here", "there"))
+    assert [row["cells"] for row in here] == [row["cells"] for row in there]
 
 
 def test_where_it_means_nothing_it_is_refused(rashomon: Rashomon) -> None:
     vary = rashomon.run("vary", "cmc-bench", "--factor", "blur=0,2", "--conditions", "closed-book", code=2)
-    assert "shows no source" in vary.stderr
+    assert "leaves out" in vary.stderr
     assert "answers nothing" in run_of(rashomon, "x", "--conditions", "closed-book", code=2)
     assert progress(rashomon) == {}
+
+
+def test_a_spec_a_preview_and_exports_have_them(rashomon: Rashomon) -> None:
+    spec = rashomon.home / "spec.toml"
+    spec.write_text(
+        'benchmark = "cmc-bench"\nmodel = "policy:always-text"\nconditions = "without-sources"\nlimit = 4\n'
+    )
+    assert "36 instances" in rashomon.run("--batch", spec, "--dry-run").stdout
+    rashomon.run("--batch", spec, "--name", "x")
+    assert progress(rashomon)["x"] == ("done", 36, 36)
+    for form in ("csv", "latex", "html"):
+        rashomon.run("export", "x", "--format", form)
+    files = [p for p in (rashomon.home / "export" / "x").rglob("*") if p.suffix in (".csv", ".tex", ".html")]
+    assert sum("closed-book / text-only" in file.read_text("utf-8") for file in files) >= 3
+
+
+def test_a_comparison_is_over_the_conditions_with_sources(rashomon: Rashomon) -> None:
+    for name, more in (("with", ALL), ("plain", ())):
+        for policy in ("image", "text"):
+            run_of(rashomon, f"{name}-{policy}", *more, model=f"policy:always-{policy}")
+
+    def compared(name: str) -> dict[str, Any]:
+        output = rashomon.run("compare", f"{name}-image", f"{name}-text", "--all", "--json").stdout.replace(name, "run")
+        tables = {table["name"]: table for table in json.loads(output)["tables"]}
+        return {
+            name: [row for row in table["rows"] if "closed-book" not in row["row"]] for name, table in tables.items()
+        }
+
+    plain, extended = compared("plain"), compared("with")
+    differing = {name for name in plain if plain[name] != extended[name]}
+    assert differing <= {"flips", "flipped", "cost"}, "these count every instance"
