@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from mlx_backends.models.request_memory import (
 _ADAPTER_NUMBERS = 6
 """32-bit numbers for each of an adapter's: itself, a row's gradient, the batch's, two moments, and one update in progress."""
 _RUNTIME = GIB // 2  # of MLX and its buffers
+_SPECIAL_TOKENS = 64  # of a chat template
 _SCORES_KEPT, _SCORES_PASSING = 2, 5
 """Arrays of scores of attention, which MLX does not fuse when it computes gradients: those kept for each layer, and those of the
 layer whose gradient is computed."""
@@ -69,6 +70,12 @@ class TrainingMemory:
             "activations": max(self.activations + self.logits, self.encoder),
         }
         return f"{_size(self.total)} ({', '.join(f'{_size(size)} of {name}' for name, size in parts.items())})"
+
+
+def row_tokens(config: Mapping[str, Any], prompt: int, answer: int, images: Iterable[tuple[int, int]]) -> RowTokens:
+    """Return the tokens of a row with so many of text in its prompt and in its answer, and images of these sizes."""
+    image = sum(image_tokens(config, *size) for size in images)
+    return RowTokens(prompt + _SPECIAL_TOKENS + image + answer + 1, image, answer + 1)
 
 
 def image_tokens(config: Any, width: int, height: int) -> int:
