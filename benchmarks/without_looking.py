@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.answers import AnswerKind, Answers
+from benchmarks.repeats import REPEAT
+from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.intervals import INTERVALS, span
 from benchmarks.vocabulary import CLOSED_BOOK, Cell, Estimate, Table
 
@@ -185,14 +187,20 @@ def _settled(cell: Cell, others: Sequence[Cell]) -> Estimate:
 def _answered(benchmark: Benchmark, answers: Answers, share: Array, judge: str) -> Iterator[Answers]:
     """Yield answers that are right in a ``share`` of cases, once with each label that a wrong one can have.
 
-    A record counts as a right answer and as a wrong one, each with its weight. Conditions without a closed question are left out.
+    A record counts as a right answer and as a wrong one, each with its weight; a rule answers it once, however often it is
+    repeated. Conditions without a closed question are left out.
     """
+
+    def is_asked(kind: AnswerKind) -> bool:
+        return kind.condition in usable and kind.strata.get(REPEAT, "1") == "1"
+
     asked = {answers.kinds[kind].condition for kind in np.unique(answers.kind[~np.isnan(share)])}
     labels = {condition: _right_and_wrong(benchmark, condition) for condition in asked & benchmark.counted_conditions}
     usable = {condition for condition, of in labels.items() if all(of)}
-    positions = np.flatnonzero(answers.mask(lambda kind: kind.condition in usable))
+    positions = np.flatnonzero(answers.mask(is_asked))
     part, right = answers.at(positions), np.round(np.nan_to_num(share[positions]) / _UNIT) * _UNIT
     twice = part.at(np.tile(np.arange(len(positions)), 2))
+    twice = replace(twice, clusters=Clusters.of(twice.clusters.own, twice.clusters.shown), quality=None, blind=None)
     for number in range(max((len(labels[condition][1]) for condition in usable), default=0)):
 
         def labelled(kind: AnswerKind, place: int, number: int = number) -> AnswerKind:
@@ -204,7 +212,7 @@ def _answered(benchmark: Benchmark, answers: Answers, share: Array, judge: str) 
         kinds = [labelled(kind, place) for place in (0, 1) for kind in part.kinds]
         kind = np.concatenate([part.kind, part.kind + len(part.kinds)]).astype(np.int32)
         weight = np.concatenate([right, 1 - right])
-        answered = replace(twice, kinds=kinds, kind=kind, weight=weight, quality=None, confidence=None, blind=None)
+        answered = replace(twice, kinds=kinds, kind=kind, weight=weight, confidence=None)
         yield answered.at(np.flatnonzero(weight))
 
 
