@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from app.annotation.review_session import find_build
@@ -34,7 +34,7 @@ def audit(workspace: Workspace, name: str, *, judge: str | None, every: bool, as
     Raises SourceError or StoreError if there is neither.
     """
     columns: Columns = {}
-    not_shown: Sequence[str] = ()
+    not_shown = ""
     with spinner("trying rules that look at no source"):
         build = _build(workspace, name)
         if build is not None:
@@ -51,8 +51,8 @@ def audit(workspace: Workspace, name: str, *, judge: str | None, every: bool, as
         for table in rule_tables(result) if every else ():
             print_table(table)
     print(clean(f"{sentence(result)}."))
-    for run_sentence in not_shown:
-        print(clean(run_sentence))
+    if not_shown:
+        print(clean(not_shown))
     if result.tasks and not every:
         print("--all prints all rules, --json all numbers.")
 
@@ -67,7 +67,7 @@ def _build(workspace: Workspace, name: str) -> Build | None:
     return None
 
 
-def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audit, Columns, Sequence[str]]:
+def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audit, Columns, str]:
     """Return the audit of a run's instances, its shares and gains over the best blind rule, and that it has none, if so.
 
     Only questions whose prompt offers their options have a gain: what else has to be found in a source.
@@ -94,7 +94,8 @@ def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audi
         _SHARE: {task: gain.right for task, gain in gains.items()},
         _GAIN: {task: gain.gain for task, gain in gains.items()},
     }
-    return run_audit(questions, media=sizes.get), columns, inputs.not_shown
+    whole = gain_over_blind(benchmark, answers, inputs.judge)
+    return run_audit(questions, media=sizes.get), columns, "" if whole is None else whole.not_shown_sentence(name)
 
 
 def _json(cell: Cell) -> object:
