@@ -12,7 +12,7 @@ from benchmarks.answers import AnswerKind, Answers
 from benchmarks.repeats import REPEAT
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.intervals import INTERVALS, span
-from benchmarks.vocabulary import CLOSED_BOOK, Cell, Estimate, Table
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,7 +82,7 @@ def gain_over_blind(
     """
     if answers.blind is None:
         return None
-    counted = benchmark.counted_conditions - {CLOSED_BOOK}
+    counted = benchmark.counted_conditions
     counted = counted if conditions is None else counted.intersection(conditions)
     of_kind = [
         np.nan if kind.condition not in counted or (points := benchmark.counted_score(kind, judge)) is None else points
