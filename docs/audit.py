@@ -31,7 +31,7 @@ from benchmarks.build_audit import audit_build, blind_questions
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.stats.clusters import Clusters
-from benchmarks.vocabulary import Estimate, Table
+from benchmarks.vocabulary import Estimate, Table, digest
 
 PAGE = Path(__file__).with_name("audit.md")
 _MARK = "<!-- tables -->\n"
@@ -106,8 +106,6 @@ def sugar_crepe(data: Path) -> Iterator[BlindQuestion]:
 
 def hash_order(*values: str) -> str:
     """Return a key that sorts values in an order that says nothing of them."""
-    from benchmarks.vocabulary import digest
-
     return digest(values)
 
 

@@ -68,7 +68,7 @@ def sentence(audit: Audit) -> str:
     if not audit.tasks:
         return "no closed question, so that no rule can be tried without looking"
     count = len(audit.tasks)
-    tasks = [task for task in audit.tasks if given_away(task)]
+    tasks = sorted(filter(given_away, audit.tasks), key=lambda task: task.chance - (task.blind.value or 0))
     if not tasks:
         return (
             f"no rule that looks at no source beats chance in {'the task' if count == 1 else f'any of {count} tasks'}"

@@ -11,6 +11,7 @@ from benchmarks.build import Build
 from benchmarks.build_audit import FILE, blind_questions
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Record
+from judges.base import FunctionJudge
 from judges.registry import find_judge
 from tests.support.command import ROOT, Rashomon
 from tests.support.data.contra4 import PLAIN, write_source
@@ -134,6 +135,7 @@ def test_the_right_option_is_the_one_that_the_judge_takes_as_right(tmp_path: Pat
     rashomon.run("build", name, "--source", source)
     build, benchmark = Build.open(rashomon.workspace / "benchmarks" / name), get_benchmark(name)
     judge = find_judge(benchmark.judges[0], benchmark)
+    assert isinstance(judge, FunctionJudge)
     tried = 0
     for instance in benchmark.instances(build, next(iter(benchmark.prompt_sets))):
         question, answers = benchmark.blind_question(instance), benchmark.options(instance)

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.report.render import cell_text
 from benchmarks.audit import Audit, BlindOption, BlindQuestion, audit
 from benchmarks.audit.tables import given_away, rule_tables, sentence, summary
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Instance
+from docs.audit import contra4_test
 from tests.support.blind_questions import GIVEAWAYS, clean_question, media_size
+from tests.support.data.contra4 import DATA, real_rows
 
 
 def questions(count: int, seed: int, options: int = 4) -> list[BlindQuestion]:
@@ -138,6 +143,40 @@ def test_a_constant_answer_is_named() -> None:
     result = audit([GIVEAWAYS["always no"](question, random.Random(1)) for question in questions(60, 1)])
     assert result.tasks[0].constant == "No"
     assert "No" in sentence(result)
+
+
+def test_the_sentence_begins_with_what_is_given_away_most() -> None:
+    draw = random.Random(1)
+    weak = [replace(GIVEAWAYS["first"](question, draw), task="weak") for question in questions(200, 1)]
+    strong = [replace(GIVEAWAYS["longest"](question, draw), task="strong") for question in questions(200, 2)]
+    text = sentence(audit([*weak, *strong]))
+    assert 0 < text.index("strong") < text.index("weak")
+
+
+def test_values_of_open_questions_stand_in_an_order_that_says_nothing() -> None:
+    rights: list[int] = []
+    for number in range(400):
+        references = {"image": (f"{number}",), "text": (f"{number + 1}",)}
+        instance = Instance(f"{number}/x", str(number), "image-correct", "How many?", (), references)
+        question = get_benchmark("cmc-bench").blind_question(instance)
+        assert question is not None
+        assert [question.options[place].text for place in question.right] == [str(number)]
+        assert not question.sources
+        rights += question.right
+    assert 160 < sum(rights) < 240
+    for condition in ("aligned", "image-only", "text-only", "closed-book"):
+        assert get_benchmark("cmc-bench").blind_question(replace(instance, condition=condition)) is None
+
+
+@pytest.mark.slow
+@real_rows
+def test_the_prior_of_contra4s_validation_set_answers_its_test_set() -> None:
+    shares = {
+        name.partition(" (")[0]: [cell_text(cell).split()[0] for cell in cells]
+        for name, cells in contra4_test(DATA.parent).rows
+    }
+    assert shares["modality"] == ["0.671", "0.479", "0.513", "0.556"]
+    assert shares["length"][-1] == "0.506"
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=()), max_size=12) | st.sampled_from(
