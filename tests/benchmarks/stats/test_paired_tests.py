@@ -133,7 +133,8 @@ def _difference(clusters: list[tuple[int, int, int]]) -> Difference:
 
 def test_clusters_that_do_not_differ_do_not_correlate_by_their_rounding_errors() -> None:
     for weight in (1.0, 1.0 / 7):
-        difference = share_difference(*(np.full(4, count * weight) for count in (1.5, 1.5, 18.0)))
+        gains, losses, sizes = (np.full(4, count * weight) for count in (1.5, 1.5, 18.0))
+        difference = share_difference(gains, losses, sizes)
         assert difference is not None
         assert difference.correlation == 0
 
