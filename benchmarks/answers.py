@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from benchmarks.audit.scores import BlindScores
+
     Codes = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
@@ -105,6 +107,8 @@ class Answers:
         base: The label of the run whose model this run's was fine-tuned from, if that is among the runs; else empty.
         clusters: The clusters of the records; without any, every example is one.
         quality: The quality of all answers of the run; None where it was not measured.
+        blind: The scores of rules that look at no source; None where they were not read.
+        weight: What each record counts as in :meth:`counts`, shape (records,); None: as one.
     """
 
     kinds: Sequence[AnswerKind]
@@ -116,6 +120,8 @@ class Answers:
     confidence: Confidences | None = None
     clusters: Clusters = field(default=None)  # type: ignore[assignment]
     quality: AnswerQuality | None = None
+    blind: BlindScores | None = None
+    weight: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if self.clusters is None:
@@ -229,7 +235,8 @@ class Answers:
         counted = is_counted[self.kind]
         clusters = Clusters.of(self.group[counted]) if by_example else self.clusters.at(counted)
         clusters = clusters if shown else Clusters.of(clusters.own)
-        tallies = [clusters.tally(column[self.kind[counted]], size) for column in padded.T]
+        weight = None if self.weight is None else self.weight[counted]
+        tallies = [clusters.tally(column[self.kind[counted]], size, weight) for column in padded.T]
         totals: Codes = np.sum(tallies, axis=0) if tallies else np.zeros((clusters.count, size), dtype=np.int64)
         return totals.reshape(clusters.count, *shape)
 
@@ -271,6 +278,8 @@ class Answers:
             read=lambda chosen: self.read(positions[list(chosen)].tolist()),
             confidence=confidence,
             clusters=self.clusters.at(positions),
+            blind=None if self.blind is None else self.blind.at(positions),
+            weight=None if self.weight is None else self.weight[positions],
         )
 
     def derive_at(self, positions: Sequence[int], change: Callable[[AnswerKind], AnswerKind]) -> Answers:

@@ -261,6 +261,11 @@ class Benchmark(ABC):
         """Return whether an answer with this label and behaviour gives what no source has, and is not known to be right."""
         return label in self.inventions and behaviour != "right"
 
+    def with_label(self, kind: AnswerKind, judge: str, label: str) -> AnswerKind:
+        """Return an answered kind, to which all judges give ``label``, for the rows of rules that look at no source."""
+        verdicts = {name: Verdict(name, "labelled", label) for name in (judge, *kind.verdicts)}
+        return replace(kind, finish_reason="stop", is_empty=False, verdicts=verdicts)
+
     @abstractmethod
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         """Return every table of the paper that these answers can fill; ``runs`` maps a row's label to the answers of a run.

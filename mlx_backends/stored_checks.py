@@ -167,10 +167,9 @@ def _parse(row: Any) -> StoredCheck | None:
 
 
 @cache
-def code_digest() -> str:
-    """Return the sha256 over this package's source files: its batches, caches and patches decide answers too."""
-    root = Path(__file__).parent
+def code_digest(package: Path = Path(__file__).parent) -> str:
+    """Return the sha256 over a package's source files, by default this one's: its batches, caches and patches decide answers."""
     combined = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        combined.update(f"{path.relative_to(root)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    for path in sorted(package.rglob("*.py")):
+        combined.update(f"{path.relative_to(package)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return combined.hexdigest()

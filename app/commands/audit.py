@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
-
-import numpy as np
+from dataclasses import asdict
 
 from app.annotation.review_session import find_build
 from app.commands.spinner import spinner
@@ -17,13 +15,14 @@ from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.audit import Audit
 from benchmarks.audit import audit as run_audit
-from benchmarks.audit.tables import not_shown, rule_tables, sentence, summary
+from benchmarks.audit.tables import rule_tables, sentence, summary
 from benchmarks.build import Build
 from benchmarks.build_audit import audit_build, blind_questions
 from benchmarks.errors import SourceError, StoreError
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import Cell, Estimate
+from benchmarks.without_looking import gain_over_blind
 
 Columns = dict[str, Mapping[str, Cell]]
 """Further columns of the audit's table: their cells by task."""
@@ -35,12 +34,13 @@ def audit(workspace: Workspace, name: str, *, judge: str | None, every: bool, as
     Raises SourceError or StoreError if there is neither.
     """
     columns: Columns = {}
+    not_shown = ""
     with spinner("trying rules that look at no source"):
         build = _build(workspace, name)
         if build is not None:
             result = audit_build(build, get_benchmark(build.benchmark))
         else:
-            result, columns = _audit_run(workspace, name, judge)
+            result, columns, not_shown = _audit_run(workspace, name, judge)
     if as_json:
         values = {"tasks": [asdict(task) for task in result.tasks]}
         runs = {run: {task: _json(cell) for task, cell in cells.items()} for run, cells in columns.items()}
@@ -51,8 +51,8 @@ def audit(workspace: Workspace, name: str, *, judge: str | None, every: bool, as
         for table in rule_tables(result) if every else ():
             print_table(table)
     print(clean(f"{sentence(result)}."))
-    for run_sentence in not_shown(result, name, columns.get(_GAIN, {})):
-        print(clean(run_sentence))
+    if not_shown:
+        print(clean(not_shown))
     if result.tasks and not every:
         print("--all prints all rules, --json all numbers.")
 
@@ -67,8 +67,11 @@ def _build(workspace: Workspace, name: str) -> Build | None:
     return None
 
 
-def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audit, Columns]:
-    """Return the audit of a run's instances, and the run's shares and gains over the best blind rule."""
+def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audit, Columns, str]:
+    """Return the audit of a run's instances, its shares and gains over the best blind rule, and that it has none, if so.
+
+    Only questions whose prompt offers their options have a gain: what else has to be found in a source.
+    """
     try:
         folder = workspace.run_folder(name)
     except StoreError as error:
@@ -81,21 +84,18 @@ def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audi
         except SourceError:  # the sizes of its media are then unknown
             build = None
         questions, sizes = blind_questions(benchmark, (record.instance for record in store.records()), build)
-        places = {name: place for place, name in enumerate(store.ids())}
-    result = run_audit(questions, media=sizes.get)
-    shares: dict[str, Cell] = {}
-    gains: dict[str, Cell] = {}
-    of_kind = [benchmark.counted_score(kind, inputs.judge) for kind in answers.kinds]
-    for task in result.tasks:
-        ids = [question.id for question in questions if question.task == task.task and question.id in result.blind]
-        counted = [name for name in ids if of_kind[answers.kind[places[name]]] is not None]
-        clusters = answers.clusters.at([places[name] for name in counted])
-        scores = np.array([of_kind[answers.kind[places[name]]] for name in counted], float)
-        missing = len(ids) - len(counted)
-        shares[task.task] = replace(clusters.mean(scores), missing=missing)
-        difference = clusters.difference(scores - np.array([result.blind[name] for name in counted]))
-        gains[task.task] = Estimate(None, reason="no answers") if difference is None else difference.estimate
-    return result, {_SHARE: shares, _GAIN: gains}
+    tasks = answers.blind.tasks if answers.blind is not None else ()
+    gains = {
+        task: gain
+        for place, (task, _) in enumerate(tasks)
+        if (gain := gain_over_blind(benchmark, answers, inputs.judge, task=place)) is not None
+    }
+    columns: Columns = {
+        _SHARE: {task: gain.right for task, gain in gains.items()},
+        _GAIN: {task: gain.gain for task, gain in gains.items()},
+    }
+    whole = gain_over_blind(benchmark, answers, inputs.judge)
+    return run_audit(questions, media=sizes.get), columns, "" if whole is None else whole.not_shown_sentence(name)
 
 
 def _json(cell: Cell) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +111,8 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
     if table is None and not arguments.all_tables:
         printed = [tables[0] if lead is None else lead, *(table_ for table_ in tables[1:] if table_.name == REPEATS)]
     for table_ in printed:
-        print_table(table_)
+        notes = [note for note in table_.notes if table is not None or note not in headlines]
+        print_table(replace(table_, notes=tuple(notes)))
     for folder in folders:
         for line in _answering_modes(folder):
             print(f"  {clean(line)}")
@@ -132,14 +133,18 @@ def _lead(inputs: TableInputs, tables: Sequence[Table]) -> Table | None:
 
 
 def _headlines(inputs: TableInputs, tables: Sequence[Table]) -> list[str]:
-    """Return a line for each run: its scorecard where that leads, else its accuracy and behaviour."""
+    """Return a line for each run: its scorecard where that leads, else its accuracy and behaviour; then what qualifies them."""
     if (lead := _lead(inputs, tables)) is None:
         lines = [" ".join(headline(label, run, inputs.judge, inputs.benchmark)) for label, run in inputs.runs.items()]
     else:
         lines = [" ".join(scorecard_sentences(label, lead, run)) for run, label in enumerate(inputs.runs)]
     few = few_pages(*(run.clusters.own_count for run in inputs.runs.values()))
     asks = "Say what should win where they disagree with --trust image, text or flag."
-    return [*lines, *filter(None, [few, asks if lead is not None and inputs.asks_what_should_win else ""])]
+    return [
+        *lines,
+        *inputs.not_shown,
+        *filter(None, [few, asks if lead is not None and inputs.asks_what_should_win else ""]),
+    ]
 
 
 def _print_next(folders: Sequence[Path], inputs: TableInputs, other_tables: str) -> None:

@@ -230,7 +230,10 @@ def missing_sentence(evidence: Evidence) -> str:
 
 
 def unreliable_sentence(evidence: Evidence) -> str:
-    """Return that the recommended runs, or else the best, follow the rule in under half of conflicts; empty if they do not."""
+    """Return why the recommended runs, or else the best, are not to be relied on; empty if nothing speaks against them.
+
+    They are not shown to use their sources, or follow the rule in under half of conflicts.
+    """
     if evidence.by_rule:
         below = all(
             share.value < _HALF for lead in evidence.by_rule.values() for _, share in lead.shares if share.value
@@ -242,15 +245,14 @@ def unreliable_sentence(evidence: Evidence) -> str:
         )
     decision, runs = evidence.decision, evidence.decision.basis.views.runs
     chosen = sorted({*_recommended(decision)} or {decision.basis.best})
+    not_shown = [*filter(None, (runs[i].not_shown for i in chosen))]
     shares = {runs[i].label: evidence.follows[runs[i].label] for i in chosen if runs[i].label in evidence.follows}
     low = [
         f"{run} follows your rule in {percent(share)} of conflicts" for run, share in shares.items() if share < _HALF
     ]
-    return (
-        f"{join_names(low)}: do not rely on {'it' if len(low) == 1 else 'them'} where your sources disagree."
-        if low
-        else ""
-    )
+    if low:
+        low = [f"{join_names(low)}: do not rely on {'it' if len(low) == 1 else 'them'} where your sources disagree."]
+    return " ".join([*not_shown, *low])
 
 
 def _recommended(decision: Decision) -> set[int]:

@@ -24,7 +24,7 @@ def caveats(evidence: Evidence, views: RunViews) -> list[str]:
     if examples < FEW_EXAMPLES and not few_pages(pages):  # too few pages are in the first line
         lines.append(f"{examples} examples are few: their bounds are wide and approximate.")
     _, policies = split_policies(views)
-    if not policies:
+    if not policies and not all(run.gain for run in shares.views.runs):
         lines.append(
             "These runs include no policy, such as policy:always-text, so they cannot be compared with a model that reads "
             "no input."

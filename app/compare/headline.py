@@ -18,13 +18,17 @@ _BY_ACCURACY = "By the benchmark's accuracy, which counts an invention as right 
 
 
 def headlines(comparison: Comparison) -> list[str]:
-    """Return the headlines of each pair of runs, of own rows losses and gains before all else, and one for the paper's rows."""
+    """Return the headlines of each pair of runs, of own rows losses and gains before all else, and one for the paper's rows.
+
+    A sentence on each model that is not shown to use its sources follows those of the pairs.
+    """
     tables = {table.name: table for table in comparison.tables}
     sentences: list[str] = []
     for pair in comparison.pairs:
         if shows_transitions(comparison):
             sentences.append(transitions_headline(pair, comparison.views))
         sentences.append(_pair_headline(pair, comparison, tables["differences"]))
+    sentences += [run.not_shown for run in comparison.views.runs]
     if few := few_pages(*(pair.clusters.own_count for pair in comparison.pairs)):
         sentences.append(few)
     if "tradeoff" in tables and not comparison.pairs:

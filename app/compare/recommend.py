@@ -74,7 +74,7 @@ class Recommendation:
     by_rule: Mapping[str, RuleLead] = field(default_factory=dict)
     """The leaders by rule, over own documents for which the user has not said what should win."""
     unreliable: str = ""
-    """That the recommended run follows the rule in under half of conflicts, if so; the advice has it too."""
+    """Why the recommended run is not to be relied on, if anything speaks against it; the advice has it too."""
 
 
 def recommend(

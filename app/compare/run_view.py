@@ -19,6 +19,7 @@ from app.report.judge_selection import present_judges, resolve_judge, resolve_pa
 from app.report.published import has_only_own_rows
 from app.report.tables import run_labels, shared_benchmark
 from app.store.answers import KnownInstance, StepUsage, read_answers, runs_per_share
+from app.store.blind_scores import with_blind_scores
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.store.run_facts import NOT_TRAINED, TrainedExamples
@@ -35,6 +36,7 @@ from benchmarks.stats.clusters import number_groups
 from benchmarks.stats.intervals import ratio
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import TRUST, Instance, LabelMetrics, Record, digest, part_to_json
+from benchmarks.without_looking import Gain, gain_over_blind
 from judges.panel import Panel, panel_judge
 from mlx_backends.baseline import is_oracle, split_baseline
 from mlx_backends.policy import PREFIX
@@ -96,6 +98,8 @@ class RunView:
     """True if every example comes from the user's own table."""
     used_protocol: str = ""
     """The name of its protocol as it is true of its answers; empty: the stored one."""
+    gain: Gain | None = None
+    """Its gain over the best rule that looks at no source; None without a closed question that counts."""
 
     @cached_property
     def coded(self) -> PackedAnswers:
@@ -139,6 +143,12 @@ class RunView:
     def is_policy(self) -> bool:
         """True for a policy, which reads no input, and for a baseline made of its answers."""
         return split_baseline(str(self.spec.get("model")))[1].startswith(PREFIX)
+
+    @property
+    def not_shown(self) -> str:
+        """A sentence that it is not shown to use its sources; empty if it is, or if it is no model."""
+        is_model = not (self.is_policy or self.is_oracle)
+        return self.gain.not_shown_sentence(self.label) if is_model and self.gain is not None else ""
 
     @property
     def is_oracle(self) -> bool:
@@ -268,7 +278,7 @@ class _ViewReader:
             if is_scored:
                 with_options.add(bool(self._benchmark.options(instance)))
 
-        answers = read_answers(store, self._benchmark, self._known, visit)
+        answers = with_blind_scores(store, self._benchmark, read_answers(store, self._benchmark, self._known, visit))
         quality = answers.quality or AnswerQuality()
         if self._add_verdict is not None:
             answers = answers.derive(self._add_verdict)
@@ -317,6 +327,7 @@ class _ViewReader:
             trained=TrainedExamples.load(store),
             cell_note=cell_note,
             own_rows_only=has_only_own_rows([answers], self._benchmark),
+            gain=gain_over_blind(self._benchmark, answers, self._judge),
             used_protocol=answered_by(protocol, scored=True in with_options, generated=False in with_options),
         )
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 
 from app.annotation.human_sample import drawn_samples, restrict_to_sample
@@ -37,6 +38,7 @@ from benchmarks.repeats_table import repeats_table
 from benchmarks.scorecard import scorecard_table
 from benchmarks.undecided_table import undecided_table
 from benchmarks.vocabulary import Table
+from benchmarks.without_looking import not_shown, with_blind_rows, without_looking_table
 from benchmarks.without_sources_table import benchmark_tables, with_sources
 from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
@@ -45,6 +47,7 @@ from judges.prediction_powered import corrected_table
 from mlx_backends.baseline import split_baseline
 from mlx_backends.imported import IMPORTED
 from mlx_backends.models.adapters import adapter_name, split_adapter
+from mlx_backends.policy import PREFIX
 from mlx_backends.pytorch.spec import split_name
 
 TABLES = 2
@@ -121,6 +124,12 @@ class TableInputs:
         if rule is not None and not names_sources(self.benchmark):
             raise SpecError(f"the labels of {self.benchmark.name} name no source; leave --trust out.")
         return replace(self, trust=rule)
+
+    @cached_property
+    def not_shown(self) -> Sequence[str]:
+        """A sentence on each model that is not shown to use its sources."""
+        models = {run: answers for run, answers in self.runs.items() if not run.startswith(PREFIX)}
+        return not_shown(self.benchmark, reference_cells(models), self.judge)
 
     @property
     def leads_with_scorecard(self) -> bool:
@@ -217,6 +226,11 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
         tables = [*tables, behaviours]
     if only is None or only not in [table.name for table in tables]:
         tables = [*tables, *_scorecards(inputs, every)]
+    if only in (None, "main"):
+        tables = [_with_blind_rows(tables[0], inputs, runs), *tables[1:]]
+        tables[0] = replace(tables[0], notes=(*inputs.not_shown, *tables[0].notes))
+    if (beside := without_looking_table(inputs.benchmark, runs, inputs.judge)) is not None:
+        tables = [*tables, replace(beside, notes=(*inputs.not_shown, *beside.notes))]
     repeats = repeats_table(inputs.benchmark, runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     if repeats is not None:
         tables = [*tables, repeats]
@@ -251,6 +265,12 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
         known = [*names, *CONFIDENCE_TABLES] if scored else names
         raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, known)}")
     return [table for table in tables if table.name == only]
+
+
+def _with_blind_rows(main: Table, inputs: TableInputs, runs: Mapping[str, Answers]) -> Table:
+    """Return the main table with rows of rules that look at no source, and first the models not shown to do better."""
+    tables = partial(inputs.benchmark.tables, judge=inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
+    return with_blind_rows(main, inputs.benchmark, runs, inputs.judge, tables)
 
 
 def _scorecards(inputs: TableInputs, runs: Mapping[str, Answers]) -> Iterator[Table]:

@@ -10,6 +10,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from app.store.blind_scores import with_blind_scores
 from app.store.database import Values
 from app.store.integrity import stored_values
 from app.store.parsed_texts import ParsedTexts
@@ -53,7 +54,7 @@ _SHARE = 10_000
 
 
 def read_runs(stores: Sequence[RunStore], benchmark: Benchmark) -> list[Answers]:
-    """Return :func:`read_answers` of each run; several processes read many answers."""
+    """Return :func:`read_answers` of each run, with blind scores; several processes read many answers."""
     return map_shares(partial(_read_share, benchmark.name), [store.folder for store in stores], runs_per_share(stores))
 
 
@@ -69,7 +70,7 @@ def _read_share(benchmark_name: str, folders: Sequence[Path]) -> list[Answers]:
     runs = []
     for folder in folders:
         with RunStore.read(folder) as store:
-            runs.append(read_answers(store, benchmark, known))
+            runs.append(with_blind_scores(store, benchmark, read_answers(store, benchmark, known)))
     return runs
 
 

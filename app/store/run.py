@@ -6,6 +6,7 @@ A run is a folder with ``run.sqlite`` (the data), ``spec.toml`` (the spec, for p
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from array import array
@@ -362,6 +363,16 @@ class RunStore(AnswerSums):
     def ids(self) -> list[str]:
         """Return the ids of all instances, in order."""
         return [str(name) for (name,) in self._rows("SELECT id FROM instance ORDER BY ordinal", ())]
+
+    def instances_digest(self) -> str:
+        """Return the sha256 over all instances, in order."""
+        contents, last = hashlib.sha256(), -1
+        query = f"SELECT ordinal, body FROM instance WHERE ordinal > ? ORDER BY ordinal LIMIT {_READ_PAGE}"
+        while rows := self._rows(query, (last,)):
+            for _, body in rows:
+                contents.update(f"{len(body)} {body}".encode("utf-8", "surrogatepass"))
+            last = rows[-1][0]
+        return contents.hexdigest()
 
     def records(self, *, only: str | None = None, at: Sequence[int] | None = None) -> Iterator[Record]:
         """Yield every instance with its accepted answers and their verdicts, in order.

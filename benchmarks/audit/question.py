@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from string import ascii_uppercase
 
@@ -39,6 +39,7 @@ class BlindQuestion:
         categories: What is known of the example without looking, such as its category or brand, by name.
         sources: The text of each source, by the source's name.
         media: The sha256 of the media that belong to the question and to no option, in the order of the prompt.
+        offered: True if the prompt offers the options. Else the question is open: only who knows its sources can choose.
     """
 
     id: str
@@ -50,6 +51,7 @@ class BlindQuestion:
     categories: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     media: tuple[str, ...] = ()
+    offered: bool = True
 
     @property
     def chance(self) -> float:
@@ -101,7 +103,7 @@ def value_question(instance: Instance, right: Sequence[str], wrong: Sequence[str
     places = [place for place, value in enumerate(values) if value in right]
     if not 0 < len(places) < len(values):
         return None
-    return blind_question(instance, [BlindOption(value) for value in values], places, text="")
+    return replace(blind_question(instance, [BlindOption(value) for value in values], places, text=""), offered=False)
 
 
 def blind_question(

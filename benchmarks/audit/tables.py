@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from benchmarks.audit import Audit, RuleResult, TaskAudit
 from benchmarks.stats.intervals import INTERVALS
@@ -79,16 +79,6 @@ def sentence(audit: Audit) -> str:
     ]
     more = f"; and {len(shares) - _MOST_NAMED} more" if len(shares) > _MOST_NAMED else ""
     return f"answered without looking: {'; '.join(shares[:_MOST_NAMED])}{more}"
-
-
-def not_shown(audit: Audit, run: str, gains: Mapping[str, Cell]) -> Sequence[str]:
-    """Return a sentence on the tasks in which a run does not beat the best blind rule by its ``gains``; none if it does."""
-    tasks = [name for name, gain in gains.items() if isinstance(gain, Estimate) and not (gain.low or 0) > 0]
-    if not tasks:
-        return ()
-    return (
-        f"{run} does not beat the best blind rule in {', '.join(tasks)}, so it is not shown to use its sources there.",
-    )
 
 
 def _estimate(rule: RuleResult, task: TaskAudit) -> Estimate:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.answers import Answers
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.contra4.constants import CONDITIONS, LABELS, WITHOUT_SOURCES
@@ -106,6 +107,10 @@ class Contra4(Benchmark):
         return label == "CORRECT"
 
     table_strata = ("kind", "modalities", "category")
+
+    def with_label(self, kind: AnswerKind, judge: str, label: str) -> AnswerKind:
+        kind = super().with_label(kind, judge, label)
+        return replace(kind, reading=kind.reading._replace(official=label == "CORRECT"))
 
     def reading(self, record: Record) -> Contra4Reading:
         from benchmarks.contra4.reading import read

@@ -106,16 +106,18 @@ class Clusters:
         gains, losses = self.sums(lead.clip(0) * weights), self.sums((-lead).clip(0) * weights)
         return share_difference(gains, losses, self.sums(weights), self.own_count)
 
-    def tally(self, place: Numbers, size: int) -> NDArray[Any]:
+    def tally(self, place: Numbers, size: int, weight: NDArray[np.float64] | None = None) -> NDArray[Any]:
         """Return how many answers fall into each of ``size`` cells, as :meth:`sums` does; shape (clusters, size).
 
-        ``place`` is the cell of each answer, -1 for none. The counts are whole numbers where no answer shows another's page.
+        ``place`` is the cell of each answer, -1 for none, and ``weight`` what it counts as, if not as one. Without weights, the
+        counts are whole numbers where no answer shows another's page.
         """
         import numpy as np
 
         def count(column: Numbers) -> NDArray[Any]:
             chosen = (place >= 0) & (column >= 0)
-            cells = np.bincount(column[chosen] * size + place[chosen], minlength=self.count * size)
+            weights = None if weight is None else weight[chosen]
+            cells = np.bincount(column[chosen] * size + place[chosen], weights, self.count * size)
             return cells.reshape(self.count, size)
 
         totals = count(self.own)

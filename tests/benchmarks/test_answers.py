@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from benchmarks.answers import AnswerKind, Answers
@@ -54,6 +55,16 @@ def test_kinds_change_for_chosen_records_only() -> None:
     changed = answers.derive_at([1, 4], lambda kind: AnswerKind(kind.instance, "error"))
     assert changed.mask(lambda kind: kind.finish_reason == "error").tolist() == [False, True, False, False, True]
     assert not answers.mask(lambda kind: kind.finish_reason == "error").any()
+
+
+def test_a_weight_counts_as_so_many_records() -> None:
+    def place(kind: AnswerKind) -> tuple[int]:
+        return (int(kind.condition == "both-wrong"),)
+
+    _, answers = some_answers()
+    weighted = replace(answers, weight=np.array([0.5, 2.0, 3.0, 0.0, 0.25]))
+    assert weighted.cells((2,), place).tolist() == [[0.75, 0], [2, 3], [0, 0]]
+    assert weighted.at(np.array([4, 1])).cells((2,), place).tolist() == [[0.25, 0], [2, 0]]
 
 
 # --- pages -----------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from benchmarks.factors.tables import reference_cells
 from benchmarks.scorecard import NAME as SCORECARD
 from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import Estimate, Table
+from benchmarks.without_looking import gain_over_blind
 from mlx_backends.policy import policy_description
 
 _BEHAVIOURS = {"CORRECT": "is right", "INCORRECT": "is wrong", "WRONG": "is wrong"}
@@ -165,6 +166,11 @@ class Evidence:
         """Return the share of right answers of a run under ``conditions``, as a decision counts them; None where none does."""
         share, _ = score_under(conditions, self.answers[run], self.judge, self.benchmark, decided_score)
         return share if share.n else None
+
+    def share_blind(self, conditions: Collection[str]) -> Estimate | None:
+        """Return the share that the best rule without sources gets right of the subject's answers; None of open questions."""
+        gain = gain_over_blind(self.benchmark, self.answers[self.subject.label], self.judge, conditions=conditions)
+        return None if gain is None else gain.blind
 
     def share_labelled(self, run: str, label: str, conditions: Collection[str]) -> Estimate | None:
         """Return the share of a run's answers under ``conditions`` with this label; None where none counts."""

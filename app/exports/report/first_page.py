@@ -172,7 +172,7 @@ def _verdict_on_one(evidence: Evidence, shares: TargetShares, objections: Sequen
 
 
 def _objections(evidence: Evidence) -> Iterator[str]:
-    """Yield the reasons against all models: that they seldom follow the rule, a source unread, a policy unbeaten."""
+    """Yield the reasons against all models: sources that they are not shown to use, or a policy unbeaten."""
     if evidence.recommendation is not None and evidence.recommendation.unreliable:
         yield evidence.recommendation.unreliable
     models = len(evidence.models)
@@ -350,9 +350,16 @@ def _shares(evidence: Evidence) -> Shares:
         cells += [evidence.reading(run.label, source) for source in sources]
         rule = evidence.describe_policy(run) if run.is_policy else ""
         rows.append(("simple rule" if rule else run.label, rule, tuple(cells)))
+    blind = tuple(None if label else evidence.share_blind(conditions) for _, label, conditions in columns)
+    if any(blind):
+        closed = (
+            f"the best rule that looks at no source, on {max(share.n for share in blind if share):,} closed questions"
+        )
+        rows.append(("without looking", closed, (*blind, *[None] * len(sources))))
     titles = (*(title for title, _, _ in columns), *(f"{source} alone" for source in sources))
     note = "Alone: asked with nothing else, which tells whether the model can read it at all. " if sources else ""
-    return Shares(titles, tuple(rows), note, len(evidence.models) + len(evidence.policies) - len(rows))
+    left_out = len(evidence.models) + len(evidence.policies) - len(models) - len(policies)
+    return Shares(titles, tuple(rows), note, left_out)
 
 
 def _scorecard(evidence: Evidence, table: Table) -> Iterator[Block | str]:

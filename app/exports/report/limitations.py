@@ -111,7 +111,7 @@ def _no_person(evidence: Evidence) -> Iterator[Limitation]:
 
 
 def _no_policy(evidence: Evidence) -> Iterator[Limitation]:
-    if evidence.models and not evidence.policies:
+    if evidence.models and not evidence.policies and not all(run.gain for run in evidence.models):
         yield Limitation(
             "No baseline",
             "No simple rule, such as always the text's value, was run, so it is unknown whether a model does better than one.",

@@ -131,6 +131,14 @@ def _difference(clusters: list[tuple[int, int, int]]) -> Difference:
     return difference
 
 
+def test_clusters_that_do_not_differ_do_not_correlate_by_their_rounding_errors() -> None:
+    for weight in (1.0, 1.0 / 7):
+        gains, losses, sizes = (np.full(4, count * weight) for count in (1.5, 1.5, 18.0))
+        difference = share_difference(gains, losses, sizes)
+        assert difference is not None
+        assert difference.correlation == 0
+
+
 def test_interval_with_single_answers_is_that_of_the_cited_method() -> None:
     """Zou and Donner (2008) from two score intervals, for 8 gained and 2 lost of 40 pairs."""
     difference = _difference([(1, 0, 1)] * 8 + [(0, 1, 1)] * 2 + [(0, 0, 1)] * 30)
