@@ -18,7 +18,7 @@ from tests.support.data.contra4 import PLAIN, write_source
 from tests.support.data.contra4 import row as contra4_row
 from tests.support.data.crosscheck_bench import write_rows
 
-PRODUCTS = f"products={ROOT / 'assets/products'}"
+PRODUCTS = f"products-figure-8={ROOT / 'assets/products'}"
 
 
 @pytest.fixture(scope="module")
