@@ -15,6 +15,7 @@ from benchmarks.contra4.media_files import BuildMedia
 from benchmarks.contra4.sample import Contra4Sample
 from benchmarks.contra4.sources.released import (
     CAPTIONED,
+    CAPTIONED_PAPER,
     CHECKS,
     PUBLISHED,
     SOURCE_NAMES,
@@ -45,7 +46,10 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         dict.fromkeys(resolve_sources("contra4", SOURCE_NAMES, [(name or PUBLISHED, place) for name, place in sources]))
     )
     folders = media_folders(known)
-    if not any(name in (PUBLISHED, CAPTIONED) for name, _ in known):
+    constructions = [name for name, _ in known if name in (CAPTIONED, CAPTIONED_PAPER)]
+    if len(constructions) > 1:
+        raise SpecError(f"a build has one construction; name {CAPTIONED} or {CAPTIONED_PAPER} once.")
+    if not constructions and not any(name == PUBLISHED for name, _ in known):
         raise SpecError(
             f"no source of questions; name {PUBLISHED}=FOLDER to read them, or {CAPTIONED}=FOLDER to construct them."
         )
@@ -81,11 +85,11 @@ def _found(
     known: Sequence[tuple[str, str]], writer: BuildWriter, options: BuildOptions, report: dict[str, Any]
 ) -> Iterator[Contra4SourceRow]:
     for name, place in known:
-        if name == CAPTIONED:
+        if name in (CAPTIONED, CAPTIONED_PAPER):
             from benchmarks.contra4.construction.pipeline import construct
 
             checks = [Path(place).expanduser() for name, place in known if name == CHECKS]
-            constructed = construct(place, writer, options, checks)
+            constructed = construct(place, writer, options, checks, source=name)
             report |= constructed.report
             yield from constructed.samples
         elif name == PUBLISHED:
