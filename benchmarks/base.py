@@ -27,6 +27,7 @@ from benchmarks.vocabulary import (
 )
 
 if TYPE_CHECKING:
+    from benchmarks.audit.question import BlindQuestion
     from benchmarks.build import Build, BuildOptions
     from benchmarks.review import ReviewGuide
     from benchmarks.rows.row_checks import TableCheck
@@ -303,6 +304,15 @@ class Benchmark(ABC):
         :attr:`conditions`.
         """
         return None
+
+    def blind_question(self, instance: Instance) -> BlindQuestion | None:
+        """Return the question of ``instance`` as it stands without its sources; None if its answer cannot be chosen blind.
+
+        By default, it is made of :meth:`options` and the references; see ``benchmarks/audit``.
+        """
+        from benchmarks.audit.question import closed_question
+
+        return closed_question(instance, self.options(instance))
 
     def label_metrics(self) -> LabelMetrics | None:
         """Return the metrics that are functions of label counts, for correcting them by human labels."""

@@ -1,0 +1,105 @@
+"""Audit of closed questions: the share of right answers of rules that look at no source.
+
+A benchmark whose answers can be had without its sources measures nothing. Every rule is fitted and tested on different clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.audit.question import BlindOption, BlindQuestion
+
+__all__ = ["Audit", "BlindOption", "BlindQuestion", "RuleResult", "TaskAudit", "audit"]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    """The share of a task's questions that a blind rule answers rightly on clusters that it was not fitted on.
+
+    ``low`` and ``high`` are the ends of its 95% interval over clusters. It is ``flagged`` if it beats chance by an interval that
+    is corrected for the number of rules and tasks. ``prefers`` is the cell that it gains most from, such as "1 of 4" for the
+    longest option; empty for a model.
+    """
+
+    rule: str
+    looks_at: str
+    share: float
+    low: float | None
+    high: float | None
+    flagged: bool
+    prefers: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAudit:
+    """The rules' results on the questions of one task, the best first.
+
+    ``chance`` is the exact share of guessing. ``constant`` is the answer to all questions where they have the same one, and are
+    too many for that to be chance; else empty.
+    """
+
+    task: str
+    questions: int
+    clusters: int
+    chance: float
+    rules: tuple[RuleResult, ...]
+    constant: str = ""
+
+    @property
+    def flagged(self) -> tuple[RuleResult, ...]:
+        """The rules that beat chance."""
+        return tuple(rule for rule in self.rules if rule.flagged)
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The audit of a set of questions.
+
+    ``blind`` is, by instance id, the score of the best blind rule, which is chosen and fitted on other clusters: 1 or 0, or a
+    share for options between which it does not choose. ``chance`` is that of guessing.
+    """
+
+    tasks: tuple[TaskAudit, ...]
+    blind: Mapping[str, float] = field(default_factory=dict)
+    chance: Mapping[str, float] = field(default_factory=dict)
+
+
+def audit(
+    questions: Sequence[BlindQuestion],
+    *,
+    media: Callable[[str], int | None] | None = None,
+    folds: int = 5,
+    seed: int = 0,
+) -> Audit:
+    """Audit closed questions by rules that look at no source.
+
+    Questions that differ in nothing but their id count once. Those with fewer than two options, or without a right or a wrong
+    one, are left out. ``media`` returns the size in bytes of the medium with a sha256, None where it is unknown.
+    """
+    from benchmarks.audit.evaluation import evaluate
+    from benchmarks.audit.questions import Questions
+
+    by_task: dict[str, dict[Hashable, list[BlindQuestion]]] = {}
+    for question in questions:
+        if 0 < len(question.right) < len(question.options):
+            by_task.setdefault(question.task, {}).setdefault(_content(question), []).append(question)
+    tasks = [
+        evaluate(task, Questions.of([same[0] for same in distinct.values()], folds, seed), media)
+        for task, distinct in by_task.items()
+    ]
+    tests = sum(task.tests for task in tasks)
+    blind: dict[str, float] = {}
+    chance: dict[str, float] = {}
+    for task, distinct in zip(tasks, by_task.values(), strict=True):
+        for score, same in zip(task.blind, distinct.values(), strict=True):
+            blind |= dict.fromkeys((question.id for question in same), float(score))
+            chance |= dict.fromkeys((question.id for question in same), same[0].chance)
+    return Audit(tuple(task.result(tests) for task in tasks), blind, chance)
+
+
+def _content(question: BlindQuestion) -> Hashable:
+    return (
+        *(question.cluster, question.question, question.options, question.right, question.media),
+        *(tuple(question.categories.items()), tuple(question.sources.items())),
+    )
