@@ -30,8 +30,6 @@ from benchmarks.vocabulary import Modality, digest
 
 _REPEATED = "repeated: another row is the same sample"
 _REPEATED_ID = "repeated id: another row has this id"
-_NO_MEDIUM = "no media condition"
-_NO_CAPTION = "no captions condition"
 
 
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
@@ -71,7 +69,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         captioned_samples = []
         for sample, problems in predict_captions(list(samples.values()), captioners, options.seed):
             for problem in problems:
-                writer.add_skipped(sample.source, sample.row_id or sample.id, f"{_NO_CAPTION}: {problem}")
+                writer.add_skipped(sample.source, sample.row_id or sample.id, problem, "captions")
             captioned_samples.append(sample)
             writer.add_row({"id": sample.id, **sample.to_row()})
         if not captioned_samples:
@@ -103,9 +101,9 @@ def _found(
 def _note_media(sample: Contra4Sample, row: str, writer: BuildWriter) -> None:
     for letter, scene in zip(sample.letters, sample.scenes, strict=True):
         if scene.problem:
-            problem = _NO_MEDIUM if scene.media is None else "no rendered condition"
-            where = f"{row} ({sample.row_id}) Scene {letter}, {scene.source}/{scene.name}"
-            writer.add_skipped(sample.source, where, f"{problem}, {scene.modality} {scene.problem}")
+            condition = "media" if scene.media is None else "rendered"
+            reason = f"{scene.modality} {scene.problem}: Scene {letter}, {scene.source}/{scene.name}"
+            writer.add_skipped(sample.source, f"{row} ({sample.row_id})", reason, condition)
 
 
 def _captioners(options: BuildOptions) -> Captioners:
