@@ -92,7 +92,7 @@ def test_published_rows_without_media_run_on_captions(tmp_path: Path) -> None:
     assert sum(scene.media is not None for scene in scenes) == 235
     missing = skipped(result)
     assert len(missing) == 15_917 - 235
-    assert "Scene B, msrvtt_test/video6841" in missing[1]["row"]
+    assert "Scene B, msrvtt_test/video6841" in missing[1]["reason"]
 
 
 @real_rows
