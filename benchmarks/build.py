@@ -7,6 +7,7 @@
     skipped.jsonl     one JSON object for each source row that was left out, or for a condition of one, with the reason
     warnings.jsonl    one JSON object for each row whose image may be useless, with the reason; only if there are any
     media/            each medium once, named by the sha256 of its bytes
+    audit.json        the audit of the questions, once it was made (benchmarks/build_audit.py)
     ...               other files for people to look at; the benchmark's documentation page lists them
 
 A build is written to a hidden folder next to its destination and renamed once it is complete, so an interrupted build

@@ -17,13 +17,13 @@ from app.cli.options import PATH, on_terminal
 from app.system.blas import use_one_thread
 
 _READERS = (
-    *("runs", "show", "compare", "recommend", "report", "export", "parity", "published", "bundle", "cite"),
+    *("runs", "show", "compare", "recommend", "report", "export", "parity", "published", "audit", "bundle", "cite"),
     *("benchmarks", "judges", "prompts", "doctor", "completion"),
 )
 """The commands that can read a bundle, which nothing writes to, in place of a workspace."""
 
 _TABLES = (
-    *(None, "open", "show", "compare", "recommend", "report", "export"),
+    *(None, "open", "show", "compare", "recommend", "report", "export", "audit", "build"),
     *("baselines", "learning-curve", "bundle", "push"),
 )
 """The commands that compute tables; None is the terminal interface."""
@@ -33,7 +33,7 @@ SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
     "Evaluate": (system.demo, run.batch, run.resume, run.judge_command, results.baselines, run.import_command),
     "Look": (
         *(results.runs, results.show, results.compare, results.recommend, results.parity),
-        *(results.report, results.published),
+        *(results.report, results.published, results.audit),
     ),
     "People": (run.label, run.override, people.review, people.answer),
     "Data and models": (

@@ -1,4 +1,4 @@
-"""Commands for results: runs, show, compare, parity, recommend, export, published."""
+"""Commands for results: runs, show, compare, parity, recommend, export, published, audit."""
 
 from __future__ import annotations
 
@@ -294,3 +294,22 @@ def baselines(workspace: Any, /, run: Sequence[str], rules: str | None, display:
     from app.commands.baselines import baselines as make_baselines
 
     return make_baselines(workspace, run, split_commas(rules), display)
+
+
+@click.command(
+    epilog=f"BUILD is a build's folder, or the name of a benchmark that is built in the workspace. {RUN_HELP}"
+)
+@click.argument("name", metavar="BUILD|RUN", shell_complete=completion.builds_and_runs)
+@click.option("--all", "every", is_flag=True, help="Print all rules of every task.")
+@judge
+@as_json
+@click.pass_obj
+def audit(workspace: Any, /, name: str, **options: Any) -> None:
+    """Try to answer a build's questions without looking. Rules that see no source are compared with chance, and with a run.
+
+    They look at the place, length, likeness and numbers of the options, at modalities, files, categories, and at the words of
+    the question or of the text alone. What beats chance gives the answer away.
+    """
+    from app.commands.audit import audit as audit_questions
+
+    audit_questions(workspace, name, **options)

@@ -28,8 +28,10 @@ from app.store.data_types import NodeStatus
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks import number_ranges as ranges
+from benchmarks.audit.tables import sentence
 from benchmarks.base import Benchmark
 from benchmarks.build import REJECTED_SUFFIX, WARNINGS, Build, BuildOptions, Difficulty, media_path, staging_folder
+from benchmarks.build_audit import audit_build
 from benchmarks.errors import (
     AnotherBuildError,
     ModelError,
@@ -178,11 +180,13 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
                 f"cannot build {folder}: {error.strerror}; nothing was written. Fix that and build again."
             ) from error
     orphaned_runs = dependent_runs if new_build.digest != old_digest else []
+    blind = audit_build(new_build, benchmark)
     if arguments.as_json:
         result = {"path": str(new_build.path), "digest": new_build.digest, "manifest": new_build.manifest}
         print(json.dumps(result | ({"runs of the replaced build": orphaned_runs} if orphaned_runs else {}), indent=2))
         return 0
     _print_build(new_build, benchmark, by_row=rows is not None, every=arguments.every)
+    print(f"  {clean(sentence(blind))}")
     if models.writer and (folder.with_name(folder.name + REJECTED_SUFFIX) / "manifest.json").is_file():
         print(f"  samples that a check rejected: {clean(str(folder.with_name(folder.name + REJECTED_SUFFIX)))}")
     if orphaned_runs:

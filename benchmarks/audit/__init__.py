@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.audit.question import BlindOption, BlindQuestion
+from benchmarks.vocabulary import Estimate
 
 __all__ = ["Audit", "BlindOption", "BlindQuestion", "RuleResult", "TaskAudit", "audit"]
 
@@ -35,14 +36,19 @@ class RuleResult:
 class TaskAudit:
     """The rules' results on the questions of one task, the best first.
 
-    ``chance`` is the exact share of guessing. ``constant`` is the answer to all questions where they have the same one, and are
-    too many for that to be chance; else empty.
+    Attributes:
+        questions: Their number.
+        chance: The exact share of guessing.
+        blind: The share of the best rule, chosen on other clusters than it is tested on; that of the first of ``rules`` is
+            optimistic.
+        constant: The answer to all questions, where they have one and are too many for that to be chance; else empty.
     """
 
     task: str
     questions: int
     clusters: int
     chance: float
+    blind: Estimate
     rules: tuple[RuleResult, ...]
     constant: str = ""
 

@@ -48,6 +48,7 @@ class Evaluation:
             questions=len(questions.items),
             clusters=questions.clusters.count,
             chance=chance,
+            blind=questions.clusters.mean(self.blind),
             rules=tuple(sorted(results, key=lambda result: -result.share)),
             constant=self._constant(tests),
         )
@@ -71,9 +72,12 @@ class Evaluation:
     def _constant(self, tests: int) -> str:
         """Return the answer to all questions; empty if it differs, or if chance can explain that it does not."""
         questions = self.questions
-        names = {name for name, right in zip(questions.names, questions.right, strict=True) if right}
+        names, wrong = (
+            {name for name, right in zip(questions.names, questions.right, strict=True) if right == is_right}
+            for is_right in (1, 0)
+        )
         is_chance = questions.chance.mean() ** (questions.clusters.count - 1) > _ERRORS / tests
-        return "" if len(names) > 1 or is_chance else names.pop()
+        return "" if len(names) > 1 or names & wrong or is_chance else names.pop()
 
 
 def evaluate(task: str, questions: Questions, media: MediaSize | None) -> Evaluation:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,8 @@ _STEPS = 15
 _MOST_FEATURES = 256
 _FEWEST_QUESTIONS = 3
 """The number of questions that a feature needs in order to be used."""
+
+_FEWEST_CLUSTERS = 20
 
 
 class Fitted(Protocol):
@@ -61,8 +63,8 @@ class CellRule:
         return list(numbers), np.array(cell, np.int64)
 
     @cached_property
-    def _sums(self) -> tuple[Array, Array]:
-        """The gains over chance and the numbers of options, both by fold and cell."""
+    def _sums(self) -> tuple[Any, Any]:
+        """The gains over chance and the numbers of options, both of shape (folds, cells)."""
         names, cell = self._cells
         questions, folds = self.questions, int(self.questions.fold.max()) + 1
         place = questions.fold[questions.question] * len(names) + cell
@@ -104,9 +106,9 @@ class LogisticRule:
             for feature in set(features):
                 options_by_feature.setdefault(feature, []).append(option)
         frequent = Counter({feature: len(options) for feature, options in options_by_feature.items()})
-        columns = []
+        columns: list[Array] = []
         for feature, count in frequent.most_common(4 * _MOST_FEATURES):
-            if count < _FEWEST_QUESTIONS or len(columns) == _MOST_FEATURES:
+            if count < _FEWEST_QUESTIONS or len(columns) == min(_MOST_FEATURES, len(questions.items)):
                 break
             column = np.zeros(len(self.features))
             column[options_by_feature[feature]] = 1
@@ -118,7 +120,7 @@ class LogisticRule:
     @property
     def is_usable(self) -> bool:
         """True if any feature tells options of a question apart."""
-        return self._matrix.shape[1] > 0
+        return bool(self._matrix.size)
 
     @cached_property
     def _curvatures(self) -> Array:
@@ -152,10 +154,11 @@ class LogisticRule:
 
 
 def fitted_rules(rules: Iterable[Rule], questions: Questions) -> list[Fitted]:
-    """Return rules over cells, and the logistic models of words and of all cells."""
+    """Return rules over cells and, if there are enough clusters to learn from, the logistic models of words and of all cells."""
     cells = [CellRule(rule, questions) for rule in rules]
-    learned = [rule for rule in _logistic_rules([*cells], questions) if rule.is_usable]
-    return [*cells, *learned]
+    if questions.clusters.count < _FEWEST_CLUSTERS:
+        return [*cells]
+    return [*cells, *(rule for rule in _logistic_rules(cells, questions) if rule.is_usable)]
 
 
 def _logistic_rules(cells: Sequence[CellRule], questions: Questions) -> Iterable[LogisticRule]:

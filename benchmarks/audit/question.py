@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from string import ascii_uppercase
 
-from benchmarks.vocabulary import Instance, Media
+from benchmarks.vocabulary import SHOWN_TEXT, Instance, Media, Text, digest
+
+YES_NO = ("Yes", "No")
+
+_CATEGORIES = ("type", "category", "subject", "brand", "product", "kind", "change", "relation", "dataset", "negatives")
+"""The strata of an example that say nothing of its right answer, but what it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +60,77 @@ class BlindQuestion:
 def closed_question(instance: Instance, answers: Sequence[str]) -> BlindQuestion | None:
     """Return the question of an instance that may be answered by ``answers``, or by Yes and No; None if it is open.
 
-    The references are "answer", which is one of the answers or of the ``options``, and "options", the texts of the choices.
+    The references are "answer", which is one of the answers, a letter or one of the ``options``; and "options", the texts of the
+    choices. The text before the question is a source.
     """
     right = {answer.strip().casefold() for answer in instance.references.get("answer", ())}
     texts = instance.references.get("options", ())
     if not answers and not texts and right and right <= {"yes", "no"}:
-        answers = ("Yes", "No")
-    if not texts or len(texts) != len(answers or texts):
+        answers = YES_NO
+    if not texts or len(texts) < len(answers):
         texts = tuple(answers)
-    places = frozenset(
+    places = [
         place
         for place, names in enumerate(zip_longest(texts, answers, ascii_uppercase[: len(texts)], fillvalue=""))
         if right.intersection(name.strip().casefold() for name in names if name)
-    )
+    ]
     if len(texts) < 2 or len(places) != 1:
         return None
+    return blind_question(instance, [BlindOption(text) for text in texts], places)
+
+
+def lettered_question(instance: Instance, right: str, task: str, text: str | None = None) -> BlindQuestion | None:
+    """Return a multiple choice whose references have texts and letters by role; ``right`` is the role of the right option."""
+    by_letter = {
+        letter: (BlindOption(text), role == right)
+        for role, texts in instance.references.items()
+        if role != SHOWN_TEXT
+        for letter, text in zip(instance.references.get(f"{role} letter", ()), texts, strict=False)
+    }
+    options = [by_letter[letter] for letter in sorted(by_letter)]
+    places = [place for place, (_, is_right) in enumerate(options) if is_right]
+    return blind_question(instance, [option for option, _ in options], places, task=task, text=text) if places else None
+
+
+def value_question(instance: Instance, right: Sequence[str], wrong: Sequence[str]) -> BlindQuestion | None:
+    """Return an open question as the choice of one of the values that its sources state, in an order that says nothing.
+
+    No source is among its sources: which of them is right is what the condition is named after. None if the values do not differ.
+    """
+    values = sorted(dict.fromkeys((*right, *wrong)), key=lambda value: digest([instance.group, value]))
+    places = [place for place, value in enumerate(values) if value in right]
+    if not 0 < len(places) < len(values):
+        return None
+    return blind_question(instance, [BlindOption(value) for value in values], places, text="")
+
+
+def blind_question(
+    instance: Instance,
+    options: Sequence[BlindOption],
+    right: Iterable[int],
+    *,
+    task: str | None = None,
+    text: str | None = None,
+) -> BlindQuestion:
+    """Return the question of an instance with these options; ``text`` is that of its sources, by default what precedes it."""
+    shown = [part.sha256 for part in instance.parts if isinstance(part, Media)]
+    of_options = {option.media for option in options}
+    text = text_before(instance) if text is None else text
     return BlindQuestion(
         id=instance.id,
-        task=instance.strata.get("task", instance.condition),
+        task=task or instance.strata.get("task") or instance.condition,
         cluster=instance.group,
         question=instance.question,
-        options=tuple(BlindOption(text) for text in texts),
-        right=places,
-        media=tuple(part.sha256 for part in instance.parts if isinstance(part, Media)),
+        options=tuple(options),
+        right=frozenset(right),
+        categories={name: instance.strata[name] for name in _CATEGORIES if name in instance.strata},
+        sources={"text": text} if text else {},
+        media=tuple(sha256 for sha256 in shown if sha256 not in of_options),
     )
+
+
+def text_before(instance: Instance) -> str:
+    """Return the text of a prompt before the question, up to the question's first picture."""
+    text = "".join(part.text for part in instance.parts if isinstance(part, Text))
+    before, found, _ = text.partition(instance.question.partition("<image>")[0].strip() or "\0")
+    return before.strip() if found else ""

@@ -126,7 +126,7 @@ def _all_rules(questions: Questions, media: MediaSize | None) -> Iterator[Rule]:
     )
     yield by_question("question's length", "the question's length", _quantiles(items, lambda item: len(item.question)))
     for name in _names(item.categories for item in items):
-        yield by_question(f"category {name}", f"the {name}", lambda item: item.categories.get(name, ""))  # noqa: B023
+        yield by_question(f"by {name}", f"the {name}", lambda item: item.categories.get(name, ""))  # noqa: B023
     for name in _names(item.sources for item in items):
         yield by_rank(
             f"words of {name}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer
@@ -24,6 +24,9 @@ from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Instance, LabelMetrics, Table
+
+if TYPE_CHECKING:
+    from benchmarks.audit.question import BlindQuestion
 
 __all__ = ["Clash"]
 
@@ -110,6 +113,11 @@ class Clash(Benchmark):
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         return tuple(f"({letter})" for letter in LETTERS) if instance.condition in MULTIPLE_CHOICE else ()
+
+    def blind_question(self, instance: Instance) -> BlindQuestion | None:
+        from benchmarks.audit.question import lettered_question
+
+        return lettered_question(instance, CORRECT[instance.condition].lower(), "mc")
 
     def correct(self, condition: str, label: str) -> bool:
         return CORRECT[condition] == label

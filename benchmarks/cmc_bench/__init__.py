@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource
@@ -27,6 +27,9 @@ from benchmarks.rows.row_checks import TableCheck
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, LabelMetrics, Pages, Part, Table
+
+if TYPE_CHECKING:
+    from benchmarks.audit.question import BlindQuestion
 
 __all__ = ["CMCBench"]
 
@@ -156,6 +159,14 @@ class CMCBench(Benchmark):
         is_wrong = instance.condition in ("text-correct", "both-wrong") or "/image-only/wrong" in instance.id
         borrowed = is_wrong and instance.strata.get(ORIGIN) != AS_FOUND
         return Pages(own[:-1], (*own[-1:], *shown)) if borrowed else Pages(own, shown)
+
+    def blind_question(self, instance: Instance) -> BlindQuestion | None:
+        from benchmarks.audit.question import value_question
+
+        if instance.condition not in self.conflicts:
+            return None
+        right = instance.references.get((*self.right_sources(instance), RIGHT_VALUE)[0], ())
+        return value_question(instance, right, [value for values in instance.references.values() for value in values])
 
     def closed_book(self, siblings: Sequence[Instance], prompt_set: Prompts) -> Instance | None:
         from benchmarks.cmc_bench.prompts import parts

@@ -18,6 +18,7 @@ from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Decoding, Instance, LabelMetrics, Pages, Record, Table
 
 if TYPE_CHECKING:
+    from benchmarks.audit.question import BlindQuestion
     from benchmarks.contra4.reading import Contra4Reading
 
 __all__ = ["Contra4"]
@@ -88,6 +89,11 @@ class Contra4(Benchmark):
         from benchmarks.contra4.instances import answer_forms
 
         return answer_forms(instance)
+
+    def blind_question(self, instance: Instance) -> BlindQuestion | None:
+        from benchmarks.contra4.instances import blind_scenes
+
+        return blind_scenes(instance)
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
+from benchmarks.audit.question import BlindOption, BlindQuestion, blind_question
 from benchmarks.contra4 import prompts
 from benchmarks.contra4.constants import CONDITIONS, LETTERS
 from benchmarks.contra4.prompts import DisplayedScene
 from benchmarks.contra4.sample import Contra4Sample
 from benchmarks.prompt_template import Prompts
-from benchmarks.vocabulary import Instance, Text
+from benchmarks.vocabulary import Instance, Media, Text
 
 PREDICTED, GOLD_CAPTIONS, MODALITIES = "predicted captions", "gold captions", "modalities"
-"""The references behind caption quality: one of each per scene, in scene order."""
+"""The references behind caption quality, and behind what is known without looking: one of each per scene, in scene order."""
 
 
 def instances(sample: Contra4Sample, prompt_set: Prompts, *, rendered: bool) -> Iterator[Instance]:
@@ -39,13 +41,16 @@ def _shown(sample: Contra4Sample, condition: str) -> Sequence[DisplayedScene]:
 
 def _instance(sample: Contra4Sample, condition: str, shown: Sequence[DisplayedScene], prompt_set: Prompts) -> Instance:
     letters = sample.letters
-    references = {"answer": (letters[sample.answer],), "gold": (sample.gold,), "options": tuple(letters)}
+    references = {
+        "answer": (letters[sample.answer],),
+        "gold": (sample.gold,),
+        "options": tuple(letters),
+        MODALITIES: tuple(scene.modality for scene in sample.scenes),
+    }
+    if condition in ("captions", "gold-captions"):
+        references[GOLD_CAPTIONS] = tuple(scene.caption for scene in sample.scenes)
     if condition == "captions":
-        references |= {
-            PREDICTED: tuple(scene.predicted for scene in sample.scenes),
-            GOLD_CAPTIONS: tuple(scene.caption for scene in sample.scenes),
-            MODALITIES: tuple(scene.modality for scene in sample.scenes),
-        }
+        references[PREDICTED] = tuple(scene.predicted for scene in sample.scenes)
     return Instance(
         id=f"{sample.id}/{condition}",
         group=sample.id,
@@ -62,6 +67,21 @@ def answer_forms(instance: Instance) -> tuple[str, ...]:
     last = instance.parts[-1]
     named = isinstance(last, Text) and last.text.endswith("Option")  # the captions' prompt begins the answer itself
     return tuple(letter if named else f"Scene {letter}" for letter in LETTERS[: int(instance.strata["size"])])
+
+
+def blind_scenes(instance: Instance) -> BlindQuestion | None:
+    """Return the question as it stands without its scenes: their modalities, files, and captions where these are shown."""
+    letters, right = instance.references["options"], instance.references["answer"][0]
+    captions = instance.references.get(PREDICTED, instance.references.get(GOLD_CAPTIONS, ()))
+    shown = [part for part in instance.parts if isinstance(part, Media)]
+    media = shown if len(shown) == len(letters) else []  # a rendered scene has several pictures
+    modalities = instance.references.get(MODALITIES, [medium.modality for medium in media])
+    scenes = zip_longest(captions[: len(letters)], modalities, [medium.sha256 for medium in media])
+    options = [BlindOption(text or "", modality or "", sha256) for text, modality, sha256 in scenes]
+    if len(options) != len(letters):  # a run of an earlier version, by captions or pictures
+        return None
+    task = f"{instance.strata['size']} scenes, {instance.condition}"
+    return blind_question(instance, options, [letters.index(right)], task=task, text="")
 
 
 def strata(sample: Contra4Sample) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource
@@ -15,6 +15,9 @@ from benchmarks.k_passages.constants import CONDITIONS, CONFLICT_CONDITIONS, LAB
 from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.prompts import text_before_image
 from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Pages, Part, Table
+
+if TYPE_CHECKING:
+    from benchmarks.audit.question import BlindQuestion
 
 __all__ = ["KPassages"]
 
@@ -82,6 +85,11 @@ class KPassages(Benchmark):
     def pages(self, instance: Instance) -> Pages:
         own, shown = super().pages(instance)
         return Pages((), (*own, *shown)) if shown else Pages(own)  # of several pictures in mixed order, one is its own
+
+    def blind_question(self, instance: Instance) -> BlindQuestion | None:
+        from benchmarks.audit.question import value_question
+
+        return value_question(instance, *(instance.references.get(key, ()) for key in (RIGHT, WRONG)))
 
     def closed_book(self, siblings: Sequence[Instance], prompt_set: Prompts) -> Instance | None:
         from benchmarks.cmc_bench.prompts import parts

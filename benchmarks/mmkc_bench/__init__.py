@@ -10,6 +10,7 @@ from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer
 from benchmarks.build import Build, BuildOptions
 from benchmarks.mmkc_bench.constants import (
+    ANSWER,
     BASIS,
     COARSE,
     CONDITIONS,
@@ -17,6 +18,7 @@ from benchmarks.mmkc_bench.constants import (
     CONTEXT_MEMORY,
     DETECTION_CONDITIONS,
     FINE,
+    IMAGE,
     LABELS,
     ORIGINAL_CONDITIONS,
     WITHOUT_CONFLICT,
@@ -27,9 +29,10 @@ from benchmarks.prompt_template import Prompts
 from benchmarks.review import ReviewGuide
 from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Instance, Pages, Record, Table
+from benchmarks.vocabulary import Instance, Pages, Record, Table, Text
 
 if TYPE_CHECKING:
+    from benchmarks.audit.question import BlindQuestion
     from benchmarks.mmkc_bench.reading import MMKCReading
 
 __all__ = ["MMKCBench"]
@@ -120,6 +123,16 @@ class MMKCBench(Benchmark):
         if instance.condition in DETECTION_CONDITIONS:
             return ("Yes", "No")
         return ("A", "B", "C", "D") if form_of(instance.condition) == "mc" else ()
+
+    def blind_question(self, instance: Instance) -> BlindQuestion | None:
+        from benchmarks.audit.question import YES_NO, BlindOption, blind_question, lettered_question
+
+        texts = [part.text for part in instance.parts if isinstance(part, Text)]
+        if instance.condition in DETECTION_CONDITIONS:
+            right = YES_NO.index(instance.references[ANSWER][0])
+            level = instance.condition.partition("-")[0]
+            return blind_question(instance, [*map(BlindOption, YES_NO)], [right], task=level, text=texts[-1])
+        return lettered_question(instance, IMAGE, instance.condition, "\n".join(texts[1:-2]))
 
     def correct(self, condition: str, label: str) -> bool:
         """Return whether ``label`` counts as accurate: CORRECT in detection, elsewhere ORIGINAL.

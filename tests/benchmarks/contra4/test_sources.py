@@ -126,7 +126,12 @@ def test_the_official_prompts(tmp_path: Path) -> None:
             "Option A: A room with a chair, Option B: A dog barks twice, Option C: A white teapot. Answer: Option"
         ),
     )
-    assert instances["media"].references == {"answer": ("C",), "gold": ("Scene C",), "options": ("A", "B", "C")}
+    assert instances["media"].references == {
+        "answer": ("C",),
+        "gold": ("Scene C",),
+        "options": ("A", "B", "C"),
+        "modalities": ("image", "audio", "point_cloud"),
+    }
     assert instances["media"].strata["modalities"] == "audio+3d+image"
 
 

@@ -1,0 +1,102 @@
+"""``rashomon audit``: the share of a build's or a run's questions that can be answered without looking."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from app.annotation.review_session import find_build
+from app.commands.spinner import spinner
+from app.report.render import print_table
+from app.report.tables import read_inputs
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from app.text.escape import clean
+from benchmarks.audit import Audit
+from benchmarks.audit import audit as run_audit
+from benchmarks.audit.tables import not_shown, rule_tables, sentence, summary
+from benchmarks.build import Build
+from benchmarks.build_audit import audit_build, blind_questions
+from benchmarks.errors import SourceError, StoreError
+from benchmarks.registry import benchmark_names, get_benchmark
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
+from benchmarks.vocabulary import Cell, Estimate
+
+Columns = dict[str, Mapping[str, Cell]]
+"""Further columns of the audit's table: their cells by task."""
+
+
+def audit(workspace: Workspace, name: str, *, judge: str | None, every: bool, as_json: bool) -> None:
+    """Print the audit of the build or the run ``name``, with the run's own results; with ``every``, all rules.
+
+    Raises SourceError or StoreError if there is neither.
+    """
+    columns: Columns = {}
+    with spinner("trying rules that look at no source"):
+        build = _build(workspace, name)
+        if build is not None:
+            result = audit_build(build, get_benchmark(build.benchmark))
+        else:
+            result, columns = _audit_run(workspace, name, judge)
+    if as_json:
+        values = {"tasks": [asdict(task) for task in result.tasks]}
+        runs = {run: {task: _json(cell) for task, cell in cells.items()} for run, cells in columns.items()}
+        print(json.dumps(values | ({"run": runs} if runs else {}), indent=2, ensure_ascii=True))
+        return
+    if result.tasks:
+        print_table(summary(result, columns))
+        for table in rule_tables(result) if every else ():
+            print_table(table)
+    print(clean(f"{sentence(result)}."))
+    for run_sentence in not_shown(result, name, columns.get(_GAIN, {})):
+        print(clean(run_sentence))
+    if result.tasks and not every:
+        print("--all prints all rules, --json all numbers.")
+
+
+_SHARE, _GAIN = "the run", "gain"
+
+
+def _build(workspace: Workspace, name: str) -> Build | None:
+    """Return the build in a folder, or of a benchmark; None for the name of a run. Raises SourceError if there is no build."""
+    if name in benchmark_names() or path_exists(typed_path(name) / "manifest.json"):
+        return find_build(workspace, name)
+    return None
+
+
+def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audit, Columns]:
+    """Return the audit of a run's instances, and the run's shares and gains over the best blind rule."""
+    try:
+        folder = workspace.run_folder(name)
+    except StoreError as error:
+        raise StoreError(f"{name!r} is neither a build nor a run: {error}") from error
+    inputs = read_inputs([folder], judge)
+    benchmark, answers = inputs.benchmark, next(iter(inputs.runs.values()))
+    with RunStore.read(folder) as store:
+        try:
+            build = Build.open(workspace.build_of(store))
+        except SourceError:  # the sizes of its media are then unknown
+            build = None
+        questions, sizes = blind_questions(benchmark, (record.instance for record in store.records()), build)
+        places = {name: place for place, name in enumerate(store.ids())}
+    result = run_audit(questions, media=sizes.get)
+    shares: dict[str, Cell] = {}
+    gains: dict[str, Cell] = {}
+    of_kind = [benchmark.counted_score(kind, inputs.judge) for kind in answers.kinds]
+    for task in result.tasks:
+        ids = [question.id for question in questions if question.task == task.task and question.id in result.blind]
+        counted = [name for name in ids if of_kind[answers.kind[places[name]]] is not None]
+        clusters = answers.clusters.at([places[name] for name in counted])
+        scores = np.array([of_kind[answers.kind[places[name]]] for name in counted], float)
+        missing = len(ids) - len(counted)
+        shares[task.task] = replace(clusters.mean(scores), missing=missing)
+        difference = clusters.difference(scores - np.array([result.blind[name] for name in counted]))
+        gains[task.task] = Estimate(None, reason="no answers") if difference is None else difference.estimate
+    return result, {_SHARE: shares, _GAIN: gains}
+
+
+def _json(cell: Cell) -> object:
+    return asdict(cell) if isinstance(cell, Estimate) else cell
