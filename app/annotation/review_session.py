@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from app.annotation.review_store import Choice, Decision, ReviewStore
+from app.engine.plan import not_built
 from app.store.workspace import Workspace
 from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import SourceError, SpecError
+from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.hashed import HashOrder, hash64
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.review import ReviewField, ReviewGuide, ReviewMedium, check_corrections
@@ -49,14 +50,21 @@ class Review:
 
 
 def find_build(workspace: Workspace, name: str | Path) -> Build:
-    """Open a build, given as its folder or as the name of a benchmark that is built in the workspace. Raises SourceError."""
+    """Open a build, given as its folder or as the name of a benchmark that is built in the workspace.
+
+    Raises SpecError for a name that is neither, SourceError for a folder that is no build.
+    """
     text = str(name)
-    if not path_exists(typed_path(text)) and text in benchmark_names():
+    path = typed_path(text)
+    if not path_exists(path):
+        if text not in (names := benchmark_names()):
+            raise SpecError(
+                f"there is no build {text!r}; name a build's folder or a benchmark. {did_you_mean(text, names)}"
+            )
         path = workspace.build_folder(text)
         if not path.exists():
-            raise SourceError(f"{text} is not built in {workspace.path}; build it first, or name a build's folder.")
-        return Build.open(path)
-    return Build.open(typed_path(text))
+            raise not_built(workspace, text, "name a build's folder")
+    return Build.open(path)
 
 
 def find_review(

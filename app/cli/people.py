@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from app.cli import completion
-from app.cli.options import PATH, as_json, benchmark_name, build_folder, conditions, number, parse_strata, split_commas
+from app.cli.options import PATH, as_json, build_folder, conditions, number, parse_strata, split_commas
 from benchmarks import number_ranges as ranges
 
 _BUILD_HELP = "BUILD is a build's folder, or the name of a benchmark that is built in the workspace."
@@ -59,8 +59,8 @@ def review(workspace: Any, /, build: str, **options: Any) -> int:
     return review_build(workspace, build, ReviewArguments(**options))
 
 
-@click.command()
-@benchmark_name
+@click.command(epilog=_BUILD_HELP)
+@click.argument("build", shell_complete=completion.builds)
 @click.option("--as", "person", metavar="NAME", help="The person's name. Without it, the human baseline is printed.")
 @build_folder
 @click.option("--prompt-set", metavar="NAME", help="The prompt set; default: the benchmark's first.")
@@ -80,8 +80,8 @@ def review(workspace: Any, /, build: str, **options: Any) -> int:
 @click.option("--same-person", is_flag=True, help="Continue a run that was begun on another account.")
 @as_json
 @click.pass_obj
-def answer(workspace: Any, /, benchmark: str, **options: Any) -> int:
-    """Answer a benchmark's questions, for a human baseline. Each answer is timed. The answers are a run of the model person:NAME.
+def answer(workspace: Any, /, build: str, **options: Any) -> int:
+    """Answer a build's questions, for a human baseline. Each answer is timed. The answers are a run of the model person:NAME.
 
     You see what a model is sent. Without --as, the command prints every person's share of right answers, the mean over people
     and their agreement.
@@ -91,4 +91,4 @@ def answer(workspace: Any, /, benchmark: str, **options: Any) -> int:
 
     options["conditions"] = split_commas(options["conditions"])
     options["strata"] = parse_strata(options["strata"])
-    return answer_questions(workspace, benchmark, AnswerArguments(**options))
+    return answer_questions(workspace, build, AnswerArguments(**options))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from app.annotation.answer_session import AnswerSession, Question, answer_lock, person_model, plan_answers
 from app.annotation.people_report import people_runs, people_tables, read_people
+from app.annotation.review_session import find_build
 from app.engine.plan import open_build
 from app.report.media import media_path
 from app.report.render import print_table, to_json
@@ -42,11 +43,17 @@ class AnswerArguments:
     as_json: bool = False
 
 
-def answer(
-    workspace: Workspace, benchmark: str, arguments: AnswerArguments, *, ask: Callable[[str], str] = input
-) -> int:
-    """Answer a benchmark's questions, or print the human baseline; return the exit code."""
-    spec = answer_spec(benchmark, arguments)
+def answer(workspace: Workspace, build: str, arguments: AnswerArguments, *, ask: Callable[[str], str] = input) -> int:
+    """Answer a build's questions, or print the human baseline; return the exit code.
+
+    ``build`` is a build's folder, or a benchmark whose build is in the workspace or in ``arguments.data``.
+    """
+    if arguments.data is None:
+        named = find_build(workspace, build)
+        if named.path != workspace.build_folder(named.benchmark):
+            arguments = replace(arguments, data=named.path)
+        build = named.benchmark
+    spec = answer_spec(build, arguments)
     if arguments.person is None:
         return _people(workspace, spec, arguments)
     folder = plan_answers(workspace, spec, same_person=arguments.same_person)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -42,6 +42,7 @@ from benchmarks.errors import (
     did_you_mean,
 )
 from benchmarks.factors.instances import instances_of
+from benchmarks.hashed import hash64
 from benchmarks.media.previews import media_pictures
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.json_rows import read_json_lines
@@ -152,7 +153,7 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
     folder = typed_path(arguments.out or workspace.build_folder(name))
     old_digest, dependent_runs = workspace.runs_of_build(folder)
     remote_options = replace(
-        parse(ApiSpec, models.api, "the command line").remote_options(workspace.replies), scope=str(folder)
+        parse(ApiSpec, models.api, "the command line").remote_options(workspace.replies), scope=f"build of {name}"
     )
     confirm_addresses(models.names(), models.allowed)
     models = _with_workers(models)
@@ -385,37 +386,50 @@ def runs_text(runs: Sequence[str]) -> str:
 def _print_build(built: Build, benchmark: Benchmark, *, by_row: bool, every: bool) -> None:
     """Print the build's counts, and the rows left out one ``by_row`` or by reason; with ``every`` all of the manifest."""
     rows, media = built.manifest["instances"], built.manifest["media"]
-    instances = sum(1 for _ in instances_of(benchmark, built, next(iter(benchmark.prompt_sets))))
+    groups: Counter[tuple[str, str]] = Counter()
+    for instance in instances_of(benchmark, built, next(iter(benchmark.prompt_sets))):
+        groups[instance.group, instance.condition] += 1
+    instances = groups.total()
+    counted = built.manifest.get("samples", built.manifest.get("examples"))
+    if isinstance(counted, dict):
+        counted = sum(counted.values())
+    elif counted is None:  # a group with several instances under one condition is of several rows
+        counted = instances if max(groups.values(), default=0) > 1 else len({group for group, _ in groups})
     row_count = "" if instances == rows else f"{rows} rows, "
     print(f"built {clean(str(built.path))}: {row_count}{instances} instances, {media} media")
     for key in built.manifest if every else [key for key in _COUNTS if key in built.manifest]:
         value = built.manifest[key]
         if isinstance(value, dict) and key != "options":
             print(f"  {clean(key.replace('_', ' '))}: {clean(_prose(value))}")
-    _print_left_out(built.path / "skipped.jsonl", by_row=by_row)
-    for condition, reasons in built.manifest.get("conditions_left_out", {}).items():
-        for reason, count in reasons.items():
-            print(f"  {condition} left out of {count} example{'s'[: count > 1]}: {clean(reason)}")
+    usable = counted + sum(built.manifest.get("usable_rows_not_needed", {}).values())
+    _print_left_out(built.path / "skipped.jsonl", counted, usable, by_row=by_row)
     _print_warnings(built.path / WARNINGS)
     print(f"  digest: {built.digest}")
 
 
-def _print_left_out(file: Path, *, by_row: bool) -> None:
-    """Print how many rows were left out and why: the first ones ``by_row``, for the user to fix, or else counted by reason."""
+def _print_left_out(file: Path, examples: int, usable_rows: int, *, by_row: bool) -> None:
+    """Print how many rows were left out of how many, and why: the first ones ``by_row``, to be fixed, or counted by reason.
+
+    Then print which conditions were left out of how many of the ``examples``.
+    """
     reasons: Counter[str] = Counter()
+    conditions: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for _, line in read_json_lines(file):
         if "condition" in line:  # the row is used under others
+            conditions[line["condition"], line["reason"].partition(":")[0]].add(hash64(line["row"]))
             continue
         if by_row and reasons.total() < _MAX_ROWS_LISTED:
             print(f"  left out: {clean(line['row'])}: {clean(line['reason'])}")
         reasons[line["reason"]] += 1
+    count = f"{reasons.total():,} of {usable_rows + reasons.total():,} rows"
     if by_row and reasons:
-        count = "1 row was" if reasons.total() == 1 else f"{reasons.total()} rows were"
-        print(f"  {count} left out; --check lists a fix for each of them")
+        print(f"  left out: {count}; --check lists a fix for each of them")
     elif reasons:
-        counts = [f"{count} for {reason!r}" for reason, count in reasons.most_common(_MAX_REASONS_LISTED)]
+        counts = [f"{n:,} for {reason!r}" for reason, n in reasons.most_common(_MAX_REASONS_LISTED)]
         more = [f"and {len(reasons) - _MAX_REASONS_LISTED} more reasons"] if len(reasons) > _MAX_REASONS_LISTED else []
-        print(f"  left out: {reasons.total()} rows, listed in {clean(str(file))}: {clean('; '.join([*counts, *more]))}")
+        print(f"  left out: {count}, listed in {clean(str(file))}: {clean('; '.join([*counts, *more]))}")
+    for (condition, reason), rows in conditions.items():
+        print(f"  {condition} left out of {len(rows):,} of {examples:,} examples: {clean(reason)}")
 
 
 def _print_warnings(file: Path) -> None:

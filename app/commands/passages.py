@@ -45,10 +45,10 @@ def passages(workspace: Workspace, name: str, arguments: PassagesArguments) -> N
         print(json.dumps(build_json(built), indent=2))
         return
     facts = built.manifest
-    left_out = facts["examples"]["left out"]
+    left_out, used = facts["examples"]["left out"], facts["examples"]["used"]
     print(
         f"built {clean(str(built.path))}: {facts['calls']:,} instances, {facts['media']:,} media"
-        + f"; {left_out} examples are left out, see skipped.jsonl" * bool(left_out)
+        + f"; left out: {left_out:,} of {left_out + used:,} examples, see skipped.jsonl" * bool(left_out)
     )
     print(f"  digest: {built.digest}")
     data = f" --data {shell_quote(str(built.path))}" if arguments.out else ""

@@ -127,7 +127,8 @@ def _print_built(workspace: Workspace, built: Build, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(build_json(built), indent=2))
         return
-    left_out = f"; {facts['left out']} examples are left out, see skipped.jsonl" if facts["left out"] else ""
+    count = f"{facts['left out']:,} of {facts['examples'] + facts['left out']:,}"
+    left_out = f"; left out: {count} examples, see skipped.jsonl" if facts["left out"] else ""
     print(
         f"built {clean(str(built.path))}: {facts['instances']:,} instances, {facts['distinct inputs']:,} distinct inputs, "
         f"{built.manifest['media']:,} media{left_out}"

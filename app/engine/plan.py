@@ -221,15 +221,18 @@ def open_build(workspace: Workspace, spec: RunSpec) -> Build:
     """Open the build of a spec. Raises SourceError if there is none, SpecError if it is of another benchmark."""
     path = typed_path(spec.data) if spec.data else workspace.build_folder(spec.benchmark)
     if not spec.data and not path.exists():
-        steps = build_commands(workspace.command(), spec.benchmark, workspace.source_folder(spec.benchmark))
-        commands = ", then ".join(f"`{step}`" for step in steps)
-        raise SpecError(
-            f"{spec.benchmark} is not built in {workspace.path}; run {commands}, or name a build with --data."
-        )
+        raise not_built(workspace, spec.benchmark, "name a build with --data")
     build = Build.open(path)
     if build.benchmark != spec.benchmark:
         raise SpecError(f"{path} is a build of {build.benchmark}, not of {spec.benchmark}.")
     return build
+
+
+def not_built(workspace: Workspace, benchmark: str, otherwise: str) -> SpecError:
+    """Return the error for a benchmark without a build in the workspace, with the commands that make it."""
+    steps = build_commands(workspace.command(), benchmark, workspace.source_folder(benchmark))
+    commands = ", then ".join(f"`{step}`" for step in steps)
+    return SpecError(f"{benchmark} is not built in {workspace.path}; run {commands}, or {otherwise}.")
 
 
 def identity_of(spec: RunSpec, build: Build, info: EngineInfo) -> dict[str, Any]:

@@ -43,7 +43,10 @@ class Contra4(Benchmark):
     placeholders = ("question", "image", "options")
     sources = (
         DataSource("published", "the published test.json and val.json, or rows of your own in their layout"),
-        DataSource("captioned", "captioned media, from which questions are constructed"),
+        DataSource("captioned", "captioned media, from which questions are constructed and balanced by modality"),
+        DataSource(
+            "captioned-paper", "captioned media for the paper's construction, which does not balance modalities"
+        ),
         DataSource("checks", "a filled-in checks.csv of a construction, for its tables 1, 5 and 7"),
         *(DataSource(name, what) for name, (_, what) in MEDIA_SOURCES.items()),
     )

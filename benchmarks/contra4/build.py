@@ -15,6 +15,7 @@ from benchmarks.contra4.media_files import BuildMedia
 from benchmarks.contra4.sample import Contra4Sample
 from benchmarks.contra4.sources.released import (
     CAPTIONED,
+    CAPTIONED_PAPER,
     CHECKS,
     PUBLISHED,
     SOURCE_NAMES,
@@ -29,8 +30,6 @@ from benchmarks.vocabulary import Modality, digest
 
 _REPEATED = "repeated: another row is the same sample"
 _REPEATED_ID = "repeated id: another row has this id"
-_NO_MEDIUM = "no media condition"
-_NO_CAPTION = "no captions condition"
 
 
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
@@ -45,7 +44,10 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         dict.fromkeys(resolve_sources("contra4", SOURCE_NAMES, [(name or PUBLISHED, place) for name, place in sources]))
     )
     folders = media_folders(known)
-    if not any(name in (PUBLISHED, CAPTIONED) for name, _ in known):
+    constructions = [name for name, _ in known if name in (CAPTIONED, CAPTIONED_PAPER)]
+    if len(constructions) > 1:
+        raise SpecError(f"a build has one construction; name {CAPTIONED} or {CAPTIONED_PAPER} once.")
+    if not constructions and not any(name == PUBLISHED for name, _ in known):
         raise SpecError(
             f"no source of questions; name {PUBLISHED}=FOLDER to read them, or {CAPTIONED}=FOLDER to construct them."
         )
@@ -67,7 +69,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         captioned_samples = []
         for sample, problems in predict_captions(list(samples.values()), captioners, options.seed):
             for problem in problems:
-                writer.add_skipped(sample.source, sample.row_id or sample.id, f"{_NO_CAPTION}: {problem}")
+                writer.add_skipped(sample.source, sample.row_id or sample.id, problem, "captions")
             captioned_samples.append(sample)
             writer.add_row({"id": sample.id, **sample.to_row()})
         if not captioned_samples:
@@ -81,11 +83,11 @@ def _found(
     known: Sequence[tuple[str, str]], writer: BuildWriter, options: BuildOptions, report: dict[str, Any]
 ) -> Iterator[Contra4SourceRow]:
     for name, place in known:
-        if name == CAPTIONED:
+        if name in (CAPTIONED, CAPTIONED_PAPER):
             from benchmarks.contra4.construction.pipeline import construct
 
             checks = [Path(place).expanduser() for name, place in known if name == CHECKS]
-            constructed = construct(place, writer, options, checks)
+            constructed = construct(place, writer, options, checks, source=name)
             report |= constructed.report
             yield from constructed.samples
         elif name == PUBLISHED:
@@ -99,9 +101,9 @@ def _found(
 def _note_media(sample: Contra4Sample, row: str, writer: BuildWriter) -> None:
     for letter, scene in zip(sample.letters, sample.scenes, strict=True):
         if scene.problem:
-            problem = _NO_MEDIUM if scene.media is None else "no rendered condition"
-            where = f"{row} ({sample.row_id}) Scene {letter}, {scene.source}/{scene.name}"
-            writer.add_skipped(sample.source, where, f"{problem}, {scene.modality} {scene.problem}")
+            condition = "media" if scene.media is None else "rendered"
+            reason = f"{scene.modality} {scene.problem}: Scene {letter}, {scene.source}/{scene.name}"
+            writer.add_skipped(sample.source, f"{row} ({sample.row_id})", reason, condition)
 
 
 def _captioners(options: BuildOptions) -> Captioners:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from benchmarks.contra4.balanced import balanced_test
 from benchmarks.contra4.instances import GOLD_CAPTIONS, MODALITY_NAMES, PREDICTED
 from benchmarks.contra4.parse_answer import contains_answer
 from benchmarks.text.answer_text import answer_outcome
@@ -15,10 +16,12 @@ class Contra4Reading(NamedTuple):
 
     Attributes:
         official: True if the published evaluation counts the answer as right.
+        balanced: True if the sample is in the balanced subset of the published test rows.
         captions: The modality, the predicted and the data set's caption of each scene that is shown by a predicted caption.
     """
 
     official: bool
+    balanced: bool
     captions: tuple[tuple[str, str, str], ...]
 
 
@@ -30,4 +33,5 @@ def read(record: Record) -> Contra4Reading:
         record.answer is not None and answer_outcome(record) == "labelled" and contains_answer(record.answer.text, gold)
     )
     scenes = (references.get(name, ()) for name in (MODALITY_NAMES, PREDICTED, GOLD_CAPTIONS))
-    return Contra4Reading(is_right, tuple(zip(*scenes, strict=False)))
+    is_balanced = record.instance.group in balanced_test()
+    return Contra4Reading(is_right, is_balanced, tuple(zip(*scenes, strict=False)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from benchmarks.mmkc_bench.constants import LETTERS
 from benchmarks.text.normal_form import normalise
@@ -45,22 +46,27 @@ def option_order(example: str, seed: int) -> tuple[int, ...]:
 
 
 def choose_distractor(
-    example: str, taken: Sequence[str], candidates: Iterable[str], seed: int, question: str = ""
+    example: str, taken: Sequence[str], answers: Sequence[str], uses: Counter[int], seed: int, question: str = ""
 ) -> str:
-    """Return a seeded choice of ``candidates`` that differs from all of ``taken`` without doubt; "" if there is none."""
-    shuffled = sorted(set(candidates), key=lambda text: digest([seed, "distractor", example, text]))
-    return next(
-        (
-            candidate
-            for candidate in shuffled
-            if candidate.strip()
-            and all(
-                compare(candidate, other, question).verdict == "different" and not overlaps(candidate, other)
-                for other in taken
-            )
-        ),
-        "",
+    """Return one of the right ``answers`` of other examples that differs from all of ``taken`` without doubt; "" for none.
+
+    Those come first that were chosen least often: ``uses`` counts it by place, and is updated. An answer that is right in many
+    examples is then a distractor as often, and does not tell which it is. The seed decides between equals.
+    """
+
+    def fits(answer: str) -> bool:
+        return all(
+            compare(answer, other, question).verdict == "different" and not overlaps(answer, other) for other in taken
+        )
+
+    places = sorted(
+        range(len(answers)), key=lambda place: (uses[place], digest([seed, "distractor", example, answers[place]]))
     )
+    chosen = next((place for place in places if answers[place].strip() and fits(answers[place])), None)
+    if chosen is None:
+        return ""
+    uses[chosen] += 1
+    return answers[chosen]
 
 
 def overlaps(answer: str, other: str, question: str = "") -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,12 +61,13 @@ def read(place: str, seed: int) -> Iterator[ClashSourceRow | SkippedRow]:
     folder = paths[0].parent
     places = tuple(dict.fromkeys((*image_folders(folder), *image_folders(folder.parent))))
     drafts = [draft for file in paths for draft in _drafts(file)]
-    pools: defaultdict[str, set[str]] = defaultdict(set)
+    donors: defaultdict[str, list[_Draft]] = defaultdict(list)
     for draft in drafts:
         if isinstance(draft, _Draft):
-            pools[draft.group] |= {draft.change.original, draft.change.conflicting}
+            donors[draft.group].append(draft)
+    uses: Counter[str] = Counter()
     for draft in drafts:
-        yield draft if isinstance(draft, SkippedRow) else _found(draft, sorted(pools[draft.group]), places, seed)
+        yield draft if isinstance(draft, SkippedRow) else _found(draft, donors[draft.group], uses, places, seed)
 
 
 def find_change(caption: str, negative: str) -> CaptionChange:
@@ -133,7 +134,9 @@ def _draft(where: str, fields: Any, kind: str) -> _Draft:
     return _Draft(where, image, caption, kind, caption_change, group)
 
 
-def _found(draft: _Draft, pool: Sequence[str], places: tuple[Path, ...], seed: int) -> ClashSourceRow | SkippedRow:
+def _found(
+    draft: _Draft, donors: Sequence[_Draft], uses: Counter[str], places: tuple[Path, ...], seed: int
+) -> ClashSourceRow | SkippedRow:
     fields = {
         "image_id": str(int(draft.image.removesuffix(".jpg"))),
         "original_caption": draft.caption,
@@ -146,17 +149,18 @@ def _found(draft: _Draft, pool: Sequence[str], places: tuple[Path, ...], seed: i
         "changed_conflicting": draft.change.conflicting,
     }
     try:
-        fields["distractor"] = _distractor(draft, pool, seed)
+        fields["distractor"] = _distractor(draft, donors, uses, seed)
         loader = image_loader(RawRow(draft.where, {"image": draft.image}, places), "image")
         return ClashSourceRow(draft.where, parse_sample(fields, _NAME), loader)
     except RowProblem as problem:
         return SkippedRow(_NAME, draft.where, str(problem))
 
 
-def _distractor(draft: _Draft, pool: Sequence[str], seed: int) -> str:
-    """Return another row's changed word of the same kind and category that is in neither caption.
+def _distractor(draft: _Draft, donors: Sequence[_Draft], uses: Counter[str], seed: int) -> str:
+    """Return the image's answer of another row of the same kind and category that is in neither caption.
 
-    Words with the number and word count of the image's answer come first.
+    Answers with the number and word count of this image's answer come first, then those of rows that lent theirs least often
+    (``uses``, which is updated): a word is then a distractor about as often as it is right, and does not tell which it is.
     """
     image, text = draft.change.original, draft.change.conflicting
     captions = _padded(draft.caption) + _padded(draft.change.caption)
@@ -165,12 +169,15 @@ def _distractor(draft: _Draft, pool: Sequence[str], seed: int) -> str:
     def differs(word: str) -> bool:
         return all(compare(word, answer, question).verdict == "different" for answer in (image, text))
 
-    def rank(word: str) -> tuple[bool, bool, str]:
+    def rank(donor: _Draft) -> tuple[bool, bool, int, str]:
+        word = donor.change.original
         unlike = len(word.split()) != len(image.split()), word.endswith("s") != image.endswith("s")
-        return (*unlike, digest([seed, "distractor", draft.caption, text, word]))
+        return (*unlike, uses[donor.where], digest([seed, "distractor", draft.caption, text, donor.where]))
 
-    for word in sorted(pool, key=rank):
+    for donor in sorted(donors, key=rank):
+        word = donor.change.original
         if _padded(word) not in captions and differs(word):
+            uses[donor.where] += 1
             return word
     raise RowProblem("no other row has a word that could be the distractor")
 

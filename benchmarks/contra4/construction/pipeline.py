@@ -7,14 +7,15 @@ machine switches models as rarely as possible. The result depends only on the re
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from benchmarks.build import BuildOptions, BuildWriter
-from benchmarks.contra4.constants import LETTERS, MODALITIES, NO_CATEGORY, SIZES
+from benchmarks.contra4.balanced import balanced
+from benchmarks.contra4.constants import LETTERS, MODALITIES, NO_CATEGORY, SIZES, combination_name
 from benchmarks.contra4.construction.categories import category_prompt, group_topic, parse_topic
 from benchmarks.contra4.construction.consistency import Votes, passed_filters, scene_orders
 from benchmarks.contra4.construction.filter_tables import checks_sheet, filter_tables
@@ -28,7 +29,7 @@ from benchmarks.contra4.construction.prompts import (
 from benchmarks.contra4.construction.scene_sampling import NearestCaptions, Pool, WordCounts, draw_scenes
 from benchmarks.contra4.parse_answer import parse_choice
 from benchmarks.contra4.sample import Contra4Sample, Scene, parse_scene
-from benchmarks.contra4.sources.released import CAPTIONED, Contra4SourceRow, json_files
+from benchmarks.contra4.sources.released import CAPTIONED, CAPTIONED_PAPER, Contra4SourceRow, json_files
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import SkippedRow, read_rows
@@ -83,6 +84,33 @@ class _Candidate:
     def name(self) -> str:
         return digest([[scene.source, scene.name, scene.modality, scene.caption] for scene in self.scenes])[:16]
 
+    @property
+    def passes(self) -> bool:
+        return not self.problem and ACCEPTED_FILTER in self.filters
+
+    @property
+    def combination(self) -> str:
+        return combination_name(tuple(scene.modality for scene in self.scenes))
+
+    @property
+    def right(self) -> Modality:
+        return self.scenes[self.answer].modality
+
+    def sample(self, source: str, position: int) -> Contra4Sample:
+        """Return its sample with the right scene at ``position``; the other scenes keep their order."""
+        others = [scene for place, scene in enumerate(self.scenes) if place != self.answer]
+        return Contra4Sample(
+            row_id=self.name,
+            question=self.question,
+            scenes=(*others[:position], self.scenes[self.answer], *others[position:]),
+            answer=position,
+            gold=LETTERS[position],
+            negatives=self.kind,
+            category=self.category,
+            source=source,
+            filters=self.filters,
+        )
+
 
 @dataclass
 class _Stratum:
@@ -90,6 +118,7 @@ class _Stratum:
 
     drawn: Iterator[_Candidate]
     target: int
+    source: str
     accepted: list[_Candidate] = field(default_factory=list)
     tried: list[_Candidate] = field(default_factory=list)
 
@@ -101,30 +130,41 @@ class _Stratum:
         return list(islice(self.drawn, size)) if missing > 0 else []
 
     def take(self, wave: Sequence[_Candidate]) -> None:
-        """Accept the passing candidates of a processed wave."""
+        """Accept the passing candidates of a processed wave, balanced with the earlier ones unless as in the paper."""
         self.tried += wave
-        passing = [candidate for candidate in wave if not candidate.problem and ACCEPTED_FILTER in candidate.filters]
-        self.accepted += passing[: self.target - len(self.accepted)]
+        passing = {candidate.name: candidate for candidate in self.tried if candidate.passes}
+        if self.source == CAPTIONED_PAPER:
+            self.accepted = list(passing.values())[: self.target]
+        else:
+            chosen = balanced([candidate.sample(self.source, 0) for candidate in passing.values()], self.target)
+            self.accepted = [passing[sample.row_id] for sample in chosen]
 
-    def note(self, writer: BuildWriter) -> None:
-        """Record every rejected candidate as skipped, with its step."""
-        accepted_ids = {id(candidate) for candidate in self.accepted}
+    def rejected(self) -> Iterator[tuple[_Candidate, str]]:
+        """Yield every rejected candidate with its reason, which begins with the step."""
+        accepted = {candidate.name for candidate in self.accepted}
+        right = {(candidate.combination, candidate.right) for candidate in self.tried if candidate.passes}
         for candidate in self.tried:
             if candidate.problem:
-                writer.add_skipped(CAPTIONED, candidate.name, candidate.problem)
-            elif ACCEPTED_FILTER not in candidate.filters:
-                writer.add_skipped(
-                    CAPTIONED, candidate.name, f"round trip: passes {', '.join(candidate.filters) or 'no filter'}"
-                )
-            elif id(candidate) not in accepted_ids:
-                writer.add_skipped(CAPTIONED, candidate.name, "enough: no more of this size and negatives are wanted")
+                yield candidate, candidate.problem
+            elif not candidate.passes:
+                yield candidate, f"round trip: passes {', '.join(candidate.filters) or 'no filter'}"
+            elif candidate.name not in accepted:
+                name = candidate.combination
+                never = [MODALITIES[s.modality] for s in candidate.scenes if (name, s.modality) not in right]
+                if self.source == CAPTIONED_PAPER or len(self.accepted) >= self.target:
+                    yield candidate, "enough: no more of this size and negatives are wanted"
+                elif never:
+                    yield candidate, f"balance: with {name}, the right scene is never {' or '.join(sorted(never))}"
+                else:
+                    yield candidate, f"balance: with {name}, the right scene is {MODALITIES[candidate.right]} too often"
 
 
 def construct(
-    place: str, writer: BuildWriter, options: BuildOptions, checks: Sequence[Path] = ()
+    place: str, writer: BuildWriter, options: BuildOptions, checks: Sequence[Path] = (), *, source: str = CAPTIONED
 ) -> ConstructedQuestions:
     """Construct ``options.per_stratum`` samples per size and kind of negatives from the captioned media in ``place``.
 
+    They are balanced (:func:`balanced`), unless ``source`` is the paper's construction, which takes the first that pass.
     Rejected candidates are recorded with ``writer.add_skipped``; each reason begins with the step. The build also gets
     ``candidates.jsonl``, ``checks.csv`` for human checks, and the paper's tables 1, 5 and (with ``checks``, the filled-in
     sheets) 7. Raises SpecError without models, SourceError for a folder without captioned media or an invalid sheet,
@@ -138,6 +178,7 @@ def construct(
         _Stratum(
             _candidates(pool, size, kind, nearest_captions if kind == "similar" else None, files, options),
             options.per_stratum,
+            source,
         )
         for size in SIZES
         for kind in ("random", "similar")
@@ -146,12 +187,13 @@ def construct(
         _process([candidate for _, wave in waves for candidate in wave], models, options.seed)
         for stratum, wave in waves:
             stratum.take(wave)
-    for stratum in strata:
-        stratum.note(writer)
+    rejected = [item for stratum in strata for item in stratum.rejected()]
+    for candidate, reason in rejected:
+        writer.add_skipped(CAPTIONED, candidate.name, reason)
     accepted_candidates = [candidate for stratum in strata for candidate in stratum.accepted]
     tried = [candidate for stratum in strata for candidate in stratum.tried]
     if not accepted_candidates:
-        raise SourceError(f"no question about {place} passes {ACCEPTED_FILTER} ({_reasons(tried)}).")
+        raise SourceError(f"no question about {place} is accepted ({_reasons(rejected)}).")
     _write_categories(accepted_candidates, models[0], options.seed)
     voted = [_row(candidate) for candidate in tried if candidate.votes]
     lines = "".join(canonical_json(row) + "\n" for row in voted)
@@ -168,7 +210,7 @@ def construct(
     return ConstructedQuestions(
         [
             Contra4SourceRow(candidate.name, sample, candidate.files[0])
-            for candidate, sample in _balanced(accepted_candidates)
+            for candidate, sample in _in_positions(accepted_candidates, source)
         ],
         report,
     )
@@ -320,30 +362,21 @@ def _ask(
     ]
 
 
-def _balanced(accepted: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, Contra4Sample]]:
+def _in_positions(accepted: Sequence[_Candidate], source: str) -> Iterator[tuple[_Candidate, Contra4Sample]]:
     """Yield the samples with the right scene spread evenly over positions, per size and kind of negatives.
 
-    The other scenes keep their order. A sample of PUF is right in any order, so that nothing is lost.
+    They are even per combination and right modality too, unless as in the paper. A sample of PUF is right in any order, so
+    that nothing is lost.
     """
-    counts: Counter[tuple[int, str]] = Counter()
+    counts: Counter[tuple[Hashable, ...]] = Counter()
     for candidate in accepted:
-        size = len(candidate.scenes)
-        target = counts[size, candidate.kind] % size
-        counts[size, candidate.kind] += 1
-        others = [scene for place, scene in enumerate(candidate.scenes) if place != candidate.answer]
-        scenes = (*others[:target], candidate.scenes[candidate.answer], *others[target:])
-        sample = Contra4Sample(
-            row_id=candidate.name,
-            question=candidate.question,
-            scenes=scenes,
-            answer=target,
-            gold=LETTERS[target],
-            negatives=candidate.kind,
-            category=candidate.category,
-            source=CAPTIONED,
-            filters=candidate.filters,
-        )
-        yield candidate, sample
+        size, start = len(candidate.scenes), 0
+        group: tuple[Hashable, ...] = (size, candidate.kind)
+        if source != CAPTIONED_PAPER:
+            group = (candidate.kind, candidate.combination, candidate.right)
+            start = sorted(scene.modality for scene in candidate.scenes).index(candidate.right)
+        yield candidate, candidate.sample(source, (start + counts[group]) % size)
+        counts[group] += 1
 
 
 def _row(candidate: _Candidate) -> dict[str, Any]:
@@ -367,6 +400,6 @@ def _counts(tried: Sequence[_Candidate]) -> dict[str, Any]:
     return counts | {"given up": dict(sorted(given_up.items()))}
 
 
-def _reasons(tried: Sequence[_Candidate]) -> str:
-    reasons = Counter(candidate.problem.partition(":")[0] or "round trip" for candidate in tried).most_common(3)
+def _reasons(rejected: Sequence[tuple[_Candidate, str]]) -> str:
+    reasons = Counter(reason.partition(":")[0] for _, reason in rejected).most_common(3)
     return "; ".join(f"{n} times: {reason}" for reason, n in reasons) or "no scenes could be put together"

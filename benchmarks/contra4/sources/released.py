@@ -12,7 +12,7 @@ from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import RawRow, SkippedRow, list_files, read_rows
 from benchmarks.rows.sources import existing_path, layout_error
 
-PUBLISHED, CAPTIONED, CHECKS = "published", "captioned", "checks"
+PUBLISHED, CAPTIONED, CAPTIONED_PAPER, CHECKS = "published", "captioned", "captioned-paper", "checks"
 
 MEDIA_SOURCES: Mapping[str, tuple[str, str]] = {
     "coco_val": ("{:0>12}", "COCO val2017: 000000000139.jpg"),
@@ -25,7 +25,7 @@ MEDIA_SOURCES: Mapping[str, tuple[str, str]] = {
 }
 """The data sets of the published rows: the file name pattern for an id, and a description of the folder."""
 
-SOURCE_NAMES = (PUBLISHED, CAPTIONED, CHECKS, *MEDIA_SOURCES)
+SOURCE_NAMES = (PUBLISHED, CAPTIONED, CAPTIONED_PAPER, CHECKS, *MEDIA_SOURCES)
 
 LAYOUT = (
     "a folder with test.json or val.json (other .json or .jsonl files of that layout do too), or one such file; media lie in "

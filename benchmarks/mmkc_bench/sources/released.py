@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,17 +62,19 @@ def add_options(
     for row in all_rows:
         if isinstance(row, MMKCSourceRow) and row.example.own_answer:
             answers[row.example.kind].append(row.example.own_answer)
+    uses: defaultdict[str, Counter[int]] = defaultdict(Counter)
     for row in all_rows:
         if isinstance(row, SkippedRow) or not row.example.constructed_options:
             yield row
             continue
-        example = _with_options(row.example, answers[row.example.kind], seed)
+        kind = row.example.kind
+        example = _with_options(row.example, answers[kind], uses[kind], seed)
         yield SkippedRow(source, row.row, NO_DISTRACTOR) if example is None else replace(row, example=example)
 
 
-def _with_options(example: Example, candidates: list[str], seed: int) -> Example | None:
+def _with_options(example: Example, candidates: list[str], uses: Counter[int], seed: int) -> Example | None:
     taken_answers = (example.own_answer, *example.counter_answers)
-    unrelated = options.choose_distractor(example.id, taken_answers, candidates, seed, example.open_query)
+    unrelated = options.choose_distractor(example.id, taken_answers, candidates, uses, seed, example.open_query)
     if not unrelated:
         return None
     places = options.option_order(example.id, seed)

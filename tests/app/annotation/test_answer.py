@@ -73,6 +73,24 @@ def reads(rashomon: Rashomon, person: str, source: str, wrong: int = 0) -> None:
     lock.release()
 
 
+def test_a_build_is_named_by_its_folder_or_its_benchmark(
+    rashomon: Rashomon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, folder = Workspace(rashomon.workspace), rashomon.workspace / "benchmarks" / "cmc-bench"
+    other = shutil.copytree(folder, rashomon.home / "copy")
+    for build in (str(folder), "cmc-bench", str(other)):
+        answer(home, build, AnswerArguments("ann", limit=EXAMPLES), ask=types("12", "/q"))
+    assert "ann: 2 of" in capsys.readouterr().out
+    assert len(list(home.runs_folder.iterdir())) == 1, "builds with the same content share a run"
+    for command in (("review",), ("figures",), ("answer",)):
+        for wrong in ("cmc-bnch", "clash"):
+            errors = rashomon.run(*command, wrong, code=2).stderr
+            assert len(errors.splitlines()) == 1
+            assert errors == rashomon.run("review", wrong, code=2).stderr
+    with pytest.raises(SpecError):
+        answer(home, "no-such", AnswerArguments("ann"), ask=types())
+
+
 def test_answers_are_saved_at_once_timed_and_continued(rashomon: Rashomon, capsys: pytest.CaptureFixture[str]) -> None:
     answered(rashomon, "ann", types("12", "/s", "", "the year 2010", "/q"))
     out = capsys.readouterr().out

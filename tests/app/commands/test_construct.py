@@ -52,7 +52,9 @@ def test_a_construction_that_is_killed_goes_on_and_asks_nothing_twice(tmp_path: 
         asked = len(server.prompts)
         first = (tmp_path / "out" / "instances.jsonl").read_bytes()
         rashomon.run(*arguments(server, tmp_path / "out"))
-        assert len(server.prompts) <= asked + 6, "only an error, here a reply without text, is not kept"
+        rashomon.run(*arguments(server, tmp_path / "elsewhere"))
+        assert len(server.prompts) <= asked + 12, "only an error, here a reply without text, is not kept"
+        assert first == (tmp_path / "elsewhere" / "instances.jsonl").read_bytes()
     with ScriptedWriter() as server:
         undisturbed = Rashomon(tmp_path / "other")
         undisturbed.home.mkdir()

@@ -87,7 +87,7 @@ NAMES = ("writer", "agrees", "also")
 def construct(place: Path, out: Path, of: Callable[[str], CachedTextModel]) -> Build:
     writer, *checkers = (of(name) for name in NAMES)
     options = BuildOptions(writer=writer, checkers=tuple(checkers), per_stratum=3)
-    return get_benchmark("contra4").build([("captioned", str(place))], out, options)
+    return get_benchmark("contra4").build([("captioned-paper", str(place))], out, options)
 
 
 @real_rows

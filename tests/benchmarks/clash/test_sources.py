@@ -297,6 +297,26 @@ def test_sugar_crepe_samples_obey_every_rule() -> None:
 SUGAR_CREPE_FOUND = 163
 
 
+def test_words_do_not_tell_sugar_crepe_s_right_answers_from_distractors(tmp_path: Path) -> None:
+    """Distractors are right answers of other rows, and a word that is right in many rows is a distractor as often."""
+    words = [*["cat"] * 12, *(f"beast{chr(97 + number)}" for number in range(12))]
+    write_picture(tmp_path / "val2017" / f"{1:012d}.jpg", 1, "JPEG")
+    rows = {
+        str(number): {
+            "filename": f"{1:012d}.jpg",
+            "caption": f"The {word} sat on bench {number}.",
+            "negative_caption": f"The thing{chr(97 + number)} sat on bench {number}.",
+        }
+        for number, word in enumerate(words)
+    }
+    (tmp_path / "replace_obj.json").write_text(json.dumps(rows), "utf-8")
+    samples = [item.sample for item in _read("sugar-crepe", tmp_path)[0]]
+    distractors = Counter(sample.distractor for sample in samples)
+    assert distractors.keys() <= set(words)
+    assert 10 <= distractors["cat"] <= 12
+    assert max(distractors[word] for word in words[12:]) <= 2
+
+
 @real
 @pytest.mark.slow
 def test_seed_changes_only_distractors() -> None:

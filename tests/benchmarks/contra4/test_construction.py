@@ -41,13 +41,13 @@ def first(text: str) -> str:
     return "Scene A"
 
 
-def build(place: Path, out: Path, **options: Any) -> Build:
+def build(place: Path, out: Path, source: str = "captioned", **options: Any) -> Build:
     defaults: dict[str, Any] = {
         "writer": Scripted("writer", writes),
         "checkers": (Scripted("agrees", writes),),
         "per_stratum": 4,
     }
-    return CONTRA4.build([("captioned", str(place))], out, BuildOptions(**(defaults | options)))
+    return CONTRA4.build([(source, str(place))], out, BuildOptions(**(defaults | options)))
 
 
 def samples(result: Build) -> list[Contra4Sample]:
@@ -247,7 +247,7 @@ def test_every_model_answers_every_permutation_once(tmp_path: Path) -> None:
 def test_position_bias_passes_only_unpermuted_filters(tmp_path: Path) -> None:
     checkers = (Scripted("biased", first), Scripted("agrees", writes))
     place = copy_rows(tmp_path / "rows", 40)
-    with pytest.raises(SourceError, match=r"no question about .* passes PUF"):
+    with pytest.raises(SourceError):
         build(place, tmp_path / "out", checkers=checkers)
     result = build(
         place, tmp_path / "two", per_stratum=2, checkers=(Scripted("agrees", writes), Scripted("also", writes))
@@ -265,6 +265,58 @@ def test_correct_scene_is_balanced_over_positions(tmp_path: Path) -> None:
     for sample in drawn:
         assert LETTERS[sample.answer] == longest([scene.caption for scene in sample.scenes]) == sample.gold
         assert sample.filters == ("MF", "UF", "PMF", "PUF")
+
+
+def right_modalities(result: Build) -> dict[tuple[str, str], Counter[str]]:
+    """Count the modality of the right scene by combination and negatives."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for sample in samples(result):
+        right = sample.scenes[sample.answer].modality
+        counts.setdefault((sample.modalities, sample.negatives), Counter())[right] += 1
+    return counts
+
+
+@real_rows
+def test_each_modality_is_right_equally_often_but_not_in_the_paper_s_construction(tmp_path: Path) -> None:
+    place = copy_rows(tmp_path / "rows", 60)
+    ours = build(place, tmp_path / "ours", per_stratum=25)
+    for (combination, _), counts in right_modalities(ours).items():
+        assert len(counts) == combination.count("+") + 1
+        assert len(set(counts.values())) == 1
+    assert Counter((len(s.scenes), s.negatives) for s in samples(ours)) == {
+        (size, negatives): -(-25 // size) * size for size in (2, 3, 4) for negatives in ("random", "similar")
+    }
+    paper = build(place, tmp_path / "paper", "captioned-paper", per_stratum=25)
+    assert any(len(set(counts.values())) > 1 for counts in right_modalities(paper).values())
+    with pytest.raises(SpecError):
+        CONTRA4.build([("captioned", str(place)), ("captioned-paper", str(place))], tmp_path / "two", BuildOptions())
+
+
+@real_rows
+def test_combination_with_a_modality_that_is_never_right_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    place = copy_rows(tmp_path / "rows", 60)
+    rows = json.loads((place / "test.json").read_text())
+    clouds = {
+        " ".join(example["caption"].split())
+        for row in rows
+        for example, modality in zip(row["examples"], row["modalities"], strict=True)
+        if modality == "pc"
+    }
+
+    def never_3d(text: str) -> str:
+        if text.endswith(("Category:", "Question:")):
+            return writes(text)
+        return f"Scene {longest(['' if caption in clouds else caption for caption in scenes_of(text)])}"
+
+    models: dict[str, Any] = {"writer": Scripted("writer", never_3d), "checkers": (Scripted("agrees", never_3d),)}
+    result = build(place, tmp_path / "out", per_stratum=2, **models)
+    assert {"audio+image", "audio+video", "image+video"} >= {
+        sample.modalities for sample in samples(result) if len(sample.scenes) == 2
+    }
+    assert not any("3d" in sample.modalities for sample in samples(result))
+    reasons = Counter(json.loads(line)["reason"] for line in (result.path / "skipped.jsonl").read_text().splitlines())
+    assert reasons["balance: with audio+3d+image+video, the right scene is never 3D"]
+    assert build(place, tmp_path / "paper", "captioned-paper", per_stratum=2, **models).manifest["kinds"]["4-random"]
 
 
 class Rules(CachedModel):
@@ -319,7 +371,7 @@ def test_failed_replies_are_reported(tmp_path: Path) -> None:
 @real_rows
 def test_tables_use_the_labels_of_the_filled_in_sheet(tmp_path: Path) -> None:
     place = copy_rows(tmp_path / "rows", 40)
-    out = build(place, tmp_path / "out").path
+    out = build(place, tmp_path / "out", "captioned-paper").path
     rows = list(csv.DictReader((out / "checks.csv").open(newline="")))
     answers: Mapping[str, str] = {
         candidate["id"]: candidate["answer"]
@@ -338,7 +390,8 @@ def test_tables_use_the_labels_of_the_filled_in_sheet(tmp_path: Path) -> None:
 
     def again(sheet: Path, name: str) -> Path:
         options = BuildOptions(writer=Scripted("writer", writes), checkers=(Scripted("agrees", writes),), per_stratum=4)
-        return CONTRA4.build([("captioned", str(place)), ("checks", str(sheet))], tmp_path / name, options).path
+        sources = [("captioned-paper", str(place)), ("checks", str(sheet))]
+        return CONTRA4.build(sources, tmp_path / name, options).path
 
     result = again(filled, "checked")
     n = len(rows)

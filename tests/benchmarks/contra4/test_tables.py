@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from app.report.published import published_rows
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.answers import Answers
+from benchmarks.contra4.balanced import balanced_test
 from benchmarks.contra4.constants import COMBINATIONS
 from benchmarks.contra4.construction.meteor import meteor
 from benchmarks.contra4.tables import CAPTION_COLUMNS, MAIN_COLUMNS, label_metrics
@@ -100,6 +102,17 @@ def test_table_2_matches_manual_computation() -> None:
     (failures,) = results["failures"].rows
     assert failures == ("m / media", (6, 3, 3, 0, 0, 1, 0, 0))
     assert main.notes[:2] == ("Counted as INCORRECT: without an answer (3).", "Left out of all answers: in error (1).")
+
+
+def test_balanced_subset_has_a_row_of_its_own() -> None:
+    balanced, other = record(1, "A"), record(2, "B")
+    balanced = replace(balanced, instance=replace(balanced.instance, group=min(balanced_test())))
+    main = tables(balanced, other)["main"]
+    assert [row for row, _ in main.rows] == ["m", "m (official)", "m (balanced, ours)"]
+    assert [cell(main, row, "All / All").value for row in ("m", "m (balanced, ours)")] == [0.5, 1.0]
+    assert [row for row, _ in tables(other)["main"].rows] == ["m", "m (official)"]
+    assert "1,133" in "".join(main.notes)
+    assert "1,133" not in "".join(tables(other)["main"].notes)
 
 
 def test_an_official_judge_has_one_row_a_run() -> None:

@@ -322,21 +322,31 @@ def test_any_query_is_parsed(text: str) -> None:
 
 @given(st.lists(WORDS, min_size=3, max_size=3), st.lists(WORDS, max_size=8), st.integers(0, 5))
 def test_distractor_differs_from_existing_options(taken: list[str], others: list[str], seed: int) -> None:
-    choice = choose_distractor("x", taken, others, seed)
+    choice = choose_distractor("x", taken, others, Counter(), seed)
     if choice:
         assert choice in others
         assert all(compare(choice, answer).verdict == "different" for answer in taken)
         assert not any(overlaps(choice, answer) for answer in taken)
-        assert choice == choose_distractor("x", taken, reversed(others), seed)
+        assert choice == choose_distractor("x", taken, others[::-1], Counter(), seed)
     else:
         for other in others:
             assert any(overlaps(other, answer) or compare(other, answer).verdict != "different" for answer in taken)
 
 
+def test_an_answer_is_a_distractor_as_often_as_it_is_right() -> None:
+    answers = [*["American"] * 10, *(f"Country{number}" for number in range(10))]
+    uses: Counter[int] = Counter()
+    distractors = Counter(
+        choose_distractor(str(number), [answer, "x", "y"], answers, uses, 0) for number, answer in enumerate(answers)
+    )
+    assert distractors["American"] >= 8
+    assert max(uses.values()) <= 2
+
+
 def test_a_distractor_is_not_an_option_in_another_notation() -> None:
     taken = ["12 500", "$43", "May 4, 1970"]
-    assert choose_distractor("x", taken, ["12,500", "43", "4 May 1970", "1970"], 0) == ""
-    assert choose_distractor("x", taken, ["12,500", "€43,000"], 0) == "€43,000"
+    assert choose_distractor("x", taken, ["12,500", "43", "4 May 1970", "1970"], Counter(), 0) == ""
+    assert choose_distractor("x", taken, ["12,500", "€43,000"], Counter(), 0) == "€43,000"
 
 
 def test_the_altered_sentence_is_found_past_initials_and_titles() -> None:
