@@ -49,7 +49,7 @@ def test_a_build_has_its_audit_beside_it(rashomon: Rashomon) -> None:
     tasks = audit(rashomon, "crosscheck-bench")
     assert tasks == audit(rashomon, str(build_of(rashomon)))
     assert (build_of(rashomon) / FILE).read_bytes() == stored
-    assert tasks["SPU"]["chance"] == pytest.approx(0.416, abs=5e-4)  # a task of two forms
+    assert tasks["SPU"]["chance"] == pytest.approx(0.416, abs=1e-3)  # a task of two forms
     assert tasks["PMO"]["blind"]["value"] > 0.9  # type: ignore[index]
     closest = next(rule for rule in tasks["PMO"]["rules"] if rule["rule"] == "closest")  # type: ignore[attr-defined]
     assert closest["flagged"]
