@@ -51,6 +51,7 @@ class Lenders:
         self._repeated = store.repeated()
         self._places: list[tuple[Path, int]] = []  # the lenders' folders, each with the number of its engine
         self._open: Lender | None = None
+        self._damaged: set[Path] = set()  # the lenders that were reported
         self._index = sqlite3.connect("")
         self._index.execute(_SCHEMA)
 
@@ -138,7 +139,9 @@ class Lenders:
                 self._open = Lender.read(folder)
             loan = self._open.loan(place[1], key, engine)
         except StoreError as error:
-            _log.warning("an answer of %s is not reused: %s", folder.name, error)
+            if folder not in self._damaged:
+                _log.warning("answers of %s are not reused: %s", folder.name, error)
+            self._damaged.add(folder)
             return None
         if loan is None or (self._expires and not 0 <= self._clock() - loan.finished_at < LOAN_SECONDS):
             return None

@@ -30,7 +30,7 @@ from app.store.integrity.digests import (
     tally_of,
 )
 from app.store.parsed_texts import ParsedTexts
-from app.store.schema import LATER_COLUMNS, NO_DIGESTS, UNDIGESTED, migrate, schema_version
+from app.store.schema import LATER_COLUMNS, NO_DIGESTS, UNDIGESTED, is_readable, migrate, schema_version
 from app.store.sqlite_errors import DamagedError, translate_errors
 from benchmarks.errors import StoreError
 from benchmarks.vocabulary import Generation, Instance, canonical_json
@@ -109,10 +109,10 @@ class Database:
                 version = schema_version(connection)
                 if version == 0:
                     raise StoreError(f"{folder} was never planned completely; remove it and start the run again.")
-                if version < NO_DIGESTS:
+                if not is_readable(version):
                     connection, original = connections.open_copy(connection), connection
                     original.close()
-                    migrate(connection, NO_DIGESTS)
+                    migrate(connection, NO_DIGESTS if version < NO_DIGESTS else None)
                 connection.execute("PRAGMA query_only = ON")
                 return cls(folder, connection)
             except BaseException:

@@ -27,10 +27,14 @@ LIST_SAMPLES = r"""
 """
 """The statement that fills the table ``sample`` from ``instance``. SQLite would cut a text of JSON at its first NUL."""
 
-_WRITE_FIRST_DIGESTS = WRITE_DIGESTS
-for _columns in LATER_COLUMNS.values():
-    for _column, _value in _columns.items():
-        _WRITE_FIRST_DIGESTS = _WRITE_FIRST_DIGESTS.replace(f", {_column})", f", {_value})")
+
+def _without_later_columns(statements: str) -> str:
+    """Return the statements that digest rows for a version without :data:`LATER_COLUMNS`."""
+    for columns in LATER_COLUMNS.values():
+        for column, value in columns.items():
+            statements = statements.replace(f", {column})", f", {value})")
+    return statements
+
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -147,7 +151,7 @@ MIGRATIONS: tuple[str, ...] = (
             "CREATE TABLE tally (name TEXT PRIMARY KEY, rows INTEGER NOT NULL, total INTEGER NOT NULL) WITHOUT ROWID",
             f"INSERT INTO meta (key, value) SELECT '{UNDIGESTED}', (SELECT count(*) FROM generation)"
             " WHERE EXISTS (SELECT 1 FROM meta)",
-            _WRITE_FIRST_DIGESTS,
+            _without_later_columns(WRITE_DIGESTS),
         ]
     ),
     """
@@ -185,6 +189,12 @@ def _take_step(connection: sqlite3.Connection, migration: str) -> None:
     register_functions(connection)
     for statement in migration.split(";\n"):
         connection.execute(statement)
+
+
+def is_readable(version: int) -> bool:
+    """Return whether a database of this version is read as it is: it has all tables, and lacks :data:`LATER_COLUMNS` at most."""
+    later = range(max(version, NO_DIGESTS + 1) + 1, len(MIGRATIONS) + 1)
+    return version >= NO_DIGESTS and all(step in LATER_COLUMNS for step in later)
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
