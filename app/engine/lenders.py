@@ -72,9 +72,9 @@ class Lenders:
         return lenders
 
     @property
-    def offers(self) -> int:
-        """The number of requests of which other runs have an answer."""
-        return int(self._index.execute("SELECT count(*) FROM offer").fetchone()[0])
+    def has_offers(self) -> bool:
+        """True if other runs have answers that may be reused."""
+        return bool(self._index.execute("SELECT EXISTS (SELECT 1 FROM offer)").fetchone()[0])
 
     def read(self, workspace: Workspace) -> None:
         """Read the offers of all runs of a workspace on which no process works."""
@@ -97,9 +97,15 @@ class Lenders:
         same = (lent.text, lent.finish_reason) == (answer.text, answer.finish_reason)
         return replace(answer, origin=replace(lent.origin, same=same))
 
+    def release(self) -> None:
+        """Close the run that was read last."""
+        if self._open is not None:
+            self._open.close()
+        self._open = None
+
     def close(self) -> None:
-        """Release the run that is open, and the index."""
-        self._close_lender()
+        """Close everything."""
+        self.release()
         self._index.close()
 
     def _add(self, folder: Path) -> None:
@@ -135,7 +141,7 @@ class Lenders:
         folder, engine = self._places[place[0]]
         try:
             if self._open is None or self._open.folder != folder:
-                self._close_lender()
+                self.release()
                 self._open = Lender.read(folder)
             loan = self._open.loan(place[1], key, engine)
         except StoreError as error:
@@ -147,11 +153,6 @@ class Lenders:
             return None
         origin = loan.generation.origin
         return None if origin is None or origin.run == self._borrower else loan
-
-    def _close_lender(self) -> None:
-        if self._open is not None:
-            self._open.close()
-        self._open = None
 
 
 def lending_code(backend: Backend) -> str:

@@ -215,3 +215,20 @@ def test_two_runs_at_once_end_as_alone(tmp_path: Path) -> None:
     first, other = (exported(rashomon, name) for name in ("week2", "week3"))
     assert first["samples.jsonl"] == other["samples.jsonl"]
     assert first["main.csv"] == other["main.csv"]
+
+
+@pytest.mark.slow
+def test_a_run_that_stops_early_stops_where_a_fresh_one_does(tmp_path: Path) -> None:
+    rashomon, fresh = Rashomon(tmp_path / "a"), Rashomon(tmp_path / "b")
+    options = ("--conditions", "text-only,aligned", "--until-width", "0.9")
+    with seeing(SeeingServer("colours")) as server:
+        model = f"endpoint:m@{server.url}"
+        for home in (rashomon, fresh):
+            home.home.mkdir()
+        rashomon.run(*batch("week1", build(rashomon, "first"), model=model))
+        for home in (rashomon, fresh):
+            home.run(
+                *batch("week2", build(home, "second", passage="In the end, kale came to 68."), *options, model=model)
+            )
+    assert reused(rashomon, "week2").lenders
+    assert answers(exported(rashomon, "week2")) == answers(exported(fresh, "week2"))

@@ -275,7 +275,7 @@ class Worker:
             saw, probed = False, spec.exact or not backend.info.needs_device
             with confirmed_answers(store, backend, self.stopped.is_set):
                 for part in chain(first_part, parts):
-                    if lenders.offers and not self._is_left(store, loop(only=part, asks=False)):
+                    if lenders.has_offers and not self._is_left(store, loop(only=part, asks=False)):
                         continue
                     order = store.order_by_image(self.job.conditions, only=part)
                     count = 0 if saw and probed else PROBE_REQUESTS
@@ -314,6 +314,8 @@ class Worker:
     def _is_left(self, store: RunStore, reuse: AnswerLoop) -> bool:
         """Reuse what other runs answered, and return whether anything is left to ask."""
         reuse.run()
+        if reuse.lenders is not None:
+            reuse.lenders.release()
         return next(store.pending(self.job.conditions, only=reuse.only), None) is not None
 
     def _check_sight(

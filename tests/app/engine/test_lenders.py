@@ -126,7 +126,7 @@ def answered(
             lenders=lenders,
             stop=lambda: stop(model),
         )
-        if lenders.offers:
+        if lenders.has_offers:
             loop(asks=False).run()
         loop().run()
         lenders.close()
@@ -461,7 +461,8 @@ def test_only_undated_remote_models_limit_the_age(
     assert bool(reused(answered(tmp_path, "week2", items, Model(info))).lenders) is is_reused
 
 
-def test_the_age_of_a_reused_answer_is_that_of_the_call(tmp_path: Path) -> None:
+def test_the_age_of_a_reused_answer_is_that_of_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lending, "CHECK_EVERY", 1 << 40)  # an answer of a check is new
     items = instances(2)
     lender = answered(tmp_path, "week1", items, Model(SERVER))
     with sealed(lender) as database:
