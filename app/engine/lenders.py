@@ -115,7 +115,7 @@ class Lenders:
                 return
             with Lender.read(folder) as lender:
                 lends = lender.engine_on(self._terms)
-                if lends is None or lender.meta("id") == self._borrower:  # this run, or a copy of it
+                if lends is None:
                     return
                 with self._index:
                     self._index.executemany(
@@ -152,7 +152,7 @@ class Lenders:
         if loan is None or (self._expires and not 0 <= self._clock() - loan.finished_at < LOAN_SECONDS):
             return None
         origin = loan.generation.origin
-        return None if origin is None or origin.run == self._borrower else loan
+        return None if origin is None or origin.run == self._borrower else loan  # a copy of this run is no other one
 
 
 def lending_code(backend: Backend) -> str:

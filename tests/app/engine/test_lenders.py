@@ -38,6 +38,7 @@ from judges.base import FunctionJudge
 from judges.registry import get_judge
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.remote import is_dated
+from mlx_backends.remote.examination import EndpointCheck
 from tests.support import runs
 from tests.support.old_runs import sealed
 from tests.support.toy import TwoSteps
@@ -277,7 +278,7 @@ def adopt(folder: Path) -> None:
 
 def blind(folder: Path) -> None:
     with RunStore.open(folder) as store:
-        store.set_meta("endpoint", [{"problem": "it drops pictures"}])
+        store.set_meta("endpoint", [{"at": 1.0, **asdict(EndpointCheck(problem="it drops pictures"))}])
 
 
 def set_aside(folder: Path) -> None:
@@ -323,6 +324,17 @@ def test_one_corrupt_row_costs_one_call(tmp_path: Path) -> None:
     folder = answered(tmp_path, "week2", items, model, exact=True)
     assert [request.instance_id for request in model.asked] == [items[4].id]
     assert "altered" not in {record.generations[0].text for record in stored(folder)}
+
+
+def test_each_request_is_reused_from_the_run_that_has_it(tmp_path: Path) -> None:
+    items = instances(3)
+    answered(tmp_path / "a", "week1", items[::2], exact=True)
+    answered(tmp_path / "a", "week2", items[1::2], exact=True)
+    model = Model()
+    folder = answered(tmp_path / "a", "week3", items, model, exact=True)
+    assert not model.asked
+    assert sorted(reused(folder).lenders.values()) == [9, 9]
+    assert content(folder) == content(answered(tmp_path / "b", "week3", items, exact=True))
 
 
 def test_a_run_on_which_a_process_works_lends_nothing(tmp_path: Path) -> None:
@@ -459,6 +471,14 @@ def test_only_undated_remote_models_limit_the_age(
     with sealed(lender) as database:
         database.execute("UPDATE generation SET finished_at = ?", (time.time() - age,))
     assert bool(reused(answered(tmp_path, "week2", items, Model(info))).lenders) is is_reused
+
+
+def test_nothing_that_ages_is_reused_once_the_clock_went_back(tmp_path: Path) -> None:
+    items = instances(2)
+    lender = answered(tmp_path, "week1", items, Model(SERVER))
+    with sealed(lender) as database:
+        database.execute("UPDATE generation SET finished_at = ? WHERE id = 1", (time.time() + 3600,))
+    assert not reused(answered(tmp_path, "week2", items, Model(SERVER))).lenders
 
 
 def test_the_age_of_a_reused_answer_is_that_of_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
