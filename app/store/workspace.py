@@ -17,6 +17,7 @@ from app.store.bundles.opening import bundled_run, is_bundle_file, is_opened_bun
 from app.store.data_types import CELLS_KEY, NODES_KEY, ConditionProgress, NodeStatus
 from app.store.database import DATABASE
 from app.store.locks import FileLock
+from app.store.question_sets import QuestionSet, find_set, find_version, read_sets, set_folder, version_of_digest
 from app.store.run import RunStore
 from app.store.run_facts import is_judged
 from app.store.title import TITLE_FILE, read_title
@@ -147,12 +148,32 @@ class Workspace:
         """Return the default output folder of ``rashomon build`` for a benchmark."""
         return self.path / "benchmarks" / benchmark
 
+    def question_sets(self) -> list[QuestionSet]:
+        """Return the question sets by name, without those that cannot be read."""
+        return read_sets(self.path)
+
+    def question_set(self, name: str) -> QuestionSet:
+        """Return a question set by name. Raises SpecError if there is none, StoreError if it is damaged."""
+        return find_set(self.path, name)
+
+    def data_folder(self, text: str | Path) -> Path:
+        """Return the folder of a build, given as its path, or as SET or SET@NUMBER. Raises SpecError."""
+        name = str(text)
+        is_set = "/" not in name and set_folder(self.path, name.partition("@")[0]).is_dir()
+        path = typed_path(text)
+        return find_version(self.path, name).build if is_set and not path_exists(path / "manifest.json") else path
+
     def build_of(self, store: RunStore) -> Path:
-        """Return the folder of a run's build; in an opened bundle, the one beside the run."""
+        """Return the folder of a run's build: the version of a set that it was made from, or else the folder that it names.
+
+        In an opened bundle, it is the one beside the run.
+        """
         bundle = store.folder.parent.parent
         if is_opened_bundle(bundle):
             build_digest = store.meta("identity", {}).get("data digest")
             return bundle / BUILDS / (build_digest if is_sha256(build_digest) else "none")
+        if (version := version_of_digest(self.path, store.meta("identity", {}).get("data digest") or "")) is not None:
+            return version
         data = store.meta("data", None)
         return Path(data) if data else self.build_folder(store.meta("spec")["benchmark"])
 

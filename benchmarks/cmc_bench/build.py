@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.build import Build, BuildOptions, BuildWriter
+from benchmarks.build import Build, BuildOptions, BuildWriter, BuiltRow
 from benchmarks.cmc_bench.constants import CONDITIONS, CONFLICT_CONDITIONS, PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile, RowFile
 from benchmarks.cmc_bench.construction.candidates import candidates
@@ -117,7 +117,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
 
 
 def _own_rows(writer: BuildWriter, constructed: ConstructedExamples) -> dict[str, Any]:
-    """Return the facts of the user's own rows for the manifest, after recording each condition that an example lacks.
+    """Return the facts of the user's own rows for the manifest, after recording the rows, and each condition that one lacks.
 
     Without a passage among them and with all conditions there are none.
     """
@@ -126,6 +126,8 @@ def _own_rows(writer: BuildWriter, constructed: ConstructedExamples) -> dict[str
     for example in constructed.all:
         row = example.right.row
         evidence[example.evidence] += row.source == OWN_ROWS
+        if row.source == OWN_ROWS:
+            writer.add_built_row(BuiltRow(row.row, example.right.id, {"image": example.right.sha256, **row.cells}))
         for condition, reason in example.left_out.items():
             writer.add_skipped(row.source, row.row, reason, condition)
             left_out[condition][reason] += 1

@@ -1,0 +1,448 @@
+"""Question sets: the builds of a user's table under one name, as numbered versions that stay when the table is edited.
+
+::
+
+    sets/NAME/set.json   the table, the versions and which pages are held out
+    sets/NAME/1/         the first version, a build; pictures of several versions are one file with several names
+    benchmarks/NAME      a link to the newest version, unless a build without versions is there
+
+The runs of a set are those whose data digest is that of one of its versions. A third of the pages is held out for a final
+decision. It is drawn by seed, cluster by cluster, and a page keeps its part in every later version.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+from app.store.locks import FileLock
+from benchmarks.build import Build, BuiltRow, read_manifest
+from benchmarks.errors import RashomonError, SourceError, SpecError, StoreError, did_you_mean
+from benchmarks.hashed import hash64
+from benchmarks.registry import get_benchmark
+from benchmarks.stats.clusters import ClusterNames
+from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, read_bytes, replace_file
+from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
+from benchmarks.vocabulary import Instance, canonical_json, digest
+
+SETS = "sets"
+_FILE = "set.json"
+_NEW = "new"
+"""The folder in which a version is built before it gets its number."""
+_MEDIA = "media"
+_LARGEST = 64 << 20
+_HELD_OUT = 3
+"""One in this many clusters is held out."""
+_LONGEST_NAME = 80
+_NAME = re.compile(rf"\w[\w.-]{{0,{_LONGEST_NAME - 1}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class SetVersion:
+    """A version of a set: its number, from 1, its build and the digest of that, and when it was built, by that clock."""
+
+    number: int
+    build: Path
+    digest: str
+    made: datetime
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """A named set of questions.
+
+    Attributes:
+        table: The table that the newest version was built from; it may have been moved since.
+        versions: The versions in order of their numbers, at least one.
+        final_pages: Whether each page that a version has had as its own is held out, by the page's name in :class:`Pages`.
+        seed: The seed by which pages are drawn.
+    """
+
+    name: str
+    benchmark: str
+    table: str
+    versions: tuple[SetVersion, ...]
+    final_pages: Mapping[str, bool]
+    seed: int
+
+    @property
+    def latest(self) -> SetVersion:
+        """The version with the highest number, whatever the clock said when it was built."""
+        return self.versions[-1]
+
+    def version(self, number: int) -> SetVersion:
+        """Return a version by its number. Raises SpecError."""
+        for version in self.versions:
+            if version.number == number:
+                return version
+        raise SpecError(f"the set {self.name} has no version {number}; it has {self.numbers}.")
+
+    @property
+    def numbers(self) -> str:
+        """The numbers of the versions in words."""
+        last = self.latest.number
+        return f"version {last}" if len(self.versions) == 1 else f"versions {self.versions[0].number} to {last}"
+
+    def final_examples(self, build: Build) -> frozenset[str]:
+        """Return the ids of the examples of a version's build that are held out for a final decision."""
+        pages = get_benchmark(self.benchmark).pages
+        return frozenset(i.group for i in _instances(build) if any(self.final_pages.get(p) for p in pages(i).own))
+
+
+@dataclass(frozen=True, slots=True)
+class SetChanges:
+    """The difference between two versions, by content.
+
+    Attributes:
+        added: The rows that only the newer version has, in the order of its table.
+        removed: The rows that only the older one has.
+        changed: Pairs of an older and a newer row that agree in most cells.
+        instances: The number of instances of the newer version.
+        same_instances: The number of these whose prompt and media the older version has, too.
+    """
+
+    added: Sequence[BuiltRow]
+    removed: Sequence[BuiltRow]
+    changed: Sequence[tuple[BuiltRow, BuiltRow]]
+    instances: int
+    same_instances: int
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+
+def set_name(text: str) -> str:
+    """Return ``text`` as a set's name. Raises SpecError if it cannot be one."""
+    if not _NAME.fullmatch(text):
+        raise SpecError(
+            f"{text[:40]!r} cannot name a set; use at most {_LONGEST_NAME} letters, digits, dots, dashes and underscores."
+        )
+    return text
+
+
+def default_name(table: str) -> str:
+    """Return the name of the set of a table called ``table``, without its suffix."""
+    return re.sub(r"[^\w.-]+", "-", table).strip("-.")[:_LONGEST_NAME] or "rows"
+
+
+def set_folders(workspace: Path) -> list[Path]:
+    """Return the folders of a workspace's sets, by name, readable or not."""
+    try:
+        folders = folder_entries(workspace / SETS)
+        return sorted(f for f in folders if f.is_dir() and not f.is_symlink() and not f.name.startswith("."))
+    except OSError:
+        return []
+
+
+def set_folder(workspace: Path, name: str) -> Path:
+    """Return the folder of a set, whose name may differ in case, since some disks do not tell cases apart."""
+    names = {folder.name.casefold(): folder for folder in set_folders(workspace)}
+    return names.get(name.casefold(), workspace / SETS / name)
+
+
+def read_set(folder: Path) -> QuestionSet:
+    """Return the set in a folder. Raises StoreError if it is damaged."""
+    try:
+        stored = parse_json(read_bytes(folder, _FILE, limit=_LARGEST), _LARGEST)
+        versions = tuple(
+            SetVersion(
+                int(version["number"]),
+                folder / str(int(version["number"])),
+                str(version["digest"]),
+                datetime.fromisoformat(version["made"]),
+            )
+            for version in stored["versions"]
+        )
+        numbers = [version.number for version in versions]
+        if not numbers or numbers != sorted(set(numbers)) or numbers[0] < 1:
+            raise ValueError("the versions are not in order")
+        pages = {str(page): part is True for page, part in stored["pages"].items()}
+        texts = (str(stored["benchmark"]), str(stored["table"]))
+        return QuestionSet(folder.name, *texts, versions, pages, int(stored["seed"]))
+    except (OSError, UnsafeFileError, OutsideJSONError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StoreError(
+            f"the set {folder.name} cannot be read: {folder / _FILE} is missing or damaged; build it under another --name."
+        ) from error
+
+
+def read_sets(workspace: Path) -> list[QuestionSet]:
+    """Return the readable sets of a workspace, by name."""
+    sets = []
+    for folder in set_folders(workspace):
+        with suppress(StoreError):
+            sets.append(read_set(folder))
+    return sets
+
+
+def find_set(workspace: Path, name: str) -> QuestionSet:
+    """Return a set by name. Raises SpecError if there is none, StoreError if it is damaged."""
+    folder = set_folder(workspace, name)
+    if not folder.exists():
+        names = [known.name for known in set_folders(workspace)]
+        hint = did_you_mean(name, names) if names else "`rashomon build BENCHMARK --from TABLE` makes one."
+        raise SpecError(f"there is no set {name!r}; {hint}")
+    return read_set(folder)
+
+
+def find_version(workspace: Path, name: str) -> SetVersion:
+    """Return the version named as SET@NUMBER, or the newest of SET. Raises SpecError, StoreError."""
+    set_part, at, number = name.rpartition("@")
+    if not at:
+        return find_set(workspace, name).latest
+    question_set = find_set(workspace, set_part)
+    if not re.fullmatch(r"[0-9]{1,6}", number):
+        raise SpecError(f"{name!r} names no version; write {set_part}@{question_set.latest.number}.")
+    return question_set.version(int(number))
+
+
+def version_of_digest(workspace: Path, build_digest: str) -> Path | None:
+    """Return the build of the version with that data digest; None if no set has one."""
+    for question_set in read_sets(workspace):
+        for version in question_set.versions:
+            if version.digest == build_digest and version.build.is_dir():
+                return version.build
+    return None
+
+
+@contextmanager
+def building(workspace: Path, name: str) -> Iterator[Path]:
+    """Yield the folder in which the next version of a set is built, which no other process can use meanwhile.
+
+    What is left in it is removed at the end. Raises StoreError if another process builds the set.
+    """
+    folder = set_folder(workspace, name)
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "lock") as lock:
+        if not lock.acquire("rashomon, building"):
+            raise StoreError(
+                f"another process is building the set {folder.name}; wait for it or choose another --name."
+            )
+        try:
+            yield folder / _NEW
+        finally:
+            shutil.rmtree(folder / _NEW, ignore_errors=True)
+            if is_new and not (folder / _FILE).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def record_version(workspace: Path, name: str, build: Build, *, table: str, seed: int = 0) -> QuestionSet:
+    """Move a build into a set as its next version and link the benchmark's folder to it; return the set.
+
+    A build equal to the newest version replaces that one's files, which repairs pictures that were changed. The caller holds
+    the lock of :func:`building`. Raises StoreError if the set is damaged.
+    """
+    folder = set_folder(workspace, name)
+    earlier = read_set(folder) if (folder / _FILE).exists() else None
+    versions = earlier.versions if earlier else ()
+    if versions and versions[-1].digest == build.digest:
+        number = versions[-1].number
+    else:
+        number = versions[-1].number + 1 if versions else 1
+        made = datetime.now(UTC).replace(microsecond=0)
+        versions = (*versions, SetVersion(number, folder / str(number), build.digest, made))
+    pages = assign_pages(earlier.final_pages if earlier else {}, build, earlier.seed if earlier else seed)
+    _put_in_place(build.path, folder / str(number))
+    if len(versions) > 1:
+        _share_media(folder / str(number), versions[-2].build)
+    result = QuestionSet(folder.name, build.benchmark, table, versions, pages, earlier.seed if earlier else seed)
+    _write(folder, result)
+    _link(workspace / "benchmarks" / build.benchmark, folder / str(number))
+    return result
+
+
+def _write(folder: Path, question_set: QuestionSet) -> None:
+    stored = {
+        "benchmark": question_set.benchmark,
+        "table": question_set.table,
+        "seed": question_set.seed,
+        "versions": [
+            {"number": version.number, "digest": version.digest, "made": version.made.isoformat()}
+            for version in question_set.versions
+        ],
+        "pages": dict(question_set.final_pages),
+    }
+    replace_file(folder, _FILE, canonical_json(stored).encode("utf-8", "backslashreplace"))
+
+
+def _put_in_place(source: Path, target: Path) -> None:
+    """Rename a build to ``target``, in place of what an interrupted process left there or the same build."""
+    old = target.with_name(f".{target.name}.replaced")
+    shutil.rmtree(old, ignore_errors=True)
+    if os.path.lexists(target):
+        os.rename(target, old)
+    os.rename(source, target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _share_media(build: Path, earlier: Path) -> None:
+    """Make equal media of two builds one file, that of ``build``, which was just written; where links fail, nothing changes."""
+    with suppress(OSError, UnsafeFileError):
+        media = make_folder(earlier, _MEDIA)
+        names = {path.name for path in folder_entries(build / _MEDIA)}
+        for path in folder_entries(media):
+            if path.name in names and not path.samefile(build / _MEDIA / path.name):
+                temporary = media / f".{path.name}.new"
+                temporary.unlink(missing_ok=True)
+                os.link(build / _MEDIA / path.name, temporary)
+                os.replace(temporary, path)
+
+
+def is_version_link(workspace: Path, folder: Path) -> bool:
+    """Return whether a benchmark's folder is a link to a version of a set, or to one that was removed."""
+    if not folder.is_symlink():
+        return False
+    target = Path(os.path.normpath(folder.parent.resolve() / os.readlink(folder)))
+    return target.is_relative_to((workspace / SETS).resolve())
+
+
+def _link(folder: Path, version: Path) -> None:
+    """Link a benchmark's folder to a version, in place of an earlier link."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = folder.with_name(f".{folder.name}.link")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(os.path.relpath(version.resolve(), folder.parent.resolve()))
+    os.replace(temporary, folder)
+
+
+def changed_media(build: Path) -> list[str]:
+    """Return the names of the media of a build whose bytes are not those that it was built with. Raises OSError."""
+    changed = []
+    for path in sorted(folder_entries(build / _MEDIA)):
+        try:
+            with open_read(build, f"{_MEDIA}/{path.name}") as file:
+                same = file_digest(file, "sha256").hexdigest() == path.stem
+        except UnsafeFileError:
+            same = False
+        if not same:
+            changed.append(path.name)
+    return changed
+
+
+# --- what is held out ------------------------------------------------------------------------------------
+
+
+def assign_pages(known: Mapping[str, bool], build: Build, seed: int) -> dict[str, bool]:
+    """Return whether each page is held out, with those of ``build`` added to the ``known`` ones.
+
+    New clusters are taken in the order of their hashes until a third of the clusters is held out. A cluster that has a known
+    page follows it; one that joins a page that may have been asked with others is not held out.
+    """
+    clusters = _clusters(build)
+    parts = dict(known)
+    held_out = new = 0
+    unassigned = []
+    for pages in clusters:
+        earlier = {known[page] for page in pages if page in known}
+        if earlier:
+            parts.update(dict.fromkeys(pages, all(earlier)))
+            held_out += all(earlier)
+        else:
+            unassigned.append(pages)
+    new = max(0, round(len(clusters) / _HELD_OUT) - held_out)
+    unassigned.sort(key=lambda pages: hash64(f"{seed}|final|{min(pages)}"))
+    for place, pages in enumerate(unassigned):
+        parts.update(dict.fromkeys(pages, place < new))
+    return parts
+
+
+def _clusters(build: Build) -> list[list[str]]:
+    """Return the pages of each cluster of a build's examples, in the build's order."""
+    benchmark, names = get_benchmark(build.benchmark), ClusterNames()
+    own: dict[str, str] = {}  # a page and an example that has it
+    for instance in _instances(build):
+        pages = benchmark.pages(instance).own
+        names.add(instance.group, pages)
+        own |= dict.fromkeys(pages, instance.group)
+    clusters: dict[int, list[str]] = {}
+    for page, example in own.items():
+        clusters.setdefault(names.cluster(example), []).append(page)
+    return list(clusters.values())
+
+
+def _instances(build: Build) -> Iterable[Instance]:
+    benchmark = get_benchmark(build.benchmark)
+    return benchmark.instances(build, next(iter(benchmark.prompt_sets)))
+
+
+# --- what changed ----------------------------------------------------------------------------------------
+
+
+def compare_builds(older: Build, newer: Build) -> SetChanges:
+    """Return the changes from one build of a table to another. Raises SourceError if a build was damaged."""
+    before, after = older.built_rows(), newer.built_rows()
+    matches = _match(before, after)
+    old_places, new_places = {old for old, _ in matches}, {new for _, new in matches}
+    changed = [
+        (before[old], after[new]) for old, new in matches if before[old].cells and before[old].cells != after[new].cells
+    ]
+    requests = {_request(instance) for instance in _instances(older)}
+    same = [_request(instance) in requests for instance in _instances(newer)]
+    return SetChanges(
+        [row for place, row in enumerate(after) if place not in new_places],
+        [row for place, row in enumerate(before) if place not in old_places],
+        changed,
+        len(same),
+        sum(same),
+    )
+
+
+def _request(instance: Instance) -> int:
+    return hash64(digest([repr(part) for part in instance.parts]))
+
+
+def _match(before: Sequence[BuiltRow], after: Sequence[BuiltRow]) -> list[tuple[int, int]]:
+    """Return the places of rows that are the same, or were the same before an edit, in order of ``after``.
+
+    Equal rows are matched first, then rows that differ in one cell, then rows of one place that agree in half of their cells.
+    """
+    matches: list[tuple[int, int]] = []
+    old_left, new_left = dict(enumerate(before)), dict(enumerate(after))
+
+    def match_by(key: Callable[[BuiltRow], Any], is_match: Callable[[BuiltRow, BuiltRow], bool] | None = None) -> None:
+        places: dict[Any, list[int]] = {}
+        for old, row in old_left.items():
+            places.setdefault(key(row), []).append(old)
+        for new, row in list(new_left.items()):
+            candidates = places.get(key(row), [])
+            if candidates and (is_match is None or is_match(old_left[candidates[0]], row)):
+                old = candidates.pop(0)
+                del old_left[old], new_left[new]
+                matches.append((old, new))
+
+    match_by(lambda row: row.group)
+    for name in dict.fromkeys(name for row in after for name in row.cells):
+        match_by(lambda row, name=name: digest({k: v for k, v in row.cells.items() if k != name}))  # type: ignore[misc]
+    match_by(lambda row: row.row, lambda old, new: 2 * _agreeing(old, new) >= len(new.cells))
+    return sorted(matches, key=lambda match: match[1])
+
+
+def _agreeing(old: BuiltRow, new: BuiltRow) -> int:
+    return sum(old.cells.get(name) == value for name, value in new.cells.items())
+
+
+def is_own_build(folder: Path, source: str) -> bool:
+    """Return whether the build in a folder is from a table of the user's rows alone, ``source`` being that source's name."""
+    try:
+        return set(read_manifest(folder)["sources"]) == {source}
+    except (OSError, ValueError, KeyError, TypeError, RashomonError):
+        return False
+
+
+def shares_rows(first: Path, second: Path) -> bool:
+    """Return whether two builds have a row in common; False if either cannot be read."""
+    try:
+        return not {row.group for row in Build.open(first).built_rows()}.isdisjoint(
+            row.group for row in Build.open(second).built_rows()
+        )
+    except SourceError:
+        return False
