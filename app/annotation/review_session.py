@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.annotation.review_store import Choice, Decision, ReviewStore
+from app.store.question_sets import build_name
 from app.store.workspace import Workspace
 from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
@@ -50,14 +51,17 @@ class Review:
 
 
 def find_build(workspace: Workspace, name: str | Path) -> Build:
-    """Open a build, given as its folder or as the name of a benchmark that is built in the workspace. Raises SourceError."""
+    """Open a build, given as its folder, a question set, or a benchmark that is built in the workspace.
+
+    Raises SourceError, SpecError.
+    """
     text = str(name)
     if not path_exists(typed_path(text)) and text in benchmark_names():
         path = workspace.build_folder(text)
         if not path.exists():
             raise SourceError(f"{text} is not built in {workspace.path}; build it first, or name a build's folder.")
         return Build.open(path)
-    return Build.open(typed_path(text))
+    return Build.open(workspace.data_folder(text))
 
 
 def find_review(
@@ -103,7 +107,7 @@ def find_review(
 
 def review_name(build: Build, name: str | None) -> str:
     """Return a review's name, which is the name of a folder. Raises SpecError for an invalid one."""
-    text = build.path.resolve().name if name is None else name
+    text = build_name(build.path) if name is None else name
     if not text or len(text) > 100 or text.startswith(".") or "/" in text or not text.isprintable():
         raise SpecError(f"{text[:40]!r} cannot name a review; choose another --name, without slashes.")
     return text

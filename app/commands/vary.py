@@ -66,7 +66,7 @@ def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
         if arguments.as_json:
             print(json.dumps(asdict(size), indent=2))
         return
-    out = typed_path(arguments.out) if arguments.out else base.path.with_name(f"{base.path.name}-varied")
+    out = typed_path(arguments.out) if arguments.out else workspace.varied_folder(base.path)
     refuse_base(base, out)
     old_digest, dependent_runs = workspace.runs_of_build(out)
     try:

@@ -38,6 +38,8 @@ SETS = "sets"
 _FILE = "set.json"
 _NEW = "new"
 """The folder in which a version is built before it gets its number."""
+_REMOVED = ".removed"
+"""The folder of sets that were removed, one of each name."""
 _MEDIA = "media"
 _LARGEST = 64 << 20
 _HELD_OUT = 3
@@ -204,6 +206,12 @@ def find_version(workspace: Path, name: str) -> SetVersion:
     return question_set.version(int(number))
 
 
+def build_name(folder: Path) -> str:
+    """Return a name for what is made of a build: SET-NUMBER for a version of a set, the folder's name for another build."""
+    place = folder.resolve()
+    return f"{place.parent.name}-{place.name}" if (place.parent / _FILE).is_file() else place.name
+
+
 def version_of_digest(workspace: Path, build_digest: str) -> Path | None:
     """Return the build of the version with that data digest; None if no set has one."""
     for question_set in read_sets(workspace):
@@ -235,11 +243,14 @@ def building(workspace: Path, name: str) -> Iterator[Path]:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def record_version(workspace: Path, name: str, build: Build, *, table: str, seed: int = 0) -> QuestionSet:
-    """Move a build into a set as its next version and link the benchmark's folder to it; return the set.
+def record_version(
+    workspace: Path, name: str, build: Build, *, table: str, seed: int = 0, made: datetime | None = None
+) -> QuestionSet:
+    """Move a build into a set as its next version, ``made`` now by default, and link the benchmark's folder to it.
 
     A build equal to the newest version replaces that one's files, which repairs pictures that were changed. The caller holds
-    the lock of :func:`building`. Raises StoreError if the set is damaged.
+    the lock of :func:`building`, and has moved away a build in the benchmark's folder that is no version. Return the set. Raises
+    StoreError if the set is damaged.
     """
     folder = set_folder(workspace, name)
     earlier = read_set(folder) if (folder / _FILE).exists() else None
@@ -248,8 +259,8 @@ def record_version(workspace: Path, name: str, build: Build, *, table: str, seed
         number = versions[-1].number
     else:
         number = versions[-1].number + 1 if versions else 1
-        made = datetime.now(UTC).replace(microsecond=0)
-        versions = (*versions, SetVersion(number, folder / str(number), build.digest, made))
+        now = datetime.now(UTC).replace(microsecond=0)
+        versions = (*versions, SetVersion(number, folder / str(number), build.digest, made or now))
     pages = assign_pages(earlier.final_pages if earlier else {}, build, earlier.seed if earlier else seed)
     _put_in_place(build.path, folder / str(number))
     if len(versions) > 1:
@@ -303,6 +314,49 @@ def is_version_link(workspace: Path, folder: Path) -> bool:
         return False
     target = Path(os.path.normpath(folder.parent.resolve() / os.readlink(folder)))
     return target.is_relative_to((workspace / SETS).resolve())
+
+
+def remove_set(workspace: Path, question_set: QuestionSet) -> Path:
+    """Move a set to where :func:`restore_set` finds it, in place of an earlier one of its name; return the folder.
+
+    The benchmark's folder is then linked to the set of which a version was built last. Raises StoreError while it is built.
+    """
+    folder = workspace / SETS / question_set.name
+    with FileLock(folder / "lock") as lock:
+        if not lock.acquire("rashomon, removing"):
+            raise StoreError(f"another process is building the set {question_set.name}; wait for it.")
+        removed = make_folder(workspace / SETS, _REMOVED) / question_set.name
+        shutil.rmtree(removed, ignore_errors=True)
+        os.rename(folder, removed)
+    _link_newest(workspace, question_set.benchmark)
+    return removed
+
+
+def restore_set(workspace: Path, name: str) -> QuestionSet:
+    """Restore the set of that name that was removed last. Raises SpecError if there is none, or another set has its name."""
+    names = [path.name for path in folder_entries(make_folder(workspace / SETS, _REMOVED))]
+    if name not in names:
+        raise SpecError(f"no removed set {name!r}; {did_you_mean(name, names) if names else 'no set was removed.'}")
+    if set_folder(workspace, name).exists():
+        raise SpecError(
+            f"there is another set {name} now; remove it first, or move {workspace / SETS / _REMOVED / name}."
+        )
+    os.rename(workspace / SETS / _REMOVED / name, workspace / SETS / name)
+    restored = read_set(workspace / SETS / name)
+    _link_newest(workspace, restored.benchmark)
+    return restored
+
+
+def _link_newest(workspace: Path, benchmark: str) -> None:
+    """Link a benchmark's folder to the version of its sets that was built last, unless another build is there."""
+    folder = workspace / "benchmarks" / benchmark
+    if os.path.lexists(folder) and not is_version_link(workspace, folder):
+        return
+    versions = [known.latest for known in read_sets(workspace) if known.benchmark == benchmark]
+    if versions:
+        _link(folder, max(versions, key=lambda version: version.made).build)
+    else:
+        folder.unlink(missing_ok=True)
 
 
 def _link(folder: Path, version: Path) -> None:

@@ -17,12 +17,22 @@ from app.store.bundles.opening import bundled_run, is_bundle_file, is_opened_bun
 from app.store.data_types import CELLS_KEY, NODES_KEY, ConditionProgress, NodeStatus
 from app.store.database import DATABASE
 from app.store.locks import FileLock
-from app.store.question_sets import QuestionSet, find_set, find_version, read_sets, set_folder, version_of_digest
+from app.store.question_sets import (
+    QuestionSet,
+    build_name,
+    find_set,
+    find_version,
+    read_sets,
+    set_folder,
+    set_folders,
+    version_of_digest,
+)
 from app.store.run import RunStore
 from app.store.run_facts import is_judged
 from app.store.title import TITLE_FILE, read_title
 from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError, StoreError, did_you_mean
+from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import UnsafeFileError
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import digest
@@ -159,9 +169,36 @@ class Workspace:
     def data_folder(self, text: str | Path) -> Path:
         """Return the folder of a build, given as its path, or as SET or SET@NUMBER. Raises SpecError."""
         name = str(text)
-        is_set = "/" not in name and set_folder(self.path, name.partition("@")[0]).is_dir()
         path = typed_path(text)
-        return find_version(self.path, name).build if is_set and not path_exists(path / "manifest.json") else path
+        if "/" in name or path_exists(path / "manifest.json") or not set_folders(self.path):
+            return path
+        is_set = set_folder(self.path, name.rpartition("@")[0] or name).is_dir()
+        return find_version(self.path, name).build if is_set or not path_exists(path) else path
+
+    def builds(self) -> dict[str, Path]:
+        """Return the folders of all builds: those of benchmarks by their name, then the versions of sets as SET@NUMBER."""
+        builds = {}
+        with suppress(OSError):
+            for path in sorted(folder_entries(self.path / "benchmarks")):
+                with suppress(OSError, ValueError, RashomonError):
+                    read_manifest(path)
+                    builds[path.name] = path
+        builds = {name: path for name, path in builds.items() if not name.startswith(".")}
+        return builds | {f"{s.name}@{v.number}": v.build for s in self.question_sets() for v in reversed(s.versions)}
+
+    def runs_of_set(self, question_set: QuestionSet) -> dict[int, list[str]]:
+        """Return the runs of each version of a set, by the version's number: those made from its data."""
+        numbers = {version.digest: version.number for version in question_set.versions}
+        runs: dict[int, list[str]] = {version.number: [] for version in question_set.versions}
+        for name in self.run_names():
+            with suppress(Exception), RunStore.read(self.runs_folder / name) as store:  # an unreadable run is none
+                runs[numbers[store.meta("identity")["data digest"]]].append(name)
+        return runs
+
+    def varied_folder(self, build: Path) -> Path:
+        """Return the default folder for what `rashomon vary` makes of a build: beside it, but not inside a question set."""
+        name = build_name(build)
+        return build.with_name(f"{build.name}-varied") if name == build.name else self.build_folder(f"{name}-varied")
 
     def build_of(self, store: RunStore) -> Path:
         """Return the folder of a run's build: the version of a set that it was made from, or else the folder that it names.

@@ -21,7 +21,7 @@ from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.open_external import default_annotator, open_in_viewer
 from app.tui.screens.base import RashomonScreen
-from app.tui.screens.review import name_problem, workspace_builds
+from app.tui.screens.review import name_problem
 from app.tui.screens.zoom import zoom
 from app.tui.theme import PARTIAL
 from app.tui.widgets.choice_dialogs import ChoiceDialog
@@ -74,8 +74,7 @@ class AnswerScreen(RashomonScreen):
         yield panel(Input(placeholder="Enter saves it", id="answer", disabled=True, compact=True), "Your answer")
 
     def on_mount(self) -> None:
-        folder = self.rashomon.workspace.path / "benchmarks"
-        self.in_thread(lambda: workspace_builds(folder), self._choose, group="builds")
+        self.in_thread(self.rashomon.workspace.builds, self._choose, group="builds")
 
     def on_unmount(self) -> None:
         session, lock = self.session, self._lock

@@ -27,10 +27,8 @@ from app.tui.widgets.displayed_text import DisplayedText
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.review_dialogs import CorrectionDialog
 from app.tui.widgets.sample_view import MediaItem, SampleView
-from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.review import ReviewField
-from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.vocabulary import Media
 from judges.human_labels import annotator_id
 
@@ -76,8 +74,7 @@ class ReviewScreen(RashomonScreen):
         yield panel(self._view, "Row")
 
     def on_mount(self) -> None:
-        folder = self.rashomon.workspace.path / "benchmarks"
-        self.in_thread(lambda: workspace_builds(folder), self._choose, group="builds")
+        self.in_thread(self.rashomon.workspace.builds, self._choose, group="builds")
 
     def on_unmount(self) -> None:
         if self._lock is not None:
@@ -377,23 +374,6 @@ class ReviewScreen(RashomonScreen):
                 self.rashomon.show_error(error)
 
         self.in_thread(attempt, finish, group="decision")
-
-
-def workspace_builds(folder: Path) -> dict[str, Path]:
-    """Return the builds in a folder by name."""
-    builds = {}
-    try:
-        folders = sorted(folder_entries(folder))
-    except OSError:
-        return {}
-    for path in folders:
-        try:
-            read_manifest(path)
-        except (OSError, ValueError, RashomonError):
-            continue
-        if not path.name.startswith("."):
-            builds[path.name] = path
-    return builds
 
 
 def _path(review: Review, media: Media) -> Path | None:
