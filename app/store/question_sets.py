@@ -44,6 +44,7 @@ _MEDIA = "media"
 _LARGEST = 64 << 20
 _HELD_OUT = 3
 """One in this many clusters is held out."""
+_IDENTITY = ("question", "image", "images")
 _LONGEST_NAME = 80
 _NAME = re.compile(rf"\w[\w.-]{{0,{_LONGEST_NAME - 1}}}")
 
@@ -210,6 +211,12 @@ def build_name(folder: Path) -> str:
     """Return a name for what is made of a build: SET-NUMBER for a version of a set, the folder's name for another build."""
     place = folder.resolve()
     return f"{place.parent.name}-{place.name}" if (place.parent / _FILE).is_file() else place.name
+
+
+def set_of_build(folder: Path) -> QuestionSet | None:
+    """Return the set of which a build is a version; None if it is none. Raises StoreError if the set is damaged."""
+    parent = folder.resolve().parent
+    return read_set(parent) if (parent / _FILE).is_file() else None
 
 
 def version_of_digest(workspace: Path, build_digest: str) -> Path | None:
@@ -433,7 +440,7 @@ def _instances(build: Build) -> Iterable[Instance]:
 
 def compare_builds(older: Build, newer: Build) -> SetChanges:
     """Return the changes from one build of a table to another. Raises SourceError if a build was damaged."""
-    before, after = older.built_rows(), newer.built_rows()
+    before, after = (sorted(build.built_rows(), key=_by_place) for build in (older, newer))
     matches = _match(before, after)
     old_places, new_places = {old for old, _ in matches}, {new for _, new in matches}
     changed = [
@@ -450,6 +457,19 @@ def compare_builds(older: Build, newer: Build) -> SetChanges:
     )
 
 
+def latest_changes(question_set: QuestionSet) -> SetChanges | None:
+    """Return the changes that made the newest version of a set; None if there is one version. Raises SourceError."""
+    if len(question_set.versions) == 1:
+        return None
+    older, newer = (Build.open(version.build) for version in question_set.versions[-2:])
+    return compare_builds(older, newer)
+
+
+def _by_place(row: BuiltRow) -> list[str | int]:
+    """Return a key that sorts places such as "rows.csv:10" by their numbers."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", row.row)]
+
+
 def _request(instance: Instance) -> int:
     return hash64(digest([repr(part) for part in instance.parts]))
 
@@ -457,7 +477,8 @@ def _request(instance: Instance) -> int:
 def _match(before: Sequence[BuiltRow], after: Sequence[BuiltRow]) -> list[tuple[int, int]]:
     """Return the places of rows that are the same, or were the same before an edit, in order of ``after``.
 
-    Equal rows are matched first, then rows that differ in one cell, then rows of one place that agree in half of their cells.
+    Equal rows are matched first, then rows that differ in one cell, then those with the same question about the same picture,
+    then those of one place that agree in half of their cells.
     """
     matches: list[tuple[int, int]] = []
     old_left, new_left = dict(enumerate(before)), dict(enumerate(after))
@@ -476,6 +497,7 @@ def _match(before: Sequence[BuiltRow], after: Sequence[BuiltRow]) -> list[tuple[
     match_by(lambda row: row.group)
     for name in dict.fromkeys(name for row in after for name in row.cells):
         match_by(lambda row, name=name: digest({k: v for k, v in row.cells.items() if k != name}))  # type: ignore[misc]
+    match_by(lambda row: digest([row.cells.get(name) for name in _IDENTITY] if row.cells else row.group))
     match_by(lambda row: row.row, lambda old, new: 2 * _agreeing(old, new) >= len(new.cells))
     return sorted(matches, key=lambda match: match[1])
 
