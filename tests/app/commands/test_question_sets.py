@@ -213,9 +213,12 @@ def test_a_published_source_replaces_the_link_and_no_version(home: Rashomon) -> 
 
 
 def test_a_set_is_removed_and_restored(home: Rashomon) -> None:
+    home.run("sets", "restore", "rows", code=2)
     build(home, ROWS)
     other = build(home, ROWS[:4], table="other.csv")
     build(home, edited(ROWS))
+    for wrong in ("..", ".", "other/../rows", ".removed"):
+        home.run("sets", "remove", wrong, "--yes", code=2)
     default = home.workspace / "benchmarks" / "cmc-bench"
     assert "--yes" in home.run("sets", "remove", "rows", code=2).stderr
     assert "sets restore rows" in home.run("sets", "remove", "rows", "--yes").stdout
@@ -246,6 +249,14 @@ def test_a_damaged_set_hides_no_other_and_no_run(home: Rashomon) -> None:
         assert "cannot be read" in home.run("sets").stdout
         home.run("show", "mine")
         assert "--name" in home.run("build", "cmc-bench", "--from", home.home / "rows.csv", code=2).stderr
+    file.write_text(json.dumps(stored))
+    (file.parent / "pages.json").unlink()
+    assert "pages.json" in home.run("build", "cmc-bench", "--from", home.home / "rows.csv", code=2).stderr
+    assert "pages.json" in home.run("sets").stdout
+    (home.home / "victim").write_text("mine")
+    file.write_text(json.dumps(stored | {"benchmark": "../../victim"}))
+    home.run("sets", "remove", "rows", "--yes", code=2)
+    assert (home.home / "victim").read_text() == "mine"
     stored["versions"][0]["number"] = "../../../../etc"
     file.write_text(json.dumps(stored))
     home.run("sets")
@@ -292,6 +303,6 @@ def test_a_killed_build_leaves_the_set_as_it_was_or_complete(home: Rashomon) -> 
     last = build(home, ROWS[::-1])
     assert last["path"].samefile(home.workspace / "benchmarks" / "cmc-bench")
     assert {path.name for path in (home.workspace / "sets" / "rows").iterdir()} == {
-        *("set.json", "lock"),
+        *("set.json", "pages.json", "lock"),
         *(str(version.number) for version in Workspace(home.workspace).question_set("rows").versions),
     }
