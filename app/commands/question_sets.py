@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -217,15 +217,18 @@ def _in_words(cells: dict[str, list[Any]]) -> str:
         if column in ("image", "images"):
             texts.append("another image" if column == "image" else "other images")
         else:
-            texts.append(f"{column} {_cell(old)} -> {_cell(new)}")
+            before, after = (" | ".join(value) if isinstance(value, list) else str(value or "") for value in (old, new))
+            differing = (place for place, (b, a) in enumerate(zip(before, after, strict=False)) if b != a)
+            same = next(differing, min(len(before), len(after)))
+            texts.append(f"{column} {_cell(before, same)} -> {_cell(after, same)}")
     return "; ".join(texts)
 
 
-def _cell(value: Any) -> str:
-    text = (
-        " | ".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value or "")
-    )
-    return repr(shortened(" ".join(text.split()), _CELL)) if text else "(empty)"
+def _cell(text: str, same: int) -> str:
+    """Return a cell in quotes; of a long one the part where it differs, behind the first ``same`` characters."""
+    start = max(0, same - _CELL // 2) if len(text) > _CELL else 0
+    part = " ".join(text[start : start + _CELL].split())
+    return repr(f"{'…' * (start > 0)}{part}{'…' * (start + _CELL < len(text))}") if text else "(empty)"
 
 
 def _row_text(row: BuiltRow) -> str:

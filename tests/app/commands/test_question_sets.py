@@ -15,6 +15,7 @@ import pytest
 from app.store.question_sets import SetVersion
 from app.store.run import RunStore
 from app.store.workspace import Workspace
+from app.system.paths import ASSETS
 from benchmarks.build import Build
 from tests.support.command import Rashomon
 from tests.support.data.small import picture
@@ -81,6 +82,25 @@ def test_an_edit_is_told_and_the_version_before_stays_with_its_pictures_and_runs
     assert all(path.stat().st_nlink == 2 for path in pictures), "a picture of both versions is stored once"
 
 
+@pytest.mark.slow
+def test_a_model_is_asked_again_about_pictures_that_only_an_earlier_version_has(home: Rashomon) -> None:
+    shutil.copytree(ASSETS / "demo" / "held_out", home.home / "held_out")
+    lines = (ASSETS / "demo" / "rows.csv").read_text("utf-8").splitlines(keepends=True)
+    table = home.home / "charts.csv"
+    table.write_text("".join(lines[:7]), "utf-8")
+    home.run("build", "cmc-bench", "--from", table)
+    model = ("--benchmark", "cmc-bench", "--model", ASSETS / "demo" / "model-4bit", "--conditions", "image-only")
+    home.run("--batch", *model, "--name", "before")
+    table.write_text("".join([lines[0], *lines[7:13]]), "utf-8")
+    home.run("build", "cmc-bench", "--from", table)
+    pictures = [set(path.name for path in (home.workspace / "sets/charts" / n / "media").iterdir()) for n in "12"]
+    assert pictures[0].isdisjoint(pictures[1])
+    home.run("resume", "before", "--repeat")
+    with RunStore.read(home.workspace / "runs" / "before") as store:
+        (progress,) = store.progress()
+    assert (progress.done, progress.errors) == (progress.total, 0)
+
+
 def test_an_answered_half_of_an_earlier_version_resumes(home: Rashomon) -> None:
     build(home, ROWS)
     folder = run(home, "half", "--conditions", "aligned")
@@ -138,6 +158,19 @@ def test_a_picture_that_was_replaced_in_the_table_is_a_change(home: Rashomon) ->
     assert [(row["row"], [*row["cells"]]) for row in build(home, ROWS)["changes"]["changed"]] == [
         ("rows.csv:7", ["image"])
     ]
+
+
+def test_a_change_deep_in_a_long_cell_is_shown_where_it_is_and_found_values_are_no_cells(home: Rashomon) -> None:
+    long = "The page is about many other things that nobody asked for. " * 3
+    rows = [ROWS[0].replace("Page 0", long + "Page 0"), *ROWS[1:]]
+    build(home, rows)
+    rows = [rows[0].replace("of them", "of those"), *ROWS[1:3], ROWS[3].replace("19,Page", "20,Page"), *ROWS[4:]]
+    (home.home / "rows.csv").write_text(HEADER + "".join(rows), "utf-8")
+    stdout = home.run("build", "cmc-bench", "--from", home.home / "rows.csv").stdout
+    assert "changed: rows.csv:2: passage '…" in stdout
+    assert "counts 10 of them.' -> '…" in stdout
+    assert "counts 10 of those.'" in stdout
+    assert "changed: rows.csv:5: answer '19' -> '20'\n" in stdout, "what its passage states was not edited"
 
 
 def test_data_names_a_set_or_a_version(home: Rashomon) -> None:
