@@ -93,7 +93,7 @@ def test_a_model_is_asked_again_about_pictures_that_only_an_earlier_version_has(
     home.run("--batch", *model, "--name", "before")
     table.write_text("".join([lines[0], *lines[7:13]]), "utf-8")
     home.run("build", "cmc-bench", "--from", table)
-    pictures = [set(path.name for path in (home.workspace / "sets/charts" / n / "media").iterdir()) for n in "12"]
+    pictures = [{path.name for path in (home.workspace / "sets/charts" / n / "media").iterdir()} for n in "12"]
     assert pictures[0].isdisjoint(pictures[1])
     home.run("resume", "before", "--repeat")
     with RunStore.read(home.workspace / "runs" / "before") as store:
