@@ -180,6 +180,10 @@ def test_data_names_a_set_or_a_version(home: Rashomon) -> None:
     for number, (data, digest) in enumerate(digests.items()):
         with RunStore.read(run(home, f"run{number}", "--data", data)) as store:
             assert store.meta("identity")["data digest"] == digest
+    varied = json.loads(home.run("vary", "rows@1", "--factor", "blur=0,2", "--limit", "2", "--json").stdout)
+    assert Path(varied["path"]) == home.workspace / "benchmarks" / "rows-1-varied", (
+        "no set has a build that is no version"
+    )
     batch = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:always-text", "--data")
     for wrong in ("rows@9", "rows@x", "rowz", "rows@"):
         assert "rows" in home.run(*batch, wrong, code=2).stderr
