@@ -6,6 +6,7 @@
     instances.jsonl   one JSON object a line, in the benchmark's own row format
     skipped.jsonl     one JSON object for each source row that was left out, or for a condition of one, with the reason
     warnings.jsonl    one JSON object for each row whose image may be useless, with the reason; only if there are any
+    rows.jsonl        one JSON object for each row of a user's table that became an example; only if there are any
     media/            each medium once, named by the sha256 of its bytes
     audit.json        the audit of the questions, once it was made (benchmarks/build_audit.py)
     ...               other files for people to look at; the benchmark's documentation page lists them
@@ -57,6 +58,7 @@ from benchmarks.vocabulary import Media, Modality, canonical_json, digest, diges
 FORMAT = 1
 _MANIFEST, _ROWS, _SKIPPED, _MEDIA = "manifest.json", "instances.jsonl", "skipped.jsonl", "media"
 WARNINGS = "warnings.jsonl"
+_BUILT_ROWS = "rows.jsonl"
 _LARGEST_SHEET = 64 << 20
 _LARGEST_MANIFEST = 1 << 26
 _LONGEST_ROW = 1 << 26
@@ -103,6 +105,21 @@ class BuildOptions:
     embedder: Embedder | None = None
     readers: tuple[TextModel, ...] = ()
     render: Renderer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltRow:
+    """A row of a user's table that became an example.
+
+    Attributes:
+        row: Its place in the table, such as "rows.csv:3"; the example's id in a build that does not record places.
+        group: The example's id.
+        cells: Its filled cells by column, with the sha256 of an image in place of its name; empty if they are not recorded.
+    """
+
+    row: str
+    group: str
+    cells: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -173,6 +190,17 @@ class Build:
         if rows.hexdigest() != self.manifest["instances_sha256"]:
             raise SourceError(f"{self.path}/{_ROWS} was changed after the build; rebuild the benchmark.")
 
+    def built_rows(self) -> list[BuiltRow]:
+        """Return the rows of the user's table that became examples, in the build's order. Raises SourceError if damaged."""
+        try:
+            with open_read(self.path, _BUILT_ROWS) as lines:
+                rows = [parse_json(line, _LONGEST_ROW) for line in lines]
+            return [BuiltRow(str(row["row"]), str(row["group"]), dict(row["cells"])) for row in rows]
+        except FileNotFoundError:
+            return [BuiltRow(group, group, {}) for group in dict.fromkeys(str(row["group"]) for row in self.rows())]
+        except (OSError, UnsafeFileError, ValueError, KeyError, TypeError) as error:
+            raise SourceError(f"{self.path}/{_BUILT_ROWS} is damaged; build again.") from error
+
     def media_path(self, media: Media) -> Path:
         """Return the path of a medium. Raises MediaError if its name is invalid or it is no regular file of the build."""
         return media_path(self.path, media)
@@ -222,7 +250,7 @@ class BuildWriter:
         self._known_media: set[int] = set()  # the first 128 bits of digests of their names
         self._rows = 0
         self._hash = hashlib.sha256()
-        self._streams: list[IO[bytes]] = []
+        self._streams: dict[str, IO[bytes]] = {}
         self._in_place = False
 
     def __enter__(self) -> Self:
@@ -249,7 +277,7 @@ class BuildWriter:
                 _remove(leftover)
             make_folder(self._folder, _MEDIA)
             for name in (_ROWS, _SKIPPED):
-                self._streams.append(open_write(self._folder, name, new=True))
+                self._open(name)
         except BaseException:
             self._close()
             raise
@@ -262,7 +290,7 @@ class BuildWriter:
 
     def _close(self) -> None:
         try:
-            for stream in self._streams:
+            for stream in self._streams.values():
                 with suppress(OSError):  # on a full disk; finish has flushed a complete build
                     stream.close()
             if not self._in_place:
@@ -289,7 +317,7 @@ class BuildWriter:
             canonical_json(row).encode("utf-8", "backslashreplace") + b"\n"
         )  # writes a lone surrogate as JSON escapes it
         self._hash.update(line)
-        self._streams[0].write(line)
+        self._streams[_ROWS].write(line)
         self._rows += 1
 
     def add_skipped(self, source: str, row: str, reason: str, condition: str = "") -> None:
@@ -298,16 +326,25 @@ class BuildWriter:
         With ``condition`` the row is used, but not under this condition.
         """
         fields = {"source": source, "row": row, "reason": reason} | ({"condition": condition} if condition else {})
-        self._streams[1].write(canonical_json(fields).encode("utf-8", "backslashreplace") + b"\n")
+        self._write(_SKIPPED, fields)
         if not condition:
             self.skipped[source][reason.partition(":")[0]] += 1
 
     def add_warning(self, row: str, warning: str) -> None:
         """Record a used row whose image may be useless."""
-        if len(self._streams) == len((_ROWS, _SKIPPED)):
-            self._streams.append(open_write(self._folder, WARNINGS, new=True))
-        line = canonical_json({"row": row, "warning": warning})
-        self._streams[-1].write(line.encode("utf-8", "backslashreplace") + b"\n")
+        self._write(WARNINGS, {"row": row, "warning": warning})
+
+    def add_built_row(self, row: BuiltRow) -> None:
+        """Record a row of the user's table that became an example; a run does not read it."""
+        self._write(_BUILT_ROWS, {"row": row.row, "group": row.group, "cells": row.cells})
+
+    def _open(self, name: str) -> IO[bytes]:
+        if name not in self._streams:
+            self._streams[name] = open_write(self._folder, name, new=True)
+        return self._streams[name]
+
+    def _write(self, name: str, line: Mapping[str, Any]) -> None:
+        self._open(name).write(canonical_json(line).encode("utf-8", "backslashreplace") + b"\n")
 
     def add_file(self, name: str, data: bytes) -> None:
         """Add a file for people to look at, which no run reads."""
@@ -339,7 +376,7 @@ class BuildWriter:
         }
         manifest_text = json.dumps(contents, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         replace_file(self._folder, _MANIFEST, manifest_text.encode("utf-8"))
-        for stream in self._streams:
+        for stream in self._streams.values():
             stream.flush()
             os.fsync(stream.fileno())
         if self.out.exists():

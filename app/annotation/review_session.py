@@ -11,6 +11,7 @@ from typing import Any
 
 from app.annotation.review_store import Choice, Decision, ReviewStore
 from app.engine.plan import not_built
+from app.store.question_sets import build_name
 from app.store.workspace import Workspace
 from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
@@ -50,20 +51,21 @@ class Review:
 
 
 def find_build(workspace: Workspace, name: str | Path) -> Build:
-    """Open a build, given as its folder or as the name of a benchmark that is built in the workspace.
+    """Open a build, given as its folder, a question set, or a benchmark that is built in the workspace.
 
-    Raises SpecError for a name that is neither, SourceError for a folder that is no build.
+    Raises SpecError for a name that is none of these, SourceError for a folder that is no build.
     """
-    text = str(name)
-    path = typed_path(text)
-    if not path_exists(path):
-        if text not in (names := benchmark_names()):
-            raise SpecError(
-                f"there is no build {text!r}; name a build's folder or a benchmark. {did_you_mean(text, names)}"
-            )
+    text, names = str(name), benchmark_names()
+    if not path_exists(typed_path(text)) and text in names:
         path = workspace.build_folder(text)
         if not path.exists():
             raise not_built(workspace, text, "name a build's folder")
+        return Build.open(path)
+    path = workspace.data_folder(text)
+    if not path_exists(path):
+        raise SpecError(
+            f"there is no build {text!r}; name a build's folder or a benchmark. {did_you_mean(text, names)}"
+        )
     return Build.open(path)
 
 
@@ -110,7 +112,7 @@ def find_review(
 
 def review_name(build: Build, name: str | None) -> str:
     """Return a review's name, which is the name of a folder. Raises SpecError for an invalid one."""
-    text = build.path.resolve().name if name is None else name
+    text = build_name(build.path) if name is None else name
     if not text or len(text) > 100 or text.startswith(".") or "/" in text or not text.isprintable():
         raise SpecError(f"{text[:40]!r} cannot name a review; choose another --name, without slashes.")
     return text

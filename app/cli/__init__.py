@@ -37,7 +37,7 @@ SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
     ),
     "People": (run.label, run.override, people.review, people.answer),
     "Data and models": (
-        *(data.build, data.data, data.models, data.benchmarks, data.judges, data.prompts),
+        *(data.build, data.sets, data.data, data.models, data.benchmarks, data.judges, data.prompts),
         *(data.vary, data.passages, data.figures),
         *(training.training, training.train, training.trainings, training.learning_curve),
     ),

@@ -56,6 +56,10 @@ def _trainings(context: click.Context) -> list[str]:
     return _folders(_workspace(context) / "trainings")
 
 
+def _sets(context: click.Context) -> list[str]:
+    return _folders(_workspace(context) / "sets")
+
+
 def _recipes(context: click.Context) -> list[str]:
     from app.engine.training.spec import RECIPES
 
@@ -145,8 +149,9 @@ trainings = _completer(_trainings)
 recipes = _completer(_recipes)
 runs = _completer(_runs)
 benchmarks = _completer(_benchmarks)
-builds = _or_file(benchmarks)
-builds_and_runs = _or_file(_completer(lambda context: [*_benchmarks(context), *_runs(context)]))
+sets = _completer(_sets)
+builds = _or_file(_completer(lambda context: [*_benchmarks(context), *_sets(context)]))
+builds_and_runs = _or_file(_completer(lambda context: [*_benchmarks(context), *_sets(context), *_runs(context)]))
 specs = _or_file(_completer(_setups))
 models = _completer(_models)
 runs_and_models = _completer(lambda context: [*_runs(context), *_models(context)])

@@ -9,6 +9,7 @@ import click
 
 from app.cli import completion
 from app.cli.options import (
+    BUILD,
     PATH,
     allow_address,
     api_options,
@@ -68,6 +69,9 @@ from benchmarks import number_ranges as ranges
     type=click.Choice(["near", "far"]),
     help="The distance of generated wrong values from the right ones: numbers 1.1 to 2 times as large or small (near), or 2 to 3 "
     "times (far). Default: near for your own rows, the paper's construction for other sources (cmc-bench).",
+)
+@click.option(
+    "--name", metavar="SET", help="The name of the question set that the table is; default: the name of the file."
 )
 @click.option("--all", "every", is_flag=True, help="Print all details of the build; with --check, list every row.")
 @click.option("--out", type=PATH, help="The folder to write the build to; default: in the workspace.")
@@ -136,6 +140,38 @@ def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
     )
     models = ConstructionModels(api=pop_api_options(options), **{name: options.pop(name) for name in names})
     return build_benchmark(workspace, benchmark, BuildArguments(**options), models)
+
+
+@click.group(invoke_without_command=True)
+@as_json
+@click.pass_context
+def sets(context: click.Context, as_json: bool) -> None:
+    """List the question sets and their versions. `rashomon build BENCHMARK --from TABLE` makes one."""
+    if context.invoked_subcommand is None:
+        from app.commands.question_sets import sets as list_sets
+
+        list_sets(context.obj, as_json=as_json)
+
+
+@sets.command("remove")
+@click.argument("name", metavar="SET", shell_complete=completion.sets)
+@click.option("--yes", is_flag=True, help="Remove without asking for confirmation.")
+@click.pass_obj
+def sets_remove(workspace: Any, /, name: str, yes: bool) -> int:
+    """Remove a question set with all of its versions. Its runs stay."""
+    from app.commands.question_sets import remove
+
+    return remove(workspace, name, yes=yes)
+
+
+@sets.command("restore")
+@click.argument("name", metavar="SET")
+@click.pass_obj
+def sets_restore(workspace: Any, /, name: str) -> int:
+    """Restore the question set of that name that was removed last."""
+    from app.commands.question_sets import restore
+
+    return restore(workspace, name)
 
 
 @click.command(epilog="BUILD is a build of cmc-bench, its folder or its name; your own rows are one of its sources.")
@@ -387,7 +423,7 @@ def judges_check(workspace: Any, /, judge: str, **options: Any) -> int:
     shell_complete=completion.benchmarks,
     help="Print the prompts of an example of this benchmark.",
 )
-@click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
+@click.option("--data", type=BUILD, help="The built benchmark's folder; default: the workspace's.")
 @as_json
 @click.pass_obj
 def prompts(workspace: Any, /, name: str | None, **options: Any) -> None:

@@ -21,6 +21,20 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 RUN_HELP = "RUN is a run's name or a unique prefix of it."
 
 
+class BuildFolder(click.ParamType):  # type: ignore[type-arg]
+    """A build by its folder, or the version of a question set, as SET or SET@NUMBER."""
+
+    name = "build"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        if isinstance(value, Path) or context is None or context.obj is None:
+            return Path(value)
+        return context.obj.data_folder(value)
+
+
+BUILD = BuildFolder()
+
+
 class Number(click.ParamType):  # type: ignore[type-arg]
     """Option value that is a number of a range."""
 
@@ -56,7 +70,10 @@ run_name = click.argument("run", shell_complete=completion.runs)
 run_names = click.argument("run", nargs=-1, required=True, shell_complete=completion.runs)
 benchmark_name = click.argument("benchmark", shell_complete=completion.benchmarks)
 build_folder = click.option(
-    "--data", type=PATH, help="The built benchmark's folder; default: the build in the workspace."
+    "--data",
+    type=BUILD,
+    shell_complete=completion.builds,
+    help="A build's folder, or a question set as SET or SET@NUMBER; default: the build in the workspace.",
 )
 width = click.option(
     "--width", default="column", show_default=True, metavar="WIDTH", help="Width of figures: column or page."

@@ -9,6 +9,7 @@ import click
 
 from app.cli import completion
 from app.cli.options import (
+    BUILD,
     PATH,
     RUN_HELP,
     allow_address,
@@ -135,7 +136,7 @@ def compare(workspace: Any, /, run: Sequence[str], formats: str | None, **option
 )
 @click.option("--benchmark", metavar="NAME", shell_complete=completion.benchmarks, help="The benchmark, for models.")
 @click.option(
-    "--data", type=PATH, help="The built benchmark's folder; default: the runs' build, or else the workspace's."
+    "--data", type=BUILD, help="The built benchmark's folder; default: the runs' build, or else the workspace's."
 )
 @click.option("--prompt-set", metavar="NAME", help="The prompt set, for models.")
 @conditions

@@ -10,6 +10,7 @@ import click
 
 from app.cli import completion
 from app.cli.options import (
+    BUILD,
     PATH,
     RUN_HELP,
     allow_address,
@@ -146,7 +147,7 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
     help="Answer --conditions (default: all) again; the old answers stay in the run's database, unused.",
 )
 @click.option("--retry-errors", is_flag=True, help="Answer again the instances that ended in an error.")
-@click.option("--data", type=PATH, help="The built benchmark's folder, if it was moved.")
+@click.option("--data", type=BUILD, help="The built benchmark's folder, if it was moved.")
 @run_options
 @click.pass_obj
 def resume(workspace: Any, /, run: str, conditions: str | None, **options: Any) -> int:
@@ -243,7 +244,7 @@ def override(workspace: Any, /, run: str, sample: str, label: str | None, **opti
     metavar="NAME",
     help="jsonl: an object with id and answer on each line; or a format of the benchmark's published predictions.",
 )
-@click.option("--data", type=PATH, help="The build that the ids refer to; default: the build in the workspace.")
+@click.option("--data", type=BUILD, help="The build that the ids refer to; default: the build in the workspace.")
 @click.option("--prompt-set", metavar="NAME", help="The prompt set that was used; default: the benchmark's first.")
 @click.option(
     "--judge",
@@ -268,7 +269,7 @@ def import_command(workspace: Any, /, file: Path, **options: Any) -> int:
 @run_name
 @click.option("--name", metavar="NEW", help="The new run's name; default: the old one, or the old one with -adopted.")
 @click.option(
-    "--data", type=PATH, help="The built benchmark's folder; default: the workspace's build, if its digest matches."
+    "--data", type=BUILD, help="The built benchmark's folder; default: the workspace's build, if its digest matches."
 )
 @click.option("--yes", is_flag=True, help="Adopt without asking for confirmation.")
 @click.pass_obj

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app.cli import completion
-from app.cli.options import PATH, as_json, benchmark_name, display, force, judge, number, split_commas
+from app.cli.options import BUILD, PATH, as_json, benchmark_name, display, force, judge, number, split_commas
 from benchmarks import number_ranges as ranges
 
 _accept_engine = click.option(
@@ -24,7 +24,7 @@ _accept_engine = click.option(
 @click.option(
     "--data",
     multiple=True,
-    type=PATH,
+    type=BUILD,
     help="The built benchmark's folder; default: the build in the workspace. Repeatable.",
 )
 @number("--seed", ranges.SEED, default=0, show_default=True, help="Seed of the choice of rows and of the split.")

@@ -15,6 +15,7 @@ from typing import Any
 
 from app.commands.check_rows import check_rows
 from app.commands.confirm_addresses import confirm_addresses
+from app.commands.question_sets import set_target
 from app.engine.text_models import LocalEmbedder, LocalModelSlot, open_text_model
 from app.engine.workers.cluster.address import NONE, check_workers
 from app.engine.workers.cluster.connect import connect, node_job
@@ -25,6 +26,7 @@ from app.new_run.custom_rows import table_path
 from app.report.nodes import node_line
 from app.run_spec import ApiSpec, parse, resolve_models
 from app.store.data_types import NodeStatus
+from app.store.question_sets import is_version_link
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks import number_ranges as ranges
@@ -92,6 +94,8 @@ class BuildArguments:
     """The keys of the columns of ``from_file``, as ``--map`` has them."""
     difficulty: Difficulty | None = None
     """The distance of generated wrong values from the right ones (cmc-bench)."""
+    name: str | None = None
+    """The name of the question set of ``from_file``; None for the file's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +132,13 @@ class ConstructionModels:
 def build(workspace: Workspace, name: str, arguments: BuildArguments, models: ConstructionModels) -> int:
     """Build a benchmark and print the result; return the exit code, which is 1 if ``check`` finds no usable row.
 
-    The replies of models are stored in the workspace, so that building again after an interruption continues.
+    A table is built into the workspace as the next version of a question set. The replies of models are stored in the workspace,
+    so that building again after an interruption continues.
     """
     benchmark = get_benchmark(name)
-    _check_arguments(benchmark, arguments, models)
     rows = table_path(arguments.from_file) if arguments.from_file is not None else None
-    if rows is not None and not benchmark.rows_source:
-        benchmark.check_rows(rows, BuildOptions())  # raises the error that explains it
-    for option, value in (("--cluster", arguments.cluster), ("--map", arguments.mapping)):
-        if value and rows is None:
-            raise SpecError(f"{option} names columns of your own table; name the table with --from.")
-    if arguments.check:
-        if rows is None or arguments.sources:
-            raise SpecError("--check checks a table of rows; name it with --from, without --source.")
+    _check_arguments(benchmark, rows, arguments, models)
+    if arguments.check and rows is not None:
         options = BuildOptions(
             seed=arguments.seed,
             per_stratum=arguments.per_stratum,
@@ -151,41 +149,39 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
         return check_rows(benchmark, rows, options, as_json=arguments.as_json, every=arguments.every)
     sources = _sources(workspace, benchmark, arguments.sources, rows)
     folder = typed_path(arguments.out or workspace.build_folder(name))
-    old_digest, dependent_runs = workspace.runs_of_build(folder)
+    keeps_old = is_version_link(workspace.path, folder)
+    old_digest, dependent_runs = ("", []) if keeps_old else workspace.runs_of_build(folder)
     remote_options = replace(
         parse(ApiSpec, models.api, "the command line").remote_options(workspace.replies), scope=f"build of {name}"
     )
     confirm_addresses(models.names(), models.allowed)
     models = _with_workers(models)
-    with ExitStack() as stack:
-        options = _build_options(stack, workspace, benchmark, arguments, models, remote_options, folder)
-        try:
-            with disk_errors(folder):
-                new_build = benchmark.build(sources, folder, options)
-        except AnotherBuildError as error:
-            if not dependent_runs:
-                raise
-            raise AnotherBuildError(
-                f"{error} {runs_text(dependent_runs)} made from the existing build ({old_digest[:12]}). Replacing it removes "
-                "their media, and they cannot be resumed unless the same build is made again."
-            ) from error
-        except NothingUsableError as error:
-            if rows is None:
-                raise
-            mapping = f" --map {shlex.quote(arguments.mapping)}" if arguments.mapping else ""
-            command = f"{workspace.command()} build {name} --from {shlex.quote(str(rows))}{mapping} --check"
-            raise NothingUsableError(f"{error} `{command}` lists a fix for each row.") from error
-    orphaned_runs = dependent_runs if new_build.digest != old_digest else []
+    target = recorded = None
+    with _explained(workspace, benchmark, rows, arguments, folder, (old_digest, dependent_runs)), ExitStack() as stack:
+        if rows is not None and _is_set(arguments):
+            target = stack.enter_context(
+                set_target(
+                    workspace, benchmark, rows, name=arguments.name, seed=arguments.seed, replace=arguments.replace
+                )
+            )
+        out = folder if target is None else target.out
+        options = _build_options(stack, workspace, benchmark, arguments, models, remote_options, out)
+        replaces = arguments.replace or keeps_old or target is not None
+        new_build = benchmark.build(sources, out, replace(options, replace=replaces))
+        if target is not None:
+            recorded = target.record(new_build)
+            new_build = recorded.build
+    orphaned_runs = [] if new_build.digest == old_digest or (recorded and recorded.adopted) else dependent_runs
     blind = audit_build(new_build, benchmark)
     if arguments.as_json:
-        print(
-            json.dumps(
-                build_json(new_build) | ({"runs of the replaced build": orphaned_runs} if orphaned_runs else {}),
-                indent=2,
-            )
-        )
+        result = build_json(new_build)
+        if recorded is not None:
+            result["set"] = recorded.to_json()
+        print(json.dumps(result | ({"runs of the replaced build": orphaned_runs} if orphaned_runs else {}), indent=2))
         return 0
     _print_build(new_build, benchmark, by_row=rows is not None, every=arguments.every)
+    if recorded is not None:
+        recorded.print(every=arguments.every)
     print(f"  {clean(sentence(blind))}")
     if models.writer and (folder.with_name(folder.name + REJECTED_SUFFIX) / "manifest.json").is_file():
         print(f"  samples that a check rejected: {clean(str(folder.with_name(folder.name + REJECTED_SUFFIX)))}")
@@ -197,6 +193,35 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
     if not arguments.every:
         print("--all prints further details of the build, --json all of them.")
     return 0
+
+
+@contextmanager
+def _explained(
+    workspace: Workspace,
+    benchmark: Benchmark,
+    rows: Path | None,
+    arguments: BuildArguments,
+    folder: Path,
+    replaced: tuple[str, Sequence[str]],
+) -> Iterator[None]:
+    """Add what to do to the errors of a build; ``replaced`` has the digest and the runs of the build that is in ``folder``."""
+    try:
+        with disk_errors(folder):
+            yield
+    except AnotherBuildError as error:
+        old_digest, dependent_runs = replaced
+        if not dependent_runs:
+            raise
+        raise AnotherBuildError(
+            f"{error} {runs_text(dependent_runs)} made from the existing build ({old_digest[:12]}). Replacing it removes "
+            "their media, and they cannot be resumed unless the same build is made again."
+        ) from error
+    except NothingUsableError as error:
+        if rows is None:
+            raise
+        mapping = f" --map {shlex.quote(arguments.mapping)}" if arguments.mapping else ""
+        command = f"{workspace.command()} build {benchmark.name} --from {shlex.quote(str(rows))}{mapping} --check"
+        raise NothingUsableError(f"{error} `{command}` lists a fix for each row.") from error
 
 
 @contextmanager
@@ -216,8 +241,24 @@ def build_json(build: Build) -> dict[str, Any]:
     return {"path": str(build.path), "digest": build.digest, "manifest": build.manifest}
 
 
-def _check_arguments(benchmark: Benchmark, arguments: BuildArguments, models: ConstructionModels) -> None:
+def _is_set(arguments: BuildArguments) -> bool:
+    """Return whether a table is built as a question set of the workspace, rather than into a folder or with other sources."""
+    return arguments.from_file is not None and arguments.out is None and not arguments.sources
+
+
+def _check_arguments(
+    benchmark: Benchmark, rows: Path | None, arguments: BuildArguments, models: ConstructionModels
+) -> None:
     """Raise SpecError for values that no build can use."""
+    if rows is not None and not benchmark.rows_source:
+        benchmark.check_rows(rows, BuildOptions())  # raises the error that explains it
+    for option, value in (("--cluster", arguments.cluster), ("--map", arguments.mapping)):
+        if value and rows is None:
+            raise SpecError(f"{option} names columns of your own table; name the table with --from.")
+    if arguments.name is not None and not _is_set(arguments):
+        raise SpecError("--name names a question set; give its table with --from, without --source and --out.")
+    if arguments.check and (rows is None or arguments.sources):
+        raise SpecError("--check checks a table of rows; name it with --from, without --source.")
     limit = benchmark.most_checkers
     if limit is not None and len(set(models.checkers)) > limit:
         raise SpecError(f"{benchmark.name} takes one checking model; name --checker once.")

@@ -108,6 +108,5 @@ def candidate_builds(workspace: Workspace, folders: Sequence[Path], data: Path |
     builds = [typed_path(data)] if data is not None else []
     for folder in folders:
         with RunStore.read(folder) as store:
-            path, benchmark = store.meta("data"), store.meta("spec")["benchmark"]
-        builds += [*([Path(path)] if path else []), workspace.build_folder(benchmark)]
+            builds += [workspace.build_of(store), workspace.build_folder(store.meta("spec")["benchmark"])]
     return list(dict.fromkeys(builds))

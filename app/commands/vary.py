@@ -61,7 +61,7 @@ def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
     size = variation.size()
     if not announce(size, size_sentence(size), arguments, MOST_CALLS, ", a --limit or a fraction with --cells"):
         return
-    out = typed_path(arguments.out) if arguments.out else base.path.with_name(f"{base.path.name}-varied")
+    out = typed_path(arguments.out) if arguments.out else workspace.varied_folder(base.path)
     refuse_base(base, out)
     old_digest, dependent_runs = workspace.runs_of_build(out)
     try:

@@ -23,6 +23,7 @@ from app.store.bundles.archive import make_folder_of
 from app.store.bundles.layout import BUILDS, MEDIA, is_member_name, is_sha256
 from app.store.bundles.opening import is_opened_bundle
 from app.store.data_types import NewAnswer
+from app.store.question_sets import version_of_digest
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
 from app.store.run_facts import NONE_EXCLUDED, UNJUDGED_STATE, ExcludedInstances, is_judged
@@ -254,6 +255,8 @@ def _ignored(error: StoreError) -> None:
 
 def _find_build(workspace: Workspace, benchmark: str, digest: Any) -> Path | None:
     """Return the folder of the workspace's build of a benchmark with that digest, if there is one."""
+    if isinstance(digest, str) and (version := version_of_digest(workspace.path, digest)) is not None:
+        return version
     usual = workspace.build_folder(benchmark)
     with suppress(OSError):
         for place in (usual, *folder_entries(usual.parent)):

@@ -20,6 +20,7 @@ from app.fetch.recipes import build_commands
 from app.run_spec import LARGEST_SPEC, RunSpec, parse_stored
 from app.store.data_types import CELLS_KEY, COUNTS_FLAGS_KEY, SCORES_KEY
 from app.store.database import DATABASE
+from app.store.question_sets import is_version_link, version_of_digest
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
 from app.store.run_facts import (
@@ -194,8 +195,8 @@ def plan_resume(
 ) -> PlannedRun:
     """Return the run in ``folder`` after checking that its spec, data and model are unchanged.
 
-    ``data`` is the build's folder if it was moved, ``elsewhere`` as in :func:`check_spec`. Raises SpecError with the differences
-    if anything changed.
+    ``data`` is the build's folder if it was moved; a version of a question set is found by its digest. ``elsewhere`` is as in
+    :func:`check_spec`. Raises SpecError with the differences if anything changed.
     """
     with RunStore.read(folder) as store:
         spec = parse_stored(RunSpec, store.meta("spec"), str(folder))
@@ -208,6 +209,7 @@ def plan_resume(
             )
         if spec.model.startswith(WITHOUT_REQUESTS):  # it has no requests to make
             return PlannedRun(folder, spec, existing=True)
+        data = data or version_of_digest(workspace.path, store.meta("identity").get(_DATA) or "")
         if data is not None:
             spec = spec.model_copy(update={"data": str(typed_path(data))})
         identity = identity_of(spec, open_build(workspace, spec), describe(spec.model))
@@ -222,7 +224,8 @@ def open_build(workspace: Workspace, spec: RunSpec) -> Build:
     path = typed_path(spec.data) if spec.data else workspace.build_folder(spec.benchmark)
     if not spec.data and not path.exists():
         raise not_built(workspace, spec.benchmark, "name a build with --data")
-    build = Build.open(path)
+    # The folder of a benchmark may be a link, which leads to another version once its table is built again.
+    build = Build.open(path.resolve() if is_version_link(workspace.path, path) else path)
     if build.benchmark != spec.benchmark:
         raise SpecError(f"{path} is a build of {build.benchmark}, not of {spec.benchmark}.")
     return build

@@ -16,11 +16,23 @@ from app.store.bundles.opening import bundled_run, is_bundle_file, is_opened_bun
 from app.store.data_types import CELLS_KEY, NODES_KEY, ConditionProgress, NodeStatus
 from app.store.database import DATABASE
 from app.store.locks import FileLock
+from app.store.question_sets import (
+    SETS,
+    QuestionSet,
+    build_name,
+    find_set,
+    find_version,
+    read_sets,
+    set_folder,
+    set_folders,
+    version_of_digest,
+)
 from app.store.run import RunStore
 from app.store.run_facts import is_judged
 from app.store.title import TITLE_FILE, read_title
 from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError, StoreError, did_you_mean
+from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import UnsafeFileError
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import digest
@@ -151,12 +163,59 @@ class Workspace:
         """Return the default output folder of ``rashomon build`` for a benchmark."""
         return self.path / "benchmarks" / benchmark
 
+    def question_sets(self) -> list[QuestionSet]:
+        """Return the question sets by name, without those that cannot be read."""
+        return read_sets(self.path)
+
+    def question_set(self, name: str) -> QuestionSet:
+        """Return a question set by name. Raises SpecError if there is none, StoreError if it is damaged."""
+        return find_set(self.path, name)
+
+    def data_folder(self, text: str | Path) -> Path:
+        """Return the folder of a build, given as its path, or as SET or SET@NUMBER. Raises SpecError."""
+        name = str(text)
+        path = typed_path(text)
+        if "/" in name or path_exists(path / "manifest.json") or not set_folders(self.path):
+            return path
+        is_set = set_folder(self.path, name.rpartition("@")[0] or name).is_dir()
+        return find_version(self.path, name).build if is_set or not path_exists(path) else path
+
+    def builds(self) -> dict[str, Path]:
+        """Return the folders of all builds: those of benchmarks by their name, then the versions of sets as SET@NUMBER."""
+        builds = {}
+        with suppress(OSError):
+            for path in sorted(folder_entries(self.path / "benchmarks")):
+                with suppress(OSError, ValueError, RashomonError):
+                    read_manifest(path)
+                    builds[path.name] = path
+        builds = {name: path for name, path in builds.items() if not name.startswith(".")}
+        return builds | {f"{s.name}@{v.number}": v.build for s in self.question_sets() for v in reversed(s.versions)}
+
+    def runs_of_set(self, question_set: QuestionSet) -> dict[int, list[str]]:
+        """Return the runs of each version of a set, by the version's number: those made from its data."""
+        numbers = {version.digest: version.number for version in question_set.versions}
+        runs: dict[int, list[str]] = {version.number: [] for version in question_set.versions}
+        for name in self.run_names():
+            with suppress(Exception), RunStore.read(self.runs_folder / name) as store:  # an unreadable run is none
+                runs[numbers[store.meta("identity")["data digest"]]].append(name)
+        return runs
+
+    def varied_folder(self, build: Path) -> Path:
+        """Return the default folder for what `rashomon vary` makes of a build: beside it, but not inside a question set."""
+        in_set = build.parent.parent == self.path / SETS
+        return self.build_folder(f"{build_name(build)}-varied") if in_set else build.with_name(f"{build.name}-varied")
+
     def build_of(self, store: RunStore) -> Path:
-        """Return the folder of a run's build; in an opened bundle, the one beside the run."""
+        """Return the folder of a run's build: the version of a set that it was made from, or else the folder that it names.
+
+        In an opened bundle, it is the one beside the run.
+        """
         bundle = store.folder.parent.parent
         if is_opened_bundle(bundle):
             build_digest = store.meta("identity", {}).get("data digest")
             return bundle / BUILDS / (build_digest if is_sha256(build_digest) else "none")
+        if (version := version_of_digest(self.path, store.meta("identity", {}).get("data digest") or "")) is not None:
+            return version
         data = store.meta("data", None)
         return Path(data) if data else self.build_folder(store.meta("spec")["benchmark"])
 

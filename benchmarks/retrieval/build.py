@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.build import Build, BuildOptions, BuildWriter
+from benchmarks.build import Build, BuildOptions, BuildWriter, BuiltRow
 from benchmarks.cmc_bench.construction.candidates import REPEATED, answer_problem, inspect_image, text_problem
 from benchmarks.cmc_bench.evidence import decide
 from benchmarks.errors import MediaError, NothingUsableError, SpecError
@@ -124,6 +124,7 @@ def _write_instances(writer: BuildWriter, rows: StoredRows, readings: Readings) 
         if isinstance(decision, str):
             writer.add_skipped(row.source, row.row, decision)
             continue
+        writer.add_built_row(BuiltRow(row.row, row.id, row.cells))
         for instance in instance_rows(row, decision):
             conditions[instance["condition"]] += 1
             writer.add_row(instance)

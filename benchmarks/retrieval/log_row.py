@@ -56,6 +56,12 @@ class StoredRow:
         content = [self.question, list(self.passages), [media.sha256 for media in self.images], self.answer]
         return f"log-{digest(content)[:16]}"
 
+    @property
+    def cells(self) -> dict[str, object]:
+        """The filled values of the log's row by key, with the digests of its images."""
+        values = asdict(self) | {"passages": list(self.passages), "images": [media.sha256 for media in self.images]}
+        return {key: value for key, value in values.items() if value and key not in ("source", "row")}
+
     def read_before(self, source: str) -> str:
         """Return what the log says that a source alone answers; empty if it does not say."""
         return self.image_answer if source == "image" else self.text_answer

@@ -20,7 +20,7 @@ from app.store.run import RunStore
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.open_external import default_annotator
-from app.tui.screens.session import SessionScreen, name_problem, workspace_builds
+from app.tui.screens.session import SessionScreen, name_problem
 from app.tui.screens.zoom import zoom
 from app.tui.theme import PARTIAL
 from app.tui.widgets.choice_dialogs import ChoiceDialog
@@ -70,8 +70,7 @@ class AnswerScreen(SessionScreen):
         yield panel(Input(placeholder="Enter saves it", id="answer", disabled=True, compact=True), "Your answer")
 
     def on_mount(self) -> None:
-        folder = self.rashomon.workspace.path / "benchmarks"
-        self.in_thread(lambda: workspace_builds(folder), self._choose, group="builds")
+        self.in_thread(self.rashomon.workspace.builds, self._choose, group="builds")
 
     def on_unmount(self) -> None:
         session, lock = self.session, self._lock

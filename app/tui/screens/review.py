@@ -18,7 +18,7 @@ from app.store.locks import FileLock
 from app.tui.commands import Command, bindings
 from app.tui.hostile_text import literal
 from app.tui.open_external import default_annotator
-from app.tui.screens.session import SessionScreen, name_problem, workspace_builds
+from app.tui.screens.session import SessionScreen, name_problem
 from app.tui.screens.zoom import zoom
 from app.tui.theme import DIM, HEADING, PARTIAL
 from app.tui.widgets.choice_dialogs import ChoiceDialog
@@ -70,8 +70,7 @@ class ReviewScreen(SessionScreen):
         yield panel(self._view, "Row")
 
     def on_mount(self) -> None:
-        folder = self.rashomon.workspace.path / "benchmarks"
-        self.in_thread(lambda: workspace_builds(folder), self._choose, group="builds")
+        self.in_thread(self.rashomon.workspace.builds, self._choose, group="builds")
 
     def on_unmount(self) -> None:
         if self._lock is not None:

@@ -12,9 +12,7 @@ from app.tui.open_external import open_in_viewer
 from app.tui.screens.base import RashomonScreen
 from app.tui.widgets.displayed_text import DisplayedText
 from app.tui.widgets.sample_view import SampleView
-from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError, SpecError
-from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.vocabulary import Media
 from judges.human_labels import annotator_id
 
@@ -82,23 +80,6 @@ class SessionScreen(RashomonScreen):
     def leave(self) -> None:
         """Go back to the screen before this one."""
         self.app.call_later(self.rashomon.action_back)
-
-
-def workspace_builds(folder: Path) -> dict[str, Path]:
-    """Return the builds in a folder by name."""
-    builds = {}
-    try:
-        folders = sorted(folder_entries(folder))
-    except OSError:
-        return {}
-    for path in folders:
-        try:
-            read_manifest(path)
-        except (OSError, ValueError, RashomonError):
-            continue
-        if not path.name.startswith("."):
-            builds[path.name] = path
-    return builds
 
 
 def name_problem(text: str) -> str:

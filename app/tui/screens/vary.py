@@ -21,7 +21,6 @@ from app.tui.commands import bindings
 from app.tui.confirmations import confirm_build
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
-from app.tui.screens.session import workspace_builds
 from app.tui.theme import DIM, WRONG
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.field import Field
@@ -111,12 +110,11 @@ class VaryScreen(RashomonScreen):
                 yield Static(id="summary")
 
     def on_mount(self) -> None:
-        folder = self.rashomon.workspace.path / "benchmarks"
         self._show_section(self._first_section)
         if self._build:
             self._field("build").value = self._build
         else:
-            self.in_thread(lambda: workspace_builds(folder), self._suggest, group="builds")
+            self.in_thread(self.rashomon.workspace.builds, self._suggest, group="builds")
         self._describe()
 
     def _suggest(self, builds: Mapping[str, Path]) -> None:
@@ -147,24 +145,25 @@ class VaryScreen(RashomonScreen):
 
     def action_choose(self) -> None:
         """Choose one of the workspace's builds."""
-        folder = self.rashomon.workspace.path / "benchmarks"
+        paths: dict[str, Path] = {}
 
         def on_choice(name: str | None) -> None:
             if name is None:
                 return
-            build = name if name in benchmark_names() else str(folder / name)
+            build = name if name in benchmark_names() else str(paths[name])
             if not build.isprintable():  # an input would send it to the terminal as it is
                 self.rashomon.toast("the folder's name has control characters; rename the folder", severity="warning")
                 return
             self._field("build").value = build
 
         def show(builds: Mapping[str, Path]) -> None:
+            paths.update(builds)
             if builds:
                 self.app.push_screen(ChoiceDialog("Vary which build?", list(builds)), on_choice)
             else:
                 self.rashomon.toast("nothing is built in this workspace; f6 fetches and builds")
 
-        self.in_thread(lambda: workspace_builds(folder), show, group="builds")
+        self.in_thread(self.rashomon.workspace.builds, show, group="builds")
 
     # --- input ------------------------------------------------------------------------------------
 
@@ -266,5 +265,4 @@ def _folders(workspace: Workspace, section: str, name: str, out: str) -> tuple[P
     base = find_build(workspace, name)
     if out:
         return base.path, typed_path(out)
-    varied = base.path.with_name(f"{base.path.name}-varied")
-    return base.path, varied if section == FACTORS else workspace.build_folder("k-passages")
+    return base.path, workspace.varied_folder(base.path) if section == FACTORS else workspace.build_folder("k-passages")

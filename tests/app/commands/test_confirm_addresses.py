@@ -215,7 +215,7 @@ def test_an_address_is_allowed_through_the_named_proxy_only(rashomon: Rashomon) 
         requests = proxy.requests
         assert {taken.path for taken in proxy.received} == {"http://model.invalid/v1/chat/completions"}
         assert keys_of(proxy) == {f"Bearer {KEY}"}
-        through.run(*asked, "--name", "again")
+        through.run(*asked, "--name", "again", "--fresh")
         assert proxy.requests > requests
         elsewhere_ = Rashomon(rashomon.home, variables={"RASHOMON_ENDPOINT_KEY": KEY, "http_proxy": other.url})
         assert other.url in elsewhere_.run(*asked, "--name", "third", code=2).stderr

@@ -1,0 +1,422 @@
+"""Question sets: the builds of a user's table under one name, as numbered versions that stay when the table is edited.
+
+::
+
+    sets/NAME/set.json   the table and the versions
+    sets/NAME/pages.json which pages are held out: an object of page and true or false
+    sets/NAME/1/         the first version, a build; pictures of several versions are one file with several names
+    benchmarks/NAME      a link to the newest version, unless a build without versions is there
+
+The runs of a set are those whose data digest is that of one of its versions. A third of the pages is held out for a final
+decision. It is drawn by seed, cluster by cluster, and a page keeps its part in every later version.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+from app.store.held_out import assign_pages, build_instances
+from app.store.locks import FileLock
+from benchmarks.build import Build, read_manifest
+from benchmarks.errors import RashomonError, SourceError, SpecError, StoreError, did_you_mean
+from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.untrusted.safe_files import (
+    UnsafeFileError,
+    make_folder,
+    open_read,
+    read_bytes,
+    replace_file,
+    write_error,
+)
+from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
+from benchmarks.vocabulary import canonical_json
+
+SETS = "sets"
+_FILE, _PAGES = "set.json", "pages.json"
+_NEW = "new"
+"""The folder in which a version is built before it gets its number."""
+_REMOVED = ".removed"
+"""The folder of sets that were removed, one of each name."""
+_MEDIA = "media"
+_LARGEST = 64 << 20
+_LONGEST_NAME = 80
+_NAME = re.compile(rf"\w[\w.-]{{0,{_LONGEST_NAME - 1}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class SetVersion:
+    """A version of a set: its number, from 1, its build and the digest of that, and when it was built, by that clock."""
+
+    number: int
+    build: Path
+    digest: str
+    made: datetime
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """A named set of questions.
+
+    Attributes:
+        table: The table that the newest version was built from; it may have been moved since.
+        versions: The versions in order of their numbers, at least one.
+        seed: The seed by which pages are drawn.
+    """
+
+    name: str
+    benchmark: str
+    table: str
+    versions: tuple[SetVersion, ...]
+    seed: int
+
+    @cached_property
+    def final_pages(self) -> Mapping[str, bool]:
+        """Whether each page that a version has had as its own is held out, by its name in ``Pages``. Raises StoreError."""
+        return _read_pages(self.latest.build.parent)
+
+    @property
+    def latest(self) -> SetVersion:
+        """The version with the highest number, whatever the clock said when it was built."""
+        return self.versions[-1]
+
+    def version(self, number: int) -> SetVersion:
+        """Return a version by its number. Raises SpecError."""
+        for version in self.versions:
+            if version.number == number:
+                return version
+        raise SpecError(f"the set {self.name} has no version {number}; it has {self.numbers}.")
+
+    @property
+    def numbers(self) -> str:
+        """The numbers of the versions in words."""
+        last = self.latest.number
+        return f"version {last}" if len(self.versions) == 1 else f"versions {self.versions[0].number} to {last}"
+
+    def final_examples(self, build: Build) -> frozenset[str]:
+        """Return the ids of the examples of a version's build that are held out for a final decision."""
+        pages = get_benchmark(self.benchmark).pages
+        return frozenset(i.group for i in build_instances(build) if any(self.final_pages.get(p) for p in pages(i).own))
+
+
+def set_name(text: str) -> str:
+    """Return ``text`` as a set's name. Raises SpecError if it cannot be one."""
+    if not _NAME.fullmatch(text):
+        raise SpecError(
+            f"{text[:40]!r} cannot name a set; use at most {_LONGEST_NAME} letters, digits, dots, dashes and underscores."
+        )
+    return text
+
+
+def default_name(table: str) -> str:
+    """Return the name of the set of a table called ``table``, without its suffix."""
+    return re.sub(r"[^\w.-]+", "-", table).strip("-.")[:_LONGEST_NAME] or "rows"
+
+
+def set_folders(workspace: Path) -> list[Path]:
+    """Return the folders of a workspace's sets, by name, readable or not."""
+    try:
+        folders = folder_entries(workspace / SETS)
+        return sorted(f for f in folders if f.is_dir() and not f.is_symlink() and not f.name.startswith("."))
+    except OSError:
+        return []
+
+
+def set_folder(workspace: Path, name: str) -> Path:
+    """Return the folder of a set, whose name may differ in case, since some disks do not tell cases apart."""
+    names = {folder.name.casefold(): folder for folder in set_folders(workspace)}
+    return names.get(name.casefold(), workspace / SETS / name)
+
+
+def read_set(folder: Path) -> QuestionSet:
+    """Return the set in a folder. Raises StoreError if it is damaged."""
+    try:
+        stored = parse_json(read_bytes(folder, _FILE, limit=_LARGEST), _LARGEST)
+        versions = tuple(
+            SetVersion(
+                int(version["number"]),
+                folder / str(int(version["number"])),
+                str(version["digest"]),
+                datetime.fromisoformat(version["made"]),
+            )
+            for version in stored["versions"]
+        )
+        numbers = [version.number for version in versions]
+        if not numbers or numbers != sorted(set(numbers)) or numbers[0] < 1:
+            raise ValueError("the versions are not in order")
+        benchmark, table = str(stored["benchmark"]), str(stored["table"])
+        if not _NAME.fullmatch(benchmark):  # it names a folder
+            raise ValueError("the benchmark has no name of one")
+        return QuestionSet(folder.name, benchmark, table, versions, int(stored["seed"]))
+    except (OSError, UnsafeFileError, OutsideJSONError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StoreError(
+            f"the set {folder.name} cannot be read: {folder / _FILE} is missing or damaged; build it under another --name."
+        ) from error
+
+
+def _read_pages(folder: Path) -> dict[str, bool]:
+    try:
+        stored = parse_json(read_bytes(folder, _PAGES, limit=_LARGEST), _LARGEST)
+        return {str(page): part is True for page, part in stored.items()}
+    except (OSError, UnsafeFileError, OutsideJSONError, AttributeError) as error:
+        problem = f"{folder / _PAGES} is missing or damaged, so what the set {folder.name} holds out is unknown"
+        raise StoreError(f"{problem}; build the table under another --name.") from error
+
+
+def read_sets(workspace: Path) -> list[QuestionSet]:
+    """Return the readable sets of a workspace, by name."""
+    sets = []
+    for folder in set_folders(workspace):
+        with suppress(StoreError):
+            sets.append(read_set(folder))
+    return sets
+
+
+def find_set(workspace: Path, name: str) -> QuestionSet:
+    """Return a set by name. Raises SpecError if there is none, StoreError if it is damaged."""
+    folder = set_folder(workspace, name)
+    if folder not in set_folders(workspace):
+        names = [known.name for known in set_folders(workspace)]
+        hint = did_you_mean(name, names) if names else "`rashomon build BENCHMARK --from TABLE` makes one."
+        raise SpecError(f"there is no set {name!r}; {hint}")
+    return read_set(folder)
+
+
+def find_version(workspace: Path, name: str) -> SetVersion:
+    """Return the version named as SET@NUMBER, or the newest of SET. Raises SpecError, StoreError."""
+    set_part, at, number = name.rpartition("@")
+    if not at:
+        return find_set(workspace, name).latest
+    question_set = find_set(workspace, set_part)
+    if not re.fullmatch(r"[0-9]{1,6}", number):
+        raise SpecError(f"{name!r} names no version; write {set_part}@{question_set.latest.number}.")
+    return question_set.version(int(number))
+
+
+def build_name(folder: Path) -> str:
+    """Return a name for what is made of a build: SET-NUMBER for a version of a set, the folder's name for another build."""
+    place = folder.resolve()
+    return f"{place.parent.name}-{place.name}" if (place.parent / _FILE).is_file() else place.name
+
+
+def set_of_build(folder: Path) -> QuestionSet | None:
+    """Return the set of which a build is a version; None if it is none. Raises StoreError if the set is damaged."""
+    parent = folder.resolve().parent
+    return read_set(parent) if (parent / _FILE).is_file() else None
+
+
+def version_of_digest(workspace: Path, build_digest: str) -> Path | None:
+    """Return the build of the version with that data digest; None if no set has one."""
+    for question_set in read_sets(workspace):
+        for version in question_set.versions:
+            if version.digest == build_digest and version.build.is_dir():
+                return version.build
+    return None
+
+
+@contextmanager
+def building(workspace: Path, name: str) -> Iterator[Path]:
+    """Yield the folder in which the next version of a set is built, which no other process can use meanwhile.
+
+    What is left in it is removed at the end. Raises StoreError if another process builds the set.
+    """
+    folder = set_folder(workspace, name)
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    if folder.is_symlink():
+        raise StoreError(f"{folder} is a link where the folder of a set belongs; remove it or choose another --name.")
+    with FileLock(folder / "lock") as lock:
+        if not lock.acquire("rashomon, building"):
+            raise StoreError(
+                f"another process is building the set {folder.name}; wait for it or choose another --name."
+            )
+        try:
+            yield folder / _NEW
+        finally:
+            shutil.rmtree(folder / _NEW, ignore_errors=True)
+            if is_new and not (folder / _FILE).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def record_version(
+    workspace: Path, name: str, build: Build, *, table: str, seed: int = 0, made: datetime | None = None
+) -> QuestionSet:
+    """Move a build into a set as its next version, ``made`` now by default, and link the benchmark's folder to it.
+
+    A build equal to the newest version replaces that one's files, which repairs pictures that were changed. The caller holds
+    the lock of :func:`building`, and has moved away a build in the benchmark's folder that is no version. Return the set. Raises
+    StoreError if the set is damaged.
+    """
+    folder = set_folder(workspace, name)
+    earlier = read_set(folder) if (folder / _FILE).exists() else None
+    versions = earlier.versions if earlier else ()
+    if versions and versions[-1].digest == build.digest:
+        number = versions[-1].number
+    else:
+        number = versions[-1].number + 1 if versions else 1
+        now = datetime.now(UTC).replace(microsecond=0)
+        versions = (*versions, SetVersion(number, folder / str(number), build.digest, made or now))
+    pages = assign_pages(earlier.final_pages if earlier else {}, build, earlier.seed if earlier else seed)
+    _put_in_place(build.path, folder / str(number))
+    for version in versions[:-1]:
+        _share_media(folder / str(number), version.build)
+    result = QuestionSet(folder.name, build.benchmark, table, versions, earlier.seed if earlier else seed)
+    _write_json(folder, _PAGES, pages)
+    _write(folder, result)
+    _link(workspace / "benchmarks" / build.benchmark, folder / str(number))
+    return result
+
+
+def _write(folder: Path, question_set: QuestionSet) -> None:
+    stored = {
+        "benchmark": question_set.benchmark,
+        "table": question_set.table,
+        "seed": question_set.seed,
+        "versions": [
+            {"number": version.number, "digest": version.digest, "made": version.made.isoformat()}
+            for version in question_set.versions
+        ],
+    }
+    _write_json(folder, _FILE, stored)
+
+
+def _write_json(folder: Path, name: str, value: Mapping[str, Any]) -> None:
+    replace_file(folder, name, canonical_json(value).encode("utf-8", "backslashreplace"))
+
+
+def _put_in_place(source: Path, target: Path) -> None:
+    """Rename a build to ``target``, in place of what an interrupted process left there or the same build."""
+    old = target.with_name(f".{target.name}.replaced")
+    shutil.rmtree(old, ignore_errors=True)
+    if os.path.lexists(target):
+        os.rename(target, old)
+    os.rename(source, target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _share_media(build: Path, earlier: Path) -> None:
+    """Make equal media of two builds one file, that of ``build``, which was just written; where links fail, nothing changes."""
+    with suppress(OSError, UnsafeFileError):
+        media = make_folder(earlier, _MEDIA)
+        names = {path.name for path in folder_entries(build / _MEDIA)}
+        for path in folder_entries(media):
+            if path.name in names and not path.samefile(build / _MEDIA / path.name):
+                temporary = media / f".{path.name}.new"
+                temporary.unlink(missing_ok=True)
+                os.link(build / _MEDIA / path.name, temporary)
+                os.replace(temporary, path)
+
+
+def is_version_link(workspace: Path, folder: Path) -> bool:
+    """Return whether a benchmark's folder is a link to a version of a set, or to one that was removed."""
+    if not folder.is_symlink():
+        return False
+    target = Path(os.path.normpath(folder.parent.resolve() / os.readlink(folder)))
+    return target.is_relative_to((workspace / SETS).resolve())
+
+
+def remove_set(workspace: Path, question_set: QuestionSet) -> Path:
+    """Move a set to where :func:`restore_set` finds it, in place of an earlier one of its name; return the folder.
+
+    The benchmark's folder is then linked to the set of which a version was built last. Raises StoreError while it is built.
+    """
+    folder = workspace / SETS / question_set.name
+    with FileLock(folder / "lock") as lock:
+        if not lock.acquire("rashomon, removing"):
+            raise StoreError(f"another process is building the set {question_set.name}; wait for it.")
+        with _writing(workspace):
+            removed = make_folder(workspace / SETS, _REMOVED) / question_set.name
+            shutil.rmtree(removed, ignore_errors=True)
+            os.rename(folder, removed)
+            _link_newest(workspace, question_set.benchmark)
+    return removed
+
+
+def restore_set(workspace: Path, name: str) -> QuestionSet:
+    """Restore the set of that name that was removed last. Raises SpecError if there is none, or another set has its name."""
+    names = []
+    with suppress(OSError):
+        names = [path.name for path in folder_entries(workspace / SETS / _REMOVED) if not path.is_symlink()]
+    if name not in names:
+        raise SpecError(f"no removed set {name!r}; {did_you_mean(name, names) if names else 'no set was removed.'}")
+    if set_folder(workspace, name).exists():
+        raise SpecError(
+            f"there is another set {name} now; remove it first, or move {workspace / SETS / _REMOVED / name}."
+        )
+    restored = read_set(workspace / SETS / _REMOVED / name)
+    with _writing(workspace):
+        os.rename(workspace / SETS / _REMOVED / name, workspace / SETS / name)
+        _link_newest(workspace, restored.benchmark)
+    return read_set(workspace / SETS / name)
+
+
+@contextmanager
+def _writing(workspace: Path) -> Iterator[None]:
+    """Turn an OSError into a StoreError that names the folder of sets."""
+    try:
+        yield
+    except OSError as error:
+        raise write_error(workspace / SETS, error, "make it writable") from error
+
+
+def _link_newest(workspace: Path, benchmark: str) -> None:
+    """Link a benchmark's folder to the version of its sets that was built last, unless another build is there."""
+    folder = workspace / "benchmarks" / benchmark
+    if os.path.lexists(folder) and not is_version_link(workspace, folder):
+        return
+    versions = [known.latest for known in read_sets(workspace) if known.benchmark == benchmark]
+    if versions:
+        _link(folder, max(versions, key=lambda version: version.made).build)
+    else:
+        folder.unlink(missing_ok=True)
+
+
+def _link(folder: Path, version: Path) -> None:
+    """Link a benchmark's folder to a version, in place of an earlier link."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = folder.with_name(f".{folder.name}.link")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(os.path.relpath(version.resolve(), folder.parent.resolve()))
+    os.replace(temporary, folder)
+
+
+def changed_media(build: Path) -> list[str]:
+    """Return the names of the media of a build whose bytes are not those that it was built with. Raises OSError."""
+    changed = []
+    for path in sorted(folder_entries(build / _MEDIA)):
+        try:
+            with open_read(build, f"{_MEDIA}/{path.name}") as file:
+                same = file_digest(file, "sha256").hexdigest() == path.stem
+        except UnsafeFileError:
+            same = False
+        if not same:
+            changed.append(path.name)
+    return changed
+
+
+def is_own_build(folder: Path, source: str) -> bool:
+    """Return whether the build in a folder is from a table of the user's rows alone, ``source`` being that source's name."""
+    try:
+        return set(read_manifest(folder)["sources"]) == {source}
+    except (OSError, ValueError, KeyError, TypeError, RashomonError):
+        return False
+
+
+def shares_rows(first: Path, second: Path) -> bool:
+    """Return whether two builds have a row in common; False if either cannot be read."""
+    try:
+        return not {row.group for row in Build.open(first).built_rows()}.isdisjoint(
+            row.group for row in Build.open(second).built_rows()
+        )
+    except SourceError:
+        return False
