@@ -101,6 +101,7 @@ def test_a_table_is_checked_looked_at_and_built(
         assert "into the question set rows" in screen_text(app)
         assert "The folder exists" not in screen_text(app), "the version before stays"
         await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
         await until(pilot, lambda: "version 2 of the set rows: 1 row changed" in " ".join(screen_text(app).split()))
         assert "changed: rows.csv:3: answer '68' -> '69'" in screen_text(app)
         await pilot.press("y")
