@@ -24,7 +24,7 @@ import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -172,6 +172,17 @@ class Build:
                 yield row
         if rows.hexdigest() != self.manifest["instances_sha256"]:
             raise SourceError(f"{self.path}/{_ROWS} was changed after the build; rebuild the benchmark.")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Raise SourceError instead of what a row or a manifest raises where its benchmark cannot read it."""
+        try:
+            yield
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            what = f"{error} is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
+            raise SourceError(
+                f"{self.path} is not as {self.benchmark} writes its builds ({what}); rebuild it with `rashomon build`."
+            ) from error
 
     def media_path(self, media: Media) -> Path:
         """Return the path of a medium. Raises MediaError if its name is invalid or it is no regular file of the build."""
