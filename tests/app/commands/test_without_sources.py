@@ -109,11 +109,23 @@ def test_a_comparison_is_over_the_conditions_with_sources(rashomon: Rashomon) ->
 
     def compared(name: str) -> dict[str, Any]:
         output = rashomon.run("compare", f"{name}-image", f"{name}-text", "--all", "--json").stdout.replace(name, "run")
-        tables = {table["name"]: table for table in json.loads(output)["tables"]}
-        return {
-            name: [row for row in table["rows"] if "closed-book" not in row["row"]] for name, table in tables.items()
-        }
+        return {table["name"]: table["rows"] for table in json.loads(output)["tables"]}
 
     plain, extended = compared("plain"), compared("with")
-    differing = {name for name in plain if plain[name] != extended[name]}
-    assert differing <= {"flips", "flipped", "cost"}, "these count every instance"
+    assert {"flips", "cost", "changes"} <= plain.keys()
+    assert plain == extended
+
+
+def test_the_agreement_of_judges_is_over_the_conditions_with_sources(rashomon: Rashomon) -> None:
+    for name, more in (("plain", ()), ("with", ALL)):
+        run_of(rashomon, name, *more)
+        rashomon.run("judge", name, "--judge", "match,strict")
+    agreement = [tables(rashomon, name)["agreement"]["rows"] for name in ("plain", "with")]
+    assert [[row["cells"] for row in rows] for rows in agreement][0] == [row["cells"] for row in agreement[1]]
+
+
+def test_the_list_of_benchmarks_has_one_word_for_them(rashomon: Rashomon) -> None:
+    lines = rashomon.run("benchmarks").stdout
+    assert "text-only, without-sources" in lines
+    assert "closed-book" not in lines
+    assert "closed-book" in rashomon.run("benchmarks", "cmc-bench").stdout
