@@ -447,7 +447,11 @@ class _Pairing:
                 continue
             for other in islice(pool.walk(self._seed, "image", candidate.id), _TRIED if centre else None):
                 is_near = centre is not None and self._is_near(centre, other)
-                if answers[other] in refused or pictures[other] == pictures[number] or (first is not None and not is_near):
+                if (
+                    answers[other] in refused
+                    or pictures[other] == pictures[number]
+                    or (first is not None and not is_near)
+                ):
                     continue
                 answer = self._candidates[other].row.answer
                 if not all(compare(answer, value, question).verdict == "different" for value in taken_values):
