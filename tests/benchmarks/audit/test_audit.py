@@ -51,7 +51,7 @@ def false_alarms(builds: int) -> int:
 
 
 def test_few_clean_builds_are_flagged() -> None:
-    assert false_alarms(40) <= 5  # of 40 with 5% each, more are flagged once in 500 times
+    assert false_alarms(16) <= 3  # of 16 with 5% each, more are flagged once in 140 times
 
 
 @pytest.mark.slow
