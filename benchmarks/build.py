@@ -25,7 +25,7 @@ import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -200,6 +200,17 @@ class Build:
             return [BuiltRow(group, group, {}) for group in dict.fromkeys(str(row["group"]) for row in self.rows())]
         except (OSError, UnsafeFileError, ValueError, KeyError, TypeError) as error:
             raise SourceError(f"{self.path}/{_BUILT_ROWS} is damaged; build again.") from error
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Raise SourceError instead of what a row or a manifest raises where its benchmark cannot read it."""
+        try:
+            yield
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            what = f"{error} is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
+            raise SourceError(
+                f"{self.path} is not as {self.benchmark} writes its builds ({what}); rebuild it with `rashomon build`."
+            ) from error
 
     def media_path(self, media: Media) -> Path:
         """Return the path of a medium. Raises MediaError if its name is invalid or it is no regular file of the build."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 FILE = "audit.json"
-_VERSION = 1
+_VERSION = 2
 """Raise it whenever a rule changes, so that stored audits are made again."""
 _LARGEST = 256 << 20
 

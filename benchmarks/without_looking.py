@@ -197,7 +197,8 @@ def _answered(benchmark: Benchmark, answers: Answers, share: Array, judge: str) 
     asked = {answers.kinds[kind].condition for kind in np.unique(answers.kind[~np.isnan(share)])}
     labels = {condition: _right_and_wrong(benchmark, condition) for condition in asked & benchmark.counted_conditions}
     usable = {condition for condition, of in labels.items() if all(of)}
-    positions = np.flatnonzero(answers.mask(is_asked))
+    assert answers.blind is not None
+    positions = np.flatnonzero(answers.mask(is_asked) & (answers.blind.task >= -1))  # else it is not audited
     part, right = answers.at(positions), np.round(np.nan_to_num(share[positions]) / _UNIT) * _UNIT
     twice = part.at(np.tile(np.arange(len(positions)), 2))
     twice = replace(twice, clusters=Clusters.of(twice.clusters.own, twice.clusters.shown), quality=None, blind=None)

@@ -25,7 +25,8 @@ def draw_figures(workspace: Workspace, name: str, *, formats: Sequence[str], out
     inches(width)
     build = find_build(workspace, name)
     build.require_plain()
-    tables = get_benchmark(build.benchmark).build_tables(build)
+    with build.reading():
+        tables = get_benchmark(build.benchmark).build_tables(build)
     if not tables:
         raise SpecError(
             f"there are no figures of {build.benchmark}'s examples; `rashomon export RUN --format pdf` draws a run's."

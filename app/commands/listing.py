@@ -14,6 +14,7 @@ from app.store.workspace import Workspace
 from app.text.escape import clean, size
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.registry import benchmark_names, get_benchmark
+from benchmarks.vocabulary import WITHOUT_SOURCES
 from judges.registry import get_judge, judge_names
 from mlx_backends.models.catalog import CatalogModel, catalog_models
 from mlx_backends.models.discovery import hub_cache
@@ -39,6 +40,7 @@ def benchmarks(workspace: Workspace, name: str | None = None, *, as_json: bool) 
                 "title": benchmark.title,
                 "paper": benchmark.paper,
                 "conditions": list(benchmark.conditions),
+                "without_sources": list(benchmark.without_sources),
                 "labels": list(benchmark.labels),
                 "prompt_sets": dict(benchmark.prompt_sets),
                 "sources": {source.name: source.description for source in benchmark.sources},
@@ -56,7 +58,11 @@ def benchmarks(workspace: Workspace, name: str | None = None, *, as_json: bool) 
     for entry in entries:
         print(f"{entry['name']}  {entry['title']}\n    {entry['paper']}")
         print(f"    {clean(entry['state'])}")
-        print(f"    conditions:  {', '.join(entry['conditions'])}")
+        partial = entry["without_sources"]
+        conditions = [condition for condition in entry["conditions"] if condition not in partial]
+        print(f"    conditions:  {', '.join([*conditions, *([WITHOUT_SOURCES] if partial else [])])}")
+        if partial and name is not None:
+            print(f"    {WITHOUT_SOURCES}: {', '.join(partial)}")
         print(f"    labels:      {', '.join(entry['labels'])}")
         lists = ("prompt_sets", "sources", "answer_formats", *(("tasks", "capabilities") if name is not None else ()))
         for kind in lists:

@@ -270,6 +270,8 @@ class _ViewReader:
         """Return the view of a run."""
         ids, groups, prompts = PackedTexts(), dict[str, None](), array("Q")
         cost = _CostSum()
+        counted = {progress.condition for progress in store.progress()}
+        counted = counted.difference(self._benchmark.without_sources) or counted
         is_scored = store.meta("spec").get("score") == "likelihood"
         with_options = set[bool]()
 
@@ -277,7 +279,8 @@ class _ViewReader:
             ids.append(instance.id)
             groups.setdefault(instance.group)
             prompts.append(self._prompt(text, instance))
-            cost.add(steps)
+            if instance.condition in counted:
+                cost.add(steps)
             if is_scored:
                 with_options.add(bool(self._benchmark.options(instance)))
 
@@ -291,6 +294,9 @@ class _ViewReader:
             # As in tables: the repetitions of an example would count as examples.
             cell_note = reference_note({label: answers})
             places = reference_positions(answers)
+        else:
+            places = np.flatnonzero(answers.mask(lambda kind: kind.condition in counted))
+        if len(places) < len(ids):
             ids, prompt, answers = PackedTexts(ids.at(places)), prompt[places], answers.at(places)
         names = [*zip(*map(self._names, answers.kinds), strict=True)] or [()] * 4
         (conditions, condition), (outcomes, outcome), (sources, source), (rules, rule) = map(numbered, names)

@@ -31,7 +31,8 @@ class BuildInstances:
     def __iter__(self) -> Iterator[Instance]:
         # Without sources, all cells of a varied build would show the same.
         read = partial(instances_of, self.benchmark) if self.build.is_varied else self.benchmark.all_instances
-        return read(self.build, self.prompt_set)
+        with self.build.reading():
+            yield from read(self.build, self.prompt_set)
 
 
 @dataclass(frozen=True)

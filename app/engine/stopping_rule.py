@@ -135,8 +135,8 @@ def running_accuracies(
 ) -> dict[str, Estimate]:
     """Return the accuracy of each unfinished condition by ``judge``, with the interval that the tables would have.
 
-    A finished condition is left out, since no further answer can narrow its interval. ``known`` keeps the parsed instances for
-    the next look.
+    A finished condition is left out, since no further answer can narrow its interval, and so are those without sources, unless
+    no other is unfinished. ``known`` keeps the parsed instances for the next look.
     """
     answers = read_answers(store, benchmark, known)
 
@@ -146,8 +146,8 @@ def running_accuracies(
         )[0]
 
     unfinished = {progress.condition for progress in store.progress() if progress.done < progress.total}
-    asked = [name for name in benchmark.conditions if not conditions or name in conditions]
-    return {name: accuracy(name) for name in asked if name in unfinished}
+    asked = [name for name in benchmark.conditions if name in unfinished and (not conditions or name in conditions)]
+    return {name: accuracy(name) for name in [n for n in asked if n not in benchmark.without_sources] or asked}
 
 
 def widest(estimates: Mapping[str, Estimate]) -> tuple[str, float]:

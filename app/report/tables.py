@@ -346,8 +346,9 @@ def _judge_tables(inputs: TableInputs) -> list[Table]:
     # People override a label that they see and doubt, so agreement with an override means nothing.
     judges = [judge for judge in inputs.judges if not judge.startswith(OVERRIDE)]
     if len(judges) > 1:
+        runs = with_sources(benchmark, inputs.runs)
         tables += agreement_tables(
-            inputs.runs, judges, benchmark.labels, benchmark.conditions, resamples=RESAMPLES, seed=inputs.seed
+            runs, judges, benchmark.labels, benchmark.full_conditions, resamples=RESAMPLES, seed=inputs.seed
         )
     return tables
 
@@ -356,7 +357,7 @@ class _LabelNotes:
     """Notes on the judges that a table's labels come from, and on their measured quality."""
 
     def __init__(self, inputs: TableInputs) -> None:
-        self._runs = inputs.runs
+        self._runs = with_sources(inputs.benchmark, inputs.runs)
         self._measures = inputs.measures
         self._seed = inputs.seed
         self._checked = {inputs.judge: inputs.checked} if inputs.checked else {}

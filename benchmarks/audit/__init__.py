@@ -5,13 +5,17 @@ A benchmark whose answers can be had without its sources measures nothing. Every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from benchmarks.audit.question import BlindOption, BlindQuestion
+from benchmarks.hashed import hash64
 from benchmarks.vocabulary import Estimate
 
 __all__ = ["Audit", "BlindOption", "BlindQuestion", "RuleResult", "TaskAudit", "audit"]
+
+MOST_QUESTIONS = 10_000
+"""The questions that are audited: rules learn little from more, which take minutes and gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,8 @@ class TaskAudit:
     """The rules' results on the questions of one task, the best first.
 
     Attributes:
-        questions: Their number.
+        questions: The number of those that are audited.
+        total: The number of all, of which these are a sample of clusters if there are more.
         chance: The exact share of guessing.
         blind: The share of the best rule, chosen on other clusters than it is tested on; that of the first of ``rules`` is
             optimistic.
@@ -51,6 +56,7 @@ class TaskAudit:
     blind: Estimate
     rules: tuple[RuleResult, ...]
     constant: str = ""
+    total: int = 0
 
     @property
     def flagged(self) -> tuple[RuleResult, ...]:
@@ -70,6 +76,11 @@ class Audit:
     blind: Mapping[str, float] = field(default_factory=dict)
     chance: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def questions(self) -> tuple[int, int]:
+        """The number of questions that are audited, and of all."""
+        return sum(task.questions for task in self.tasks), sum(task.total for task in self.tasks)
+
 
 def audit(
     questions: Sequence[BlindQuestion],
@@ -81,7 +92,8 @@ def audit(
     """Audit closed questions by rules that look at no source.
 
     Questions that differ in nothing but their id count once. Those with fewer than two options, or without a right or a wrong
-    one, are left out. ``media`` returns the size in bytes of the medium with a sha256, None where it is unknown.
+    one, are left out. Of more than ``MOST_QUESTIONS``, clusters are drawn by a hash, so that tasks with few keep all. ``media``
+    returns the size in bytes of the medium with a sha256, None where it is unknown.
     """
     from benchmarks.audit.evaluation import evaluate
     from benchmarks.audit.questions import Questions
@@ -90,6 +102,10 @@ def audit(
     for question in questions:
         if 0 < len(question.right) < len(question.options):
             by_task.setdefault(question.task, {}).setdefault(_content(question), []).append(question)
+    totals = {task: len(distinct) for task, distinct in by_task.items()}
+    if sum(totals.values()) > MOST_QUESTIONS:
+        most = _most_of_task(totals.values())
+        by_task = {task: _sample(distinct, most) for task, distinct in by_task.items()}
     tasks = [
         evaluate(task, Questions.of([same[0] for same in distinct.values()], folds, seed), media)
         for task, distinct in by_task.items()
@@ -101,7 +117,29 @@ def audit(
         for score, same in zip(task.blind, distinct.values(), strict=True):
             blind |= dict.fromkeys((question.id for question in same), float(score))
             chance |= dict.fromkeys((question.id for question in same), same[0].chance)
-    return Audit(tuple(task.result(tests) for task in tasks), blind, chance)
+    return Audit(tuple(replace(task.result(tests), total=totals[task.task]) for task in tasks), blind, chance)
+
+
+def _most_of_task(sizes: Collection[int]) -> int:
+    """Return the number of questions that every task may have, so that all have ``MOST_QUESTIONS``."""
+    left, most = MOST_QUESTIONS, 0
+    for place, size in enumerate(sorted(sizes)):
+        most = left // (len(sizes) - place)
+        left -= min(size, most)
+    return most
+
+
+def _sample(distinct: Mapping[Hashable, list[BlindQuestion]], most: int) -> dict[Hashable, list[BlindQuestion]]:
+    """Return the questions of whole clusters, by the order of their hashes, up to ``most``; of one cluster at least."""
+    by_cluster: dict[Hashable, list[Hashable]] = {}
+    for content, same in distinct.items():
+        by_cluster.setdefault(same[0].cluster, []).append(content)
+    sample: list[Hashable] = []
+    for cluster in sorted(by_cluster, key=lambda cluster: hash64(str(cluster))):
+        if sample and len(sample) + len(by_cluster[cluster]) > most:
+            break
+        sample += by_cluster[cluster]
+    return {content: distinct[content] for content in sample}
 
 
 def _content(question: BlindQuestion) -> Hashable:

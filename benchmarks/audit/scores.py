@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class BlindScores:
-    """The scores of rules that look at no source, nan for an open question.
+    """The scores of rules that look at no source, nan for a question that is open or not audited.
 
     Attributes:
         blind: That of the best blind rule on each record, shape (records,); see :class:`benchmarks.audit.Audit`.
         chance: That of guessing, shape (records,).
-        task: The index in ``tasks`` of each record's task, -1 for an open question; shape (records,).
+        task: The index in ``tasks`` of each record's task, -1 for an open question, -2 for a closed one that is not audited;
+            shape (records,).
         tasks: The names of the tasks, and what the best rule of each looks at.
     """
 
@@ -31,14 +32,14 @@ class BlindScores:
 
     @classmethod
     def of(cls, audit: Audit, task_of: Mapping[str, str], records: Iterable[str]) -> BlindScores:
-        """Return the scores of ``records``, by the ids of their instances; ``task_of`` has the tasks of those in the audit."""
+        """Return the scores of ``records``, by the ids of their instances; ``task_of`` has the tasks of closed questions."""
         import numpy as np
 
         number = {task.task: place for place, task in enumerate(audit.tasks)}
         rows = [
             (audit.blind[name], audit.chance[name], number[task_of[name]])
             if name in audit.blind
-            else (np.nan, np.nan, -1)
+            else (np.nan, np.nan, -2 if name in task_of else -1)
             for name in records
         ]
         blind, chance, task = np.array(rows, dtype=np.float64).reshape(-1, 3).T

@@ -25,7 +25,7 @@ def summary(audit: Audit, columns: Mapping[str, Mapping[str, Cell]] | None = Non
         (
             task.task,
             (
-                *(task.questions, task.clusters, Estimate(task.chance, n=task.questions), task.blind),
+                *(_questions(task), task.clusters, Estimate(task.chance, n=task.questions), task.blind),
                 *(column.get(task.task) for column in columns.values()),
                 given_away(task),
             ),
@@ -69,16 +69,21 @@ def sentence(audit: Audit) -> str:
         return "no closed question, so that no rule can be tried without looking"
     count = len(audit.tasks)
     tasks = sorted(filter(given_away, audit.tasks), key=lambda task: task.chance - (task.blind.value or 0))
+    audited, total = audit.questions
+    sample = f" ({audited:,} of {total:,} questions tried)" if audited < total else ""
     if not tasks:
-        return (
-            f"no rule that looks at no source beats chance in {'the task' if count == 1 else f'any of {count} tasks'}"
-        )
+        which = "the task" if count == 1 else f"any of {count} tasks"
+        return f"no rule that looks at no source beats chance in {which}{sample}"
     shares = [
         f"{task.task} {_short(task.blind.value or 0)} (chance {_short(task.chance)}, {given_away(task)})"
         for task in tasks
     ]
     more = f"; and {len(shares) - _MOST_NAMED} more" if len(shares) > _MOST_NAMED else ""
-    return f"answered without looking: {'; '.join(shares[:_MOST_NAMED])}{more}"
+    return f"answered without looking: {'; '.join(shares[:_MOST_NAMED])}{more}{sample}"
+
+
+def _questions(task: TaskAudit) -> Cell:
+    return task.questions if task.questions == task.total else f"{task.questions:,} of {task.total:,}"
 
 
 def _estimate(rule: RuleResult, task: TaskAudit) -> Estimate:

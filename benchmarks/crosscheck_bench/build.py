@@ -29,6 +29,8 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     unknown source name, and SourceError for a source that is missing, has an unknown layout, or holds no usable sample.
     """
     named = list(dict.fromkeys(resolve_sources("crosscheck-bench", SOURCE_NAMES, sources)))
+    if sum(name != ROWS for name, _ in named) > 1:  # whose graphs and origins would be those of the last source
+        raise SourceError("a build takes one source of products; build the others with another --out.")
     samples: dict[str, CrossCheckSample] = {}
     reports: dict[str, Mapping[str, Any]] = {}
     with BuildWriter(out) as writer:

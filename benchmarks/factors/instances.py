@@ -47,7 +47,8 @@ def instances_of(benchmark: Benchmark, build: Build, prompt_set: Prompts) -> Ite
     Raises SpecError for a prompt file where the build varies the order of image and text.
     """
     if not build.is_varied:
-        yield from benchmark.instances(build, prompt_set)
+        with build.reading():
+            yield from benchmark.instances(build, prompt_set)
         return
     benchmark.check(build, prompt_set)
     design = Design.from_json(build.manifest[MANIFEST_KEY].get("design"))
@@ -83,8 +84,9 @@ def read_row(
     benchmark: Benchmark, build: Build, row: dict[str, Any], prompt_set: Prompts, images: ImageFacts
 ) -> list[BaseInstance]:
     """Return the instances of a row in its benchmark's format."""
-    instances = benchmark.instances(_OneRow(build, row), prompt_set)
-    return [BaseInstance(instance, benchmark.passages(row, instance), images) for instance in instances]
+    with build.reading():
+        instances = benchmark.instances(_OneRow(build, row), prompt_set)
+        return [BaseInstance(instance, benchmark.passages(row, instance), images) for instance in instances]
 
 
 def repeat_example(benchmark: Benchmark, example: Sequence[BaseInstance], design: Design) -> Iterator[Instance]:

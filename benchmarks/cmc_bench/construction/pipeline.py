@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 from array import array
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 
 from benchmarks.build import Difficulty
 from benchmarks.cmc_bench.constants import FOUND, PAPER_CONDITIONS, TYPES, ConflictType
@@ -21,7 +21,15 @@ from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
 from benchmarks.cmc_bench.construction.candidates import Candidate, answer_problem
 from benchmarks.cmc_bench.construction.lending import Lending
 from benchmarks.cmc_bench.construction.passages import spells_answer, states, twin_problem
-from benchmarks.cmc_bench.construction.plausible import TOLERANCE, alternatives, fits, made_values
+from benchmarks.cmc_bench.construction.plausible import (
+    TOLERANCE,
+    ValueKind,
+    alternatives,
+    fits,
+    made_values,
+    may_contradict,
+    value_kind,
+)
 from benchmarks.cmc_bench.construction.same_questions import same_question
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, SourceRow
 from benchmarks.hashed import HashOrder, count_distinct, hash64
@@ -50,6 +58,8 @@ NO_DONOR = 2**32 - 1
 """The number that stands for no candidate."""
 
 _NEAR_YEARS = 10
+_TRIED, _NEAR_ENOUGH = 256, 16
+"""The number of candidates among which pictures with a near answer are looked for, and of such pictures."""
 _COUNTED = 4096
 """The number of pools whose distinct answers and pictures are kept once they were counted."""
 
@@ -322,6 +332,7 @@ class _Pairing:
             self._keys.append(key_hash)
             self._members.append(number)
         self._counts = lru_cache(_COUNTED)(self._count)
+        self._lent = Counter[int]()  # how often an answer is a wrong image's
 
     def _pool(self, key: tuple[str, ...]) -> _Pool:
         key_hash = _pool_hash(key)
@@ -355,6 +366,7 @@ class _Pairing:
                 break
             other = self._donor(number, candidate, (candidate.row.answer, value))
             if other is not None:
+                self._lent[self._candidates.answers[other]] += 1
                 return Pair(value, other, origin)
         value, origin = first
         if candidate.row.source != OWN_ROWS:
@@ -416,26 +428,59 @@ class _Pairing:
                     yield answer
 
     def _donor(self, number: int, candidate: Candidate, taken_values: Collection[str]) -> int | None:
-        """Return the first candidate with another picture whose answer is none of ``taken_values``."""
+        """Return a candidate with another picture whose answer is none of ``taken_values``.
+
+        Beside a plausible wrong value its answer is near that, or near the right one, as a draw decides: else the value that is
+        unlike the two others would always be a wrong one. Of these, the answer that is lent least. Where none is near, and for
+        published rows, the first is taken.
+        """
         answers, pictures = self._candidates.answers, self._candidates.pictures
         # A published row's donor answers another question, about which this one settles nothing.
         question = candidate.row.question if candidate.row.source == OWN_ROWS else ""
+        centre = self._centre(candidate, taken_values)
         for pool in (self._pool(key) for key in _image_pools(candidate)):
             refused: set[int] = set()
+            first: int | None = None
+            near: list[int] = []
             distinct_answers, distinct_pictures = self._counts((pool.first, pool.size))
             if distinct_pictures == 1:
                 continue
-            for other in pool.walk(self._seed, "image", candidate.id):
-                if answers[other] in refused:
+            for other in islice(pool.walk(self._seed, "image", candidate.id), _TRIED if centre else None):
+                is_near = centre is not None and self._is_near(centre, other)
+                if (
+                    answers[other] in refused
+                    or pictures[other] == pictures[number]
+                    or (first is not None and not is_near)
+                ):
                     continue
                 answer = self._candidates[other].row.answer
                 if not all(compare(answer, value, question).verdict == "different" for value in taken_values):
                     refused.add(answers[other])
                     if len(refused) == distinct_answers:
                         break
-                elif pictures[other] != pictures[number]:
+                    continue
+                if centre is None:
                     return other
+                first = other if first is None else first
+                near += [other] if is_near else []
+                if len(near) == _NEAR_ENOUGH:
+                    break
+            if near:
+                return min(near, key=lambda other: self._lent[answers[other]])
+            if first is not None:
+                return first
         return None
+
+    def _centre(self, candidate: Candidate, values: Collection[str]) -> ValueKind | None:
+        """Return the kind of one of ``values``, drawn, near which the wrong image's answer should be; None for any."""
+        if not self._takes_plausible(candidate):
+            return None
+        drawn = [*values][hash64(f"{self._seed}|near|{candidate.id}") % len(values)]
+        return value_kind(replace(candidate.row, answer=drawn))
+
+    def _is_near(self, kind: ValueKind, number: int) -> bool:
+        other = self._lending.kind(number)
+        return kind.key == other.key and may_contradict(kind, other, self._difficulty)
 
 
 def _pool_hash(key: tuple[str, ...]) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.command import Rashomon
+from tests.support.command import ROOT, Rashomon
 
 ALL = ("--conditions", "without-sources")
 SENTENCE = "Without any source it is right on"
@@ -109,11 +111,48 @@ def test_a_comparison_is_over_the_conditions_with_sources(rashomon: Rashomon) ->
 
     def compared(name: str) -> dict[str, Any]:
         output = rashomon.run("compare", f"{name}-image", f"{name}-text", "--all", "--json").stdout.replace(name, "run")
-        tables = {table["name"]: table for table in json.loads(output)["tables"]}
-        return {
-            name: [row for row in table["rows"] if "closed-book" not in row["row"]] for name, table in tables.items()
-        }
+        return {table["name"]: table["rows"] for table in json.loads(output)["tables"]}
 
     plain, extended = compared("plain"), compared("with")
-    differing = {name for name in plain if plain[name] != extended[name]}
-    assert differing <= {"flips", "flipped", "cost"}, "these count every instance"
+    assert {"flips", "cost", "changes"} <= plain.keys()
+    assert plain == extended
+
+
+def test_the_agreement_of_judges_is_over_the_conditions_with_sources(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    rashomon.run("build", "clash", "--source", f"rows={ROOT}/assets/demo/held_out/clash")
+    shared = ("--batch", "--benchmark", "clash", "--model", "policy:random", "--limit", "20")
+    for name, more in (("plain", ()), ("with", ALL)):
+        rashomon.run(*shared, "--name", name, *more)
+        rashomon.run("judge", name, "--judge", "relaxed")
+    plain, extended = (tables(rashomon, name) for name in ("plain", "with"))
+    for name in ("agreement", "confusion"):
+        assert [row["cells"] for row in plain[name]["rows"]] == [row["cells"] for row in extended[name]["rows"]]
+
+
+@pytest.mark.parametrize("damage", ["no seed", "no question", "a number for an image"])
+def test_a_build_that_its_benchmark_cannot_read_ends_in_one_line(tmp_path: Path, damage: str) -> None:
+    rashomon = Rashomon(tmp_path)
+    folder = tmp_path / "received"
+    rashomon.run("build", "clash", "--source", f"rows={ROOT}/assets/demo/held_out/clash", "--out", folder)
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    rows = [json.loads(line) for line in (folder / "instances.jsonl").read_text("utf-8").splitlines()]
+    if damage == "no seed":
+        del manifest["seed"]
+    elif damage == "no question":
+        del rows[1]["question"]
+    else:
+        rows[1]["image"] = 5
+    text = "".join(f"{json.dumps(row)}\n" for row in rows)
+    manifest["instances_sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    (folder / "instances.jsonl").write_text(text, "utf-8")
+    (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+    for command in (("--batch", "--benchmark", "clash", "--model", "policy:random", "--data"), ("audit",)):
+        assert len(rashomon.run(*command, folder, code=2).stderr.splitlines()) == 1
+
+
+def test_the_list_of_benchmarks_has_one_word_for_them(rashomon: Rashomon) -> None:
+    lines = rashomon.run("benchmarks").stdout
+    assert "text-only, without-sources" in lines
+    assert "closed-book" not in lines
+    assert "closed-book" in rashomon.run("benchmarks", "cmc-bench").stdout

@@ -146,6 +146,15 @@ def test_accuracies_are_kept_up_to_date(tmp_path: Path) -> None:
         assert all(estimate.value is None for estimate in after.values()), "verdicts were set aside"
 
 
+def test_conditions_without_sources_do_not_prolong_a_run(tmp_path: Path) -> None:
+    benchmark = Toy()
+    first, *others = benchmark.conditions
+    benchmark.without_sources = {first: tuple(others)}
+    with RunStore.create(tmp_path, META, toy_instances(WINDOW)) as store:
+        assert {*stopping_rule.running_accuracies(store, benchmark, "even@1")} == {*others}
+        assert {*stopping_rule.running_accuracies(store, benchmark, "even@1", [first])} == {first}
+
+
 # --- what stopping does to the interval: 1,000 repetitions each ----------------------------------
 
 REPETITIONS = 1000

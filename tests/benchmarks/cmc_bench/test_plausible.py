@@ -18,7 +18,8 @@ from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.values import compare
 from benchmarks.values.moments import Moment
 from benchmarks.values.parse import parse
-from tests.support.command import Rashomon
+from benchmarks.vocabulary import RIGHT_VALUE
+from tests.support.command import ROOT, Rashomon
 from tests.support.data.small import REAL_DATA, original_chartqa, write_lines, write_picture
 
 
@@ -360,3 +361,15 @@ def test_old_years_are_years_where_one_is_asked_for() -> None:
         assert made
         assert all(abs(int(value) - int(answer)) <= 5 for value in made)
     assert any(abs(int(value) - 1789) > 20 for value in values("1789", "How many bridges are there?"))
+
+
+def test_the_wrong_pictures_value_is_not_always_the_one_unlike_the_others(tmp_path: Path) -> None:
+    """Of three values that are all offered, the farther one from the text's would otherwise be known to be wrong."""
+    benchmark = CMCBench()
+    rows = str(ROOT / "assets/demo/held_out/cmc-bench")
+    examples = benchmark.instances(benchmark.build([("rows", rows)], tmp_path / "out", BuildOptions()), "paper")
+    farther = []
+    for instance in (instance for instance in examples if instance.condition == "both-wrong"):
+        image, text, right = (float(instance.references[name][0]) for name in ("image", "text", RIGHT_VALUE))
+        farther.append(abs(math.log(image / text)) > abs(math.log(right / text)))
+    assert 0.3 < sum(farther) / len(farther) < 0.7

@@ -457,3 +457,10 @@ def test_no_authored_row_breaks_a_build(
 ) -> None:
     (catalogue,) = _authored(tmp_path_factory.mktemp("fuzz"), material, GOOD | changes)
     assert isinstance(catalogue, QuestionDraft | SkippedRow)
+
+
+def test_two_sources_of_products_are_refused(tmp_path: Path) -> None:
+    """Their graphs and origins would be written to the same files."""
+    with pytest.raises(SourceError, match="one source of products"):
+        build([("products", str(SET)), ("products-figure-8", str(SET))], tmp_path / "out", BuildOptions())
+    assert not (tmp_path / "out").exists()
