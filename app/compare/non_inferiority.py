@@ -127,6 +127,8 @@ class TargetShares:
     """These answers with those that the judge has not decided in some of the runs; None where it has decided all."""
     setting: NDArray[np.int64] | None = None
     """The row of the metric's ``hits`` for each answer, shape (answers,); None: that of its condition."""
+    ids: Sequence[str] = ()
+    """The instance of each answer."""
 
     @cached_property
     def hit(self) -> Array:
@@ -284,7 +286,7 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
         open_answers = UndecidedAnswers(metric, first.clusters.at(every), condition[every], label, text, setting[every])
     clusters = first.clusters.at(rows)
     counted = first.example[rows], clusters, condition[rows], labels[rows]
-    return TargetShares(views, metric, *counted, open_answers, setting[rows])
+    return TargetShares(views, metric, *counted, open_answers, setting[rows], first.ids.at(rows))
 
 
 def _decided(run: RunView, codes: Mapping[str, int]) -> NDArray[np.int64]:
