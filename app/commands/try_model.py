@@ -49,8 +49,8 @@ from mlx_backends.registry import describe
 _CODES = {BETTER: BETTER_CODE, WORSE: WORSE_CODE, NOT_SHOWN: NOT_SHOWN_CODE}
 _CHANGED = 3
 """The number of changed answers that are listed."""
-_PICTURE, _QUESTION, _ANSWER = 14, 24, 12
-"""The widths of a picture's name, of a question and of an answer in a line of 80 columns."""
+_LABEL, _PICTURE, _QUESTION, _ANSWER = 24, 14, 24, 12
+"""The widths of a model's name, of a picture's name, of a question and of an answer in a line of 80 columns."""
 _OPEN = "open"
 _FAILED = 1
 
@@ -260,12 +260,11 @@ class Verdict:
 
     def lines(self) -> Iterator[str]:
         """Yield what was compared, then five lines: the verdict, what it costs, and the answers that changed most."""
-        history, run = self.history, self.history.views.runs[self.run]
-        shares, latest = history.shares, history.question_set.latest
+        history = self.history
         part = ", held-out rows" if history.runs[self.run].is_final else ""
         yield (
-            f"{run.label} on {history.question_set.name}@{latest.number}{part}: {len(shares.group)} answers to "
-            f"{shares.examples} rows, {self._tried}"
+            f"{self._labels[0]} on {history.question_set.name}@{history.question_set.latest.number}{part}: "
+            f"{history.answers} answers to {history.rows} rows, {self._tried}"
         )
         yield self._verdict()
         yield self._costs()
@@ -273,23 +272,30 @@ class Verdict:
             yield from self._change_lines()
 
     @property
+    def _labels(self) -> list[str]:
+        """The names of the model and, if there is one, of its rival, at the length of a line."""
+        rival = [] if self.claim is None else [self.claim.rival]
+        return elide_shared([self.history.views.runs[place].label for place in (self.run, *rival)], _LABEL)
+
+    @property
     def _tried(self) -> str:
         count = self.history.tried
         if self.history.runs[self.run].is_final:
-            return f"decision {count} on them" if count > 1 else "the first decision on them"
+            return f"decision {count}" if count > 1 else "the first decision"
         return f"{count} models tried" if count > 1 else "the first model tried"
 
     def _verdict(self) -> str:
         history = self.history
-        does = "follows your rule" if history.shares.metric.name == OBEDIENCE else "right"
-        here = f"{does} in {history.share(self.run).value or 0:.0%}"
+        does = "by your rule" if history.shares.metric.name == OBEDIENCE else "right"
+        rival = None if self.claim is None else self.claim.rival
+        here = f"{history.share(self.run, rival).value or 0:.0%} {does}"
         if self.claim is None:
             return f"Not shown: {here}; there is no other model yet to compare with."
-        other = history.views.runs[self.claim.rival]
-        which = other.label if history.incumbent is not None or len(history.runs) == 2 else f"the best, {other.label},"
-        lead, low, high = (format_points(x, sign=True) for x in (self.claim.lead, self.claim.low, self.claim.high))
-        there = history.share(self.claim.rival).value or 0
-        return f"{self.word.capitalize()}: {here}, {which} in {there:.0%}: {lead} points ({low} to {high})."
+        there = history.share(self.claim.rival, self.run).value or 0
+        words = {NOT_SHOWN: "Not shown to differ from", BETTER: "Better than", WORSE: "Worse than"}
+        the_best = "" if history.incumbent is not None or len(history.runs) == 2 else "the best, "
+        ends = f"{_points(self.claim.low)} to {_points(self.claim.high)} points"
+        return f"{words[self.word]} {the_best}{self._labels[1]}: {here}, there {there:.0%} ({ends})."
 
     def _costs(self) -> str:
         runs = self.history.views.runs
@@ -297,7 +303,7 @@ class Verdict:
         if self.claim is None:
             return f"It takes {own} an answer."
         other = runs[self.claim.rival]
-        return f"It takes {own} an answer; {other.label} takes {_cost_words(other)}."
+        return f"It takes {own} an answer; {self._labels[1]} takes {_cost_words(other)}."
 
     def _changes(self) -> list[ChangedAnswer]:
         return [] if self.claim is None else changed_answers(self.history, self.run, self.claim.rival, _CHANGED)
@@ -319,10 +325,11 @@ class Verdict:
         if history.shares.every is not None and self.claim is not None:
             for place in (self.run, self.claim.rival):
                 if count := history.shares.every.counts[place]:
-                    yield f"{runs[place].label}: {count} answers have no label that counts; the verdict holds whatever they are."
+                    yield f"{runs[place].label} lacks the label of {count} answers; the verdict holds whatever it is."
         if self.claim is not None:
             compared = [runs[self.claim.rival], runs[self.run]]
-            yield from (warning for warning in difference_warnings(compared) if "data digest" not in warning)
+            warnings = difference_warnings(compared)
+            yield from (w for w in warnings if w.startswith("The runs differ") and "data digest" not in w)
         for run in history.left_out:
             yield f"Not compared with {model_label(run.model)}, which shares too few answers; try it again."
         if history.look(self.run) == "again":
@@ -351,10 +358,10 @@ class Verdict:
             "named": history.incumbent is not None,
             "tried": history.tried,
             "rule": rule_words(history),
-            "answers": len(history.shares.group),
-            "rows": history.shares.examples,
-            "share": history.share(self.run).value,
-            "against_share": None if rival is None else history.share(rival).value,
+            "answers": history.answers,
+            "rows": history.rows,
+            "share": history.share(self.run, rival).value,
+            "against_share": None if rival is None else history.share(rival, self.run).value,
             "lead": None if claim is None else {"value": claim.lead, "low": claim.low, "high": claim.high},
             "p": None if claim is None else claim.p,
             "peak_memory": runs[self.run].cost.peak_memory,
@@ -372,6 +379,11 @@ class Verdict:
             ],
             "remarks": list(self.remarks()),
         }
+
+
+def _points(share: float) -> str:
+    """Return a difference of shares in points, with a decimal where it is near 0."""
+    return f"{100 * share:+.0f}" if abs(share) >= 0.01 else format_points(share, sign=True)
 
 
 def _cost_words(run: RunView) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.compare.non_inferiority import ALPHA, TargetShares
+from app.compare.non_inferiority import ALPHA, Credits, TargetShares
 from app.compare.pairs import Array
 from benchmarks.stats.intervals import resample
 from benchmarks.stats.paired_tests import holm_by_hypothesis, paired_p
@@ -70,14 +70,15 @@ def claims(shares: TargetShares, incumbent: int | None = None, *, tests: int = 0
 
 
 class _Test:
-    """Test of one run against its rivals. Undecided answers count against whichever claim is made."""
+    """Test of one run against its rivals. Answers whose label is not known count against whichever claim is made."""
 
     def __init__(self, shares: TargetShares, run: int, rivals: Sequence[int], seed: int) -> None:
         self._shares, self.run, self._rivals, self._seed = shares, run, rivals, seed
-        self.rival = max(rivals, key=lambda rival: shares.shares[rival] * (-1 if shares.metric.lower_is_better else 1))
-        self._lead = shares.difference(run, self.rival).value
+        leads = {rival: pair_lead(shares.credits, run, rival) for rival in rivals}
+        self.rival = min(rivals, key=lambda rival: leads[rival])
+        self._lead = leads[self.rival]
         self._excess = self._resampled_excess() if len(rivals) > 1 else np.zeros(0)
-        self.p = max(map(self._p_above, rivals)) if self._lead > 0 else self._p_below()
+        self.p = max(self._p(run, rival) for rival in rivals) if self._lead > 0 else self._p_below()
 
     def claim(self, p: float, tests: int) -> Claim:
         """Return the claim with its corrected ``p``, of so many ``tests``."""
@@ -89,12 +90,17 @@ class _Test:
             high = max(high, self._lead + float(np.quantile(self._excess, (1 + level) / 2)))
         return Claim(self.run, self.rival, self._lead, low, min(1.0, high), p)
 
-    def _p_above(self, rival: int) -> float:
-        return _two_sided(self._shares, self.run, rival)
+    def _p(self, run: int, rival: int) -> float:
+        """Return the two-sided p that ``run`` leads ``rival``, whatever the unknown labels turn out to be."""
+        least = self._shares.least(run, rival)
+        if least.value <= 0:
+            return 1.0
+        of = self._shares.credits
+        return paired_p(of.clusters.sums(np.nan_to_num(of.hit[:, run] - of.hit[:, rival])), least)
 
     def _p_below(self) -> float:
         """Return the p that the best rival leads: that of this pair, and of so large a distance to the best of equal models."""
-        p = _two_sided(self._shares, self.rival, self.run)
+        p = self._p(self.rival, self.run)
         if not len(self._excess):
             return p
         return max(p, min(1.0, 2 * (1 + int((self._excess >= -self._lead).sum())) / (1 + len(self._excess))))
@@ -104,19 +110,18 @@ class _Test:
 
         The leads of all rivals over the run are centred, as if all were equal. Shape (resamples,), or (0,) for one cluster.
         """
-        shares = self._shares
-        leads = (shares.hit[:, self._rivals] - shares.hit[:, [self.run]]) * shares.weight[:, None]
-        sums = shares.clusters.sums(np.column_stack([leads, shares.weight]))
+        of = self._shares.credits
+        leads = of.hit[:, self._rivals] - of.hit[:, [self.run]]
+        known = ~np.isnan(leads)
+        sums = of.clusters.sums(np.stack([np.nan_to_num(leads), known], axis=-1))
         drawn = resample(sums, _RESAMPLES, self._seed)
-        total = sums.sum(0)
-        means = drawn[:, :-1] / np.maximum(drawn[:, -1:], 1e-12) - total[:-1] / total[-1]
-        excess: Array = means.max(1) if len(means) else np.zeros(0)
+        means, observed = (totals[..., 0] / np.maximum(totals[..., 1], 1.0) for totals in (drawn, sums.sum(0)))
+        excess: Array = (means - observed).max(1) if len(drawn) else np.zeros(0)
         return excess
 
 
-def _two_sided(shares: TargetShares, run: int, rival: int) -> float:
-    """Return the two-sided p that ``run`` leads ``rival``, whatever the undecided answers turn out to be."""
-    least = shares.least(run, rival)
-    if least.value <= 0:
-        return 1.0
-    return paired_p(shares.clusters.sums((shares.hit[:, run] - shares.hit[:, rival]) * shares.weight), least)
+def pair_lead(of: Credits, run: int, rival: int) -> float:
+    """Return the lead of ``run`` over ``rival``, over the answers with a known label in both; 0 without any."""
+    leads = of.hit[:, run] - of.hit[:, rival]
+    known = ~np.isnan(leads)
+    return float(leads[known].mean()) if known.any() else 0.0

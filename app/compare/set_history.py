@@ -147,13 +147,24 @@ class SetHistory:
         tests = self.tried if all(run.is_final for run in self.runs) else self.tried - 1
         return {claim.run: claim for claim in claims(self.shares, self.incumbent, tests=tests, seed=self.views.seed)}
 
-    def share(self, run: int) -> Estimate:
-        """Return a run's share with its interval."""
-        share = self.shares.clusters.mean(self.shares.hit[:, run], self.shares.weight)
-        if not self.shares.metric.lower_is_better or share.value is None:
-            return share
-        low, high = (None if end is None else 1 - end for end in (share.high, share.low))
-        return replace(share, value=1 - share.value, low=low, high=high)
+    def share(self, run: int, rival: int | None = None) -> Estimate:
+        """Return a run's share with its interval, over its answers with a known label, and with one of a ``rival``, too."""
+        of = self.shares.credits
+        known = ~np.isnan(of.hit[:, [run, run if rival is None else rival]]).any(1)
+        share = (
+            of.clusters.at(known).mean(of.hit[known, run]) if known.any() else Estimate(None, reason="no known label")
+        )
+        return replace(share, missing=int((~known).sum()))
+
+    @property
+    def answers(self) -> int:
+        """The number of answers that were asked of all models."""
+        return len(self.shares.credits.group)
+
+    @property
+    def rows(self) -> int:
+        """The number of examples of these answers."""
+        return len(np.unique(self.shares.credits.group))
 
     def look(self, run: int) -> str:
         """Return "first" for a model that was not tried before with other prompts, settings or weights, else "again"."""
@@ -183,7 +194,6 @@ def set_history(
     these two alone are compared, on the held-out rows. Raises SpecError if no run is complete.
     """
     every = read_runs(workspace, question_set)
-    number = len(tried.decisions) if final else len(all_subjects(every, tried))
     chosen = [
         run
         for run in newest_runs(every, tried, final=final)
@@ -198,8 +208,9 @@ def set_history(
     used = _sharing(views.runs, measure, [run.model == against for run in chosen])
     runs = tuple(chosen[i] for i in used)
     common = common_answers(replace(views, runs=tuple(views.runs[i] for i in used)))
-    shares = target_shares(common, decisive_target(common, trust or None))
+    shares = target_shares(common, decisive_target(common, trust or None), jointly=False)
     incumbent = next((i for i in reversed(range(len(runs))) if against and runs[i].model == against), None)
+    number = len(tried.decisions) if final else max(len(all_subjects(every, tried)), len(runs))
     left_out = tuple(run for i, run in enumerate(chosen) if i not in used)
     return SetHistory(question_set, runs, left_out, number, tuple(every), shares, incumbent)
 
@@ -244,7 +255,7 @@ def history_table(history: SetHistory) -> Table:
     for place, run in enumerate(history.views.runs):
         claim = history.claims.get(place)
         is_incumbent = place == history.incumbent
-        lead = None if claim is None else Estimate(claim.lead, claim.low, claim.high, len(history.shares.group))
+        lead = None if claim is None else Estimate(claim.lead, claim.low, claim.high, history.answers)
         verdict = "the incumbent" if is_incumbent else NOT_SHOWN if claim is None else claim.verdict
         _, seconds, peak, _ = cost_cells(run)
         rows.append(
@@ -255,7 +266,7 @@ def history_table(history: SetHistory) -> Table:
         )
     beside = "the incumbent" if history.incumbent is not None else "the best of the others"
     notes = (
-        f"share: {rule_words(history)}, over the {len(history.shares.group)} answers that all of them gave; lead: over "
+        f"share: {rule_words(history)}, over the {history.answers} answers that all of them gave; lead: over "
         f"{beside}, better or worse if its interval excludes 0.",
         f"Corrected for the {history.tried} models tried on this set (Holm 1979). look: again for a model that was tried before "
         "with other prompts, settings or weights, whose choice the rows may have guided. version: those of the set that it was "
@@ -300,17 +311,16 @@ def changed_answers(history: SetHistory, run: int, rival: int, count: int) -> li
 
     Those whose credit changes come first, by the change in their whole example; losses before gains.
     """
-    shares, runs = history.shares, history.views.runs
-    lead = shares.hit[:, run] - shares.hit[:, rival]
-    by_example = np.bincount(shares.group, np.abs(lead), minlength=int(shares.group.max()) + 1)[shares.group]
-    differs = shares.label[:, run] != shares.label[:, rival]
+    of, runs = history.shares.credits, history.views.runs
+    lead = np.nan_to_num(of.hit[:, run] - of.hit[:, rival])
+    by_example = np.bincount(of.group, np.abs(lead), minlength=int(of.group.max()) + 1)[of.group]
+    differs = of.label[:, run] != of.label[:, rival]
     order = np.lexsort((np.arange(len(lead)), lead, -by_example, -np.abs(lead), ~differs))
     chosen: dict[int, int] = {}
-    for place in order.tolist():
-        if len(chosen) == count or not differs[place]:
-            break
-        chosen.setdefault(int(shares.group[place]), place)
-    ids = [shares.ids[place] for place in chosen.values()]
+    for place in order[: int(differs.sum())].tolist():
+        if len(chosen) < count:
+            chosen.setdefault(int(of.group[place]), place)
+    ids = [of.ids[place] for place in chosen.values()]
     return list(_changes(runs[rival], runs[run], ids, [float(lead[place]) for place in chosen.values()]))
 
 
