@@ -300,10 +300,12 @@ class Verdict:
     def _costs(self) -> str:
         runs = self.history.views.runs
         own = _cost_words(runs[self.run])
+        if not own:
+            return "Its memory and time were not measured."
         if self.claim is None:
             return f"It takes {own} an answer."
-        other = runs[self.claim.rival]
-        return f"It takes {own} an answer; {self._labels[1]} takes {_cost_words(other)}."
+        other = _cost_words(runs[self.claim.rival])
+        return f"It takes {own} an answer; {self._labels[1]} {f'takes {other}' if other else 'was not measured'}."
 
     def _changes(self) -> list[ChangedAnswer]:
         return [] if self.claim is None else changed_answers(self.history, self.run, self.claim.rival, _CHANGED)
@@ -387,9 +389,9 @@ def _points(share: float) -> str:
 
 
 def _cost_words(run: RunView) -> str:
-    memory = "unmeasured memory" if run.cost.peak_memory is None else size(run.cost.peak_memory)
-    seconds = run.cost.seconds_per_answer
-    return f"{memory} and " + ("an unknown time" if seconds is None else f"{seconds:.2g} s")
+    """Return the peak memory and the seconds per answer, as far as they were measured."""
+    peak, seconds = run.cost.peak_memory, run.cost.seconds_per_answer
+    return " and ".join([*([size(peak)] if peak else []), *([f"{seconds:.2g} s"] if seconds else [])])
 
 
 def _short(text: str, length: int) -> str:

@@ -224,7 +224,7 @@ def test_killed_at_random_moments_it_comes_to_the_same_verdict(rashomon: Rashomo
     expected = json.loads(rashomon.process(*command).stdout)
     whole = time.monotonic() - began
     chance = random.Random(4)
-    for _ in range(12):
+    for _ in range(13):
         shutil.rmtree(rashomon.workspace / "runs")
         (rashomon.workspace / "sets" / "charts" / "tried.json").unlink(missing_ok=True)
         for _ in range(4):
