@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,10 +18,10 @@ from app.store.question_sets import (
     SetChanges,
     building,
     changed_media,
-    compare_builds,
     default_name,
     is_own_build,
     is_version_link,
+    latest_changes,
     read_set,
     record_version,
     remove_set,
@@ -120,9 +120,8 @@ class _SetTarget:
                 shutil.rmtree(self._default)
         question_set = self._record(build)
         recorded = Build.open(question_set.latest.build)
-        changes = None
-        if before is not None and before.latest.digest != recorded.digest:
-            changes = compare_builds(Build.open(before.latest.build), recorded)
+        is_new = before is None or before.latest.digest != recorded.digest
+        changes = latest_changes(question_set) if is_new else None
         return RecordedVersion(question_set, recorded, changes, adopted)
 
     def _record(self, build: Build, made: datetime | None = None) -> QuestionSet:
@@ -140,6 +139,12 @@ class _SetTarget:
         return earlier
 
 
+def table_set_name(rows: Path) -> str:
+    """Return the name of a table's set, unless the user chooses another: that of the file, and of the sheet if one is named."""
+    file, sheet = split_sheet(rows)
+    return default_name("-".join(filter(None, (file.stem, sheet))))
+
+
 @contextmanager
 def set_target(
     workspace: Workspace, benchmark: Benchmark, rows: Path, *, name: str | None, seed: int, replace: bool
@@ -149,8 +154,7 @@ def set_target(
     Raises SpecError for a name that is none or of another benchmark's set, AnotherBuildError if the benchmark's folder has a
     build that would be lost and ``replace`` is false, StoreError.
     """
-    file, sheet = split_sheet(rows)
-    name = default_name("-".join(filter(None, (file.stem, sheet)))) if name is None else set_name(name)
+    name = table_set_name(rows) if name is None else set_name(name)
     workspace.make()
     with building(workspace.path, name) as out:
         default = workspace.build_folder(benchmark.name)
@@ -213,15 +217,18 @@ def _in_words(cells: dict[str, list[Any]]) -> str:
         if column in ("image", "images"):
             texts.append("another image" if column == "image" else "other images")
         else:
-            texts.append(f"{column} {_cell(old)} -> {_cell(new)}")
+            before, after = (" | ".join(value) if isinstance(value, list) else str(value or "") for value in (old, new))
+            differing = (place for place, (b, a) in enumerate(zip(before, after, strict=False)) if b != a)
+            same = next(differing, min(len(before), len(after)))
+            texts.append(f"{column} {_cell(before, same)} -> {_cell(after, same)}")
     return "; ".join(texts)
 
 
-def _cell(value: Any) -> str:
-    text = (
-        " | ".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value or "")
-    )
-    return repr(shortened(" ".join(text.split()), _CELL)) if text else "(empty)"
+def _cell(text: str, same: int) -> str:
+    """Return a cell in quotes; of a long one the part where it differs, behind the first ``same`` characters."""
+    start = max(0, same - _CELL // 2) if len(text) > _CELL else 0
+    part = " ".join(text[start : start + _CELL].split())
+    return repr(f"{'…' * (start > 0)}{part}{'…' * (start + _CELL < len(text))}") if text else "(empty)"
 
 
 def _row_text(row: BuiltRow) -> str:
@@ -290,11 +297,8 @@ def remove(workspace: Workspace, name: str, *, yes: bool) -> int:
     workspace.require_writable()
     question_set = workspace.question_set(name)
     runs = sum(map(len, workspace.runs_of_set(question_set).values()))
-    print(
-        clean(
-            f"the set {question_set.name} has {question_set.numbers}. Its runs ({runs}) stay, but show no pictures and cannot resume without it."
-        )
-    )
+    consequence = f"Its runs ({runs}) stay, but show no pictures and cannot resume without it."
+    print(clean(f"the set {question_set.name} has {question_set.numbers}. {consequence}"))
     if not yes:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise SpecError("removing needs confirmation; check the line above, then add --yes.")

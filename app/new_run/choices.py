@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.fetch import manifest
 from app.fetch.recipes import build_commands
+from app.store.question_sets import QuestionSet, is_version_link
 from app.store.workspace import Workspace
 from app.system.paths import ASSETS
 from benchmarks.base import Benchmark
@@ -40,6 +41,8 @@ class BenchmarkChoice:
     folder: Path
     build: Build | None
     state: str
+    sets: tuple[QuestionSet, ...] = ()
+    """The question sets of the benchmark."""
 
     @property
     def name(self) -> str:
@@ -70,7 +73,11 @@ def _benchmark(workspace: Workspace, benchmark: Benchmark) -> BenchmarkChoice:
         build = Build.open(folder)
     except RashomonError as error:
         return BenchmarkChoice(benchmark, folder, None, str(error))
-    return BenchmarkChoice(benchmark, folder, build, f"built: {build.manifest['instances']} instances in {folder}")
+    sets = tuple(known for known in workspace.question_sets() if known.benchmark == benchmark.name)
+    state = f"built: {build.manifest['instances']} instances in {folder}"
+    if is_version_link(workspace.path, folder):
+        state += f", version {folder.resolve().name} of the set {folder.resolve().parent.name}"
+    return BenchmarkChoice(benchmark, folder, build, state, sets)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 ::
 
-    sets/NAME/set.json   the table, the versions and which pages are held out
+    sets/NAME/set.json   the table and the versions
+    sets/NAME/pages.json which pages are held out: an object of page and true or false
     sets/NAME/1/         the first version, a build; pictures of several versions are one file with several names
     benchmarks/NAME      a link to the newest version, unless a build without versions is there
 
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
@@ -30,12 +32,19 @@ from benchmarks.hashed import hash64
 from benchmarks.registry import get_benchmark
 from benchmarks.stats.clusters import ClusterNames
 from benchmarks.untrusted.finder_files import folder_entries
-from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, read_bytes, replace_file
+from benchmarks.untrusted.safe_files import (
+    UnsafeFileError,
+    make_folder,
+    open_read,
+    read_bytes,
+    replace_file,
+    write_error,
+)
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 from benchmarks.vocabulary import Instance, canonical_json, digest
 
 SETS = "sets"
-_FILE = "set.json"
+_FILE, _PAGES = "set.json", "pages.json"
 _NEW = "new"
 """The folder in which a version is built before it gets its number."""
 _REMOVED = ".removed"
@@ -44,6 +53,7 @@ _MEDIA = "media"
 _LARGEST = 64 << 20
 _HELD_OUT = 3
 """One in this many clusters is held out."""
+_IDENTITY = ("question", "image", "images")
 _LONGEST_NAME = 80
 _NAME = re.compile(rf"\w[\w.-]{{0,{_LONGEST_NAME - 1}}}")
 
@@ -65,7 +75,6 @@ class QuestionSet:
     Attributes:
         table: The table that the newest version was built from; it may have been moved since.
         versions: The versions in order of their numbers, at least one.
-        final_pages: Whether each page that a version has had as its own is held out, by the page's name in :class:`Pages`.
         seed: The seed by which pages are drawn.
     """
 
@@ -73,8 +82,12 @@ class QuestionSet:
     benchmark: str
     table: str
     versions: tuple[SetVersion, ...]
-    final_pages: Mapping[str, bool]
     seed: int
+
+    @cached_property
+    def final_pages(self) -> Mapping[str, bool]:
+        """Whether each page that a version has had as its own is held out, by its name in ``Pages``. Raises StoreError."""
+        return _read_pages(self.latest.build.parent)
 
     @property
     def latest(self) -> SetVersion:
@@ -167,13 +180,23 @@ def read_set(folder: Path) -> QuestionSet:
         numbers = [version.number for version in versions]
         if not numbers or numbers != sorted(set(numbers)) or numbers[0] < 1:
             raise ValueError("the versions are not in order")
-        pages = {str(page): part is True for page, part in stored["pages"].items()}
-        texts = (str(stored["benchmark"]), str(stored["table"]))
-        return QuestionSet(folder.name, *texts, versions, pages, int(stored["seed"]))
+        benchmark, table = str(stored["benchmark"]), str(stored["table"])
+        if not _NAME.fullmatch(benchmark):  # it names a folder
+            raise ValueError("the benchmark has no name of one")
+        return QuestionSet(folder.name, benchmark, table, versions, int(stored["seed"]))
     except (OSError, UnsafeFileError, OutsideJSONError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(
             f"the set {folder.name} cannot be read: {folder / _FILE} is missing or damaged; build it under another --name."
         ) from error
+
+
+def _read_pages(folder: Path) -> dict[str, bool]:
+    try:
+        stored = parse_json(read_bytes(folder, _PAGES, limit=_LARGEST), _LARGEST)
+        return {str(page): part is True for page, part in stored.items()}
+    except (OSError, UnsafeFileError, OutsideJSONError, AttributeError) as error:
+        problem = f"{folder / _PAGES} is missing or damaged, so what the set {folder.name} holds out is unknown"
+        raise StoreError(f"{problem}; build the table under another --name.") from error
 
 
 def read_sets(workspace: Path) -> list[QuestionSet]:
@@ -188,7 +211,7 @@ def read_sets(workspace: Path) -> list[QuestionSet]:
 def find_set(workspace: Path, name: str) -> QuestionSet:
     """Return a set by name. Raises SpecError if there is none, StoreError if it is damaged."""
     folder = set_folder(workspace, name)
-    if not folder.exists():
+    if folder not in set_folders(workspace):
         names = [known.name for known in set_folders(workspace)]
         hint = did_you_mean(name, names) if names else "`rashomon build BENCHMARK --from TABLE` makes one."
         raise SpecError(f"there is no set {name!r}; {hint}")
@@ -212,6 +235,12 @@ def build_name(folder: Path) -> str:
     return f"{place.parent.name}-{place.name}" if (place.parent / _FILE).is_file() else place.name
 
 
+def set_of_build(folder: Path) -> QuestionSet | None:
+    """Return the set of which a build is a version; None if it is none. Raises StoreError if the set is damaged."""
+    parent = folder.resolve().parent
+    return read_set(parent) if (parent / _FILE).is_file() else None
+
+
 def version_of_digest(workspace: Path, build_digest: str) -> Path | None:
     """Return the build of the version with that data digest; None if no set has one."""
     for question_set in read_sets(workspace):
@@ -230,6 +259,8 @@ def building(workspace: Path, name: str) -> Iterator[Path]:
     folder = set_folder(workspace, name)
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
+    if folder.is_symlink():
+        raise StoreError(f"{folder} is a link where the folder of a set belongs; remove it or choose another --name.")
     with FileLock(folder / "lock") as lock:
         if not lock.acquire("rashomon, building"):
             raise StoreError(
@@ -263,9 +294,10 @@ def record_version(
         versions = (*versions, SetVersion(number, folder / str(number), build.digest, made or now))
     pages = assign_pages(earlier.final_pages if earlier else {}, build, earlier.seed if earlier else seed)
     _put_in_place(build.path, folder / str(number))
-    if len(versions) > 1:
-        _share_media(folder / str(number), versions[-2].build)
-    result = QuestionSet(folder.name, build.benchmark, table, versions, pages, earlier.seed if earlier else seed)
+    for version in versions[:-1]:
+        _share_media(folder / str(number), version.build)
+    result = QuestionSet(folder.name, build.benchmark, table, versions, earlier.seed if earlier else seed)
+    _write_json(folder, _PAGES, pages)
     _write(folder, result)
     _link(workspace / "benchmarks" / build.benchmark, folder / str(number))
     return result
@@ -280,9 +312,12 @@ def _write(folder: Path, question_set: QuestionSet) -> None:
             {"number": version.number, "digest": version.digest, "made": version.made.isoformat()}
             for version in question_set.versions
         ],
-        "pages": dict(question_set.final_pages),
     }
-    replace_file(folder, _FILE, canonical_json(stored).encode("utf-8", "backslashreplace"))
+    _write_json(folder, _FILE, stored)
+
+
+def _write_json(folder: Path, name: str, value: Mapping[str, Any]) -> None:
+    replace_file(folder, name, canonical_json(value).encode("utf-8", "backslashreplace"))
 
 
 def _put_in_place(source: Path, target: Path) -> None:
@@ -325,26 +360,39 @@ def remove_set(workspace: Path, question_set: QuestionSet) -> Path:
     with FileLock(folder / "lock") as lock:
         if not lock.acquire("rashomon, removing"):
             raise StoreError(f"another process is building the set {question_set.name}; wait for it.")
-        removed = make_folder(workspace / SETS, _REMOVED) / question_set.name
-        shutil.rmtree(removed, ignore_errors=True)
-        os.rename(folder, removed)
-    _link_newest(workspace, question_set.benchmark)
+        with _writing(workspace):
+            removed = make_folder(workspace / SETS, _REMOVED) / question_set.name
+            shutil.rmtree(removed, ignore_errors=True)
+            os.rename(folder, removed)
+            _link_newest(workspace, question_set.benchmark)
     return removed
 
 
 def restore_set(workspace: Path, name: str) -> QuestionSet:
     """Restore the set of that name that was removed last. Raises SpecError if there is none, or another set has its name."""
-    names = [path.name for path in folder_entries(make_folder(workspace / SETS, _REMOVED))]
+    names = []
+    with suppress(OSError):
+        names = [path.name for path in folder_entries(workspace / SETS / _REMOVED) if not path.is_symlink()]
     if name not in names:
         raise SpecError(f"no removed set {name!r}; {did_you_mean(name, names) if names else 'no set was removed.'}")
     if set_folder(workspace, name).exists():
         raise SpecError(
             f"there is another set {name} now; remove it first, or move {workspace / SETS / _REMOVED / name}."
         )
-    os.rename(workspace / SETS / _REMOVED / name, workspace / SETS / name)
-    restored = read_set(workspace / SETS / name)
-    _link_newest(workspace, restored.benchmark)
-    return restored
+    restored = read_set(workspace / SETS / _REMOVED / name)
+    with _writing(workspace):
+        os.rename(workspace / SETS / _REMOVED / name, workspace / SETS / name)
+        _link_newest(workspace, restored.benchmark)
+    return read_set(workspace / SETS / name)
+
+
+@contextmanager
+def _writing(workspace: Path) -> Iterator[None]:
+    """Turn an OSError into a StoreError that names the folder of sets."""
+    try:
+        yield
+    except OSError as error:
+        raise write_error(workspace / SETS, error, "make it writable") from error
 
 
 def _link_newest(workspace: Path, benchmark: str) -> None:
@@ -433,7 +481,7 @@ def _instances(build: Build) -> Iterable[Instance]:
 
 def compare_builds(older: Build, newer: Build) -> SetChanges:
     """Return the changes from one build of a table to another. Raises SourceError if a build was damaged."""
-    before, after = older.built_rows(), newer.built_rows()
+    before, after = (sorted(build.built_rows(), key=_by_place) for build in (older, newer))
     matches = _match(before, after)
     old_places, new_places = {old for old, _ in matches}, {new for _, new in matches}
     changed = [
@@ -450,6 +498,19 @@ def compare_builds(older: Build, newer: Build) -> SetChanges:
     )
 
 
+def latest_changes(question_set: QuestionSet) -> SetChanges | None:
+    """Return the changes that made the newest version of a set; None if there is one version. Raises SourceError."""
+    if len(question_set.versions) == 1:
+        return None
+    older, newer = (Build.open(version.build) for version in question_set.versions[-2:])
+    return compare_builds(older, newer)
+
+
+def _by_place(row: BuiltRow) -> list[str | int]:
+    """Return a key that sorts places such as "rows.csv:10" by their numbers."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", row.row)]
+
+
 def _request(instance: Instance) -> int:
     return hash64(digest([repr(part) for part in instance.parts]))
 
@@ -457,7 +518,8 @@ def _request(instance: Instance) -> int:
 def _match(before: Sequence[BuiltRow], after: Sequence[BuiltRow]) -> list[tuple[int, int]]:
     """Return the places of rows that are the same, or were the same before an edit, in order of ``after``.
 
-    Equal rows are matched first, then rows that differ in one cell, then rows of one place that agree in half of their cells.
+    Equal rows are matched first, then rows that differ in one cell, then those with the same question about the same picture,
+    then those of one place that agree in half of their cells.
     """
     matches: list[tuple[int, int]] = []
     old_left, new_left = dict(enumerate(before)), dict(enumerate(after))
@@ -476,6 +538,7 @@ def _match(before: Sequence[BuiltRow], after: Sequence[BuiltRow]) -> list[tuple[
     match_by(lambda row: row.group)
     for name in dict.fromkeys(name for row in after for name in row.cells):
         match_by(lambda row, name=name: digest({k: v for k, v in row.cells.items() if k != name}))  # type: ignore[misc]
+    match_by(lambda row: digest([row.cells.get(name) for name in _IDENTITY] if row.cells else row.group))
     match_by(lambda row: row.row, lambda old, new: 2 * _agreeing(old, new) >= len(new.cells))
     return sorted(matches, key=lambda match: match[1])
 

@@ -8,7 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from app.commands.confirm_addresses import address_warning
+from app.commands.question_sets import version_lines
 from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, read_received_run, usable_build
+from app.store.question_sets import is_version_link, latest_changes, set_of_build
 from app.tui.commands import COMMANDS
 from app.tui.keymap import format_keys
 from app.tui.services import BackgroundScreen, Services
@@ -21,6 +23,9 @@ from benchmarks.errors import SpecError
 from benchmarks.untrusted.typed_paths import path_exists
 from benchmarks.varied import MANIFEST_KEY
 from mlx_backends.remote import addresses
+
+_CHANGES = 6
+"""The most lines on what changed in a set."""
 
 
 def confirm_addresses(app: Services, models: Iterable[object], then: Callable[[list[str]], None]) -> None:
@@ -75,7 +80,7 @@ def confirm_build(
 
     With ``preview`` the dialog first shows what the command's ``--dry-run`` prints.
     """
-    replaced = path_exists(out)
+    replaced = path_exists(out) and not is_version_link(screen.rashomon.workspace.path, out)
     if replaced:
         text += "\n\nThe folder exists. Replacing it also deletes the pictures that runs of that build display."
     dialog = CommandDialog(
@@ -106,23 +111,34 @@ def _origins_clause(evidence: Mapping[str, int], conditions: Mapping[str, int]) 
 
 
 def _offer_run(screen: BackgroundScreen, folder: Path) -> None:
-    """Show the size of a new build, and open New run with it if the user wants that."""
+    """Show the size of a new build, and what changed since the version before; open New run with it if the user wants that."""
     app = screen.rashomon
 
-    def show(build: Build) -> None:
+    def read() -> tuple[Build, str, list[str]]:
+        question_set = set_of_build(folder)
+        if question_set is None:
+            return Build.open(folder), str(folder), []
+        latest, changes = question_set.latest, latest_changes(question_set)
+        return Build.open(latest.build), f"{question_set.name}@{latest.number}", version_lines(question_set, changes)
+
+    def show(read: tuple[Build, str, list[str]]) -> None:
+        build, name, changes = read
         facts = build.manifest.get(MANIFEST_KEY, build.manifest)
         instances = facts.get("calls", facts["instances"])
-        text = f"{folder}\n\n{instances:,} instances of {build.benchmark}"
+        text = f"{name}\n\n{instances:,} instances of {build.benchmark}"
         if "distinct inputs" in facts:
             text += f", {facts['distinct inputs']:,} distinct inputs"
         text += _origins_clause(facts.get("evidence", {}), facts.get("conditions", {}))
-        app.push_screen(Confirm("Built: run it?", text, yes="New run", no="Stay"), on_answer)
+        if changes:
+            more = len(changes) - _CHANGES
+            text += "\n\n" + "\n".join([*changes[:_CHANGES], *[f"and {more} more rows"] * (more > 0)])
+        app.push_screen(Confirm("Built: run it?", text, yes="New run", no="Stay"), partial(on_answer, name))
 
-    def on_answer(yes: bool | None) -> None:
+    def on_answer(name: str, yes: bool | None) -> None:
         if yes:
-            app.open_screen("new", query=str(folder))
+            app.open_screen("new", query=name)
         else:
             (command,) = (command for command in COMMANDS if command.id == "everywhere.go.new")
             app.toast(f"built; {format_keys(command, app.keys)} runs it")
 
-    screen.in_thread(lambda: Build.open(folder), show, group="built")
+    screen.in_thread(read, show, group="built")

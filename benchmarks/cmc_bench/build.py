@@ -55,11 +55,16 @@ class _Skipped:
 
 @dataclass
 class _Gathered:
-    """The sources' rows, in a temporary file, and the drafts of the author's release, with loaders of their images."""
+    """The sources' rows, in a temporary file, and the drafts of the author's release, with loaders of their images.
+
+    Attributes:
+        stated: The ``image_answer`` and ``text_answer`` of the user's rows that fill them, by the row's place.
+    """
 
     rows: RowFile = field(default_factory=RowFile)
     drafts: list[InstanceDraft] = field(default_factory=list)
     loaders: dict[Media, Loader] = field(default_factory=dict)
+    stated: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
@@ -90,7 +95,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
             skipped.add(left_out)
         if not gathered.drafts and not any(constructed.examples.values()):
             raise NothingUsableError(f"the rows of the sources yield no example ({skipped.most_common()}).")
-        own_rows = _own_rows(writer, constructed)
+        own_rows = _own_rows(writer, gathered, constructed)
         if not gathered.drafts and not any(set(e.conditions) & set(CONFLICT_CONDITIONS) for e in constructed.all):
             raise NothingUsableError(
                 f"no row has sources that disagree ({top_reasons(own_rows['conditions_left_out'])})."
@@ -116,7 +121,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         return writer.finish(manifest, replace=options.replace)
 
 
-def _own_rows(writer: BuildWriter, constructed: ConstructedExamples) -> dict[str, Any]:
+def _own_rows(writer: BuildWriter, gathered: _Gathered, constructed: ConstructedExamples) -> dict[str, Any]:
     """Return the facts of the user's own rows for the manifest, after recording the rows, and each condition that one lacks.
 
     Without a passage among them and with all conditions there are none.
@@ -127,7 +132,7 @@ def _own_rows(writer: BuildWriter, constructed: ConstructedExamples) -> dict[str
         row = example.right.row
         evidence[example.evidence] += row.source == OWN_ROWS
         if row.source == OWN_ROWS:
-            cells = {"image": example.right.sha256, **row.cells}
+            cells = {"image": example.right.sha256, **row.cells, **gathered.stated.get(row.row, {})}
             writer.add_built_row(BuiltRow(row.row, example.right.id, cells, _picture(row.image)))
         for condition, reason in example.left_out.items():
             writer.add_skipped(row.source, row.row, reason, condition)
@@ -154,6 +159,8 @@ def _gather(sources: Sequence[tuple[str, str]], skipped: _Skipped, options: Buil
                     skipped.add(row)
                 else:
                     gathered.rows.append(row)
+                    if row.source == OWN_ROWS and row.stated:
+                        gathered.stated[row.row] = row.stated
             continue
         for example in read_released(named[1]):
             if isinstance(example, SkippedRow):

@@ -96,13 +96,35 @@ def test_a_table_is_checked_looked_at_and_built(
         await until(pilot, lambda: "^n runs it" in screen_text(app))
         assert app.screen.query_one(Picture)
         assert Build.open(built).manifest["instances"] == 24
-        await press(pilot, "b", "enter")
-        assert "Replace the build" in screen_text(app)
-        assert "The folder exists" in screen_text(app)
-        await pilot.press("n")
+        table.write_text(TABLE.replace("68", "69"), "utf-8")
+        await press(pilot, "r", "b")
+        assert "into the question set rows" in screen_text(app)
+        assert "The folder exists" not in screen_text(app), "the version before stays"
+        await pilot.press("y")
+        await until(pilot, lambda: "version 2 of the set rows: 1 row changed" in " ".join(screen_text(app).split()))
+        assert "changed: rows.csv:3: answer '68' -> '69'" in screen_text(app)
+        print(screen_text(app))
+        await pilot.press("y")
+        await until(pilot, lambda: "build folder     rows@2" in screen_text(app) and "24 instances" in screen_text(app))
+        assert "rows (versions 1 to 2)" in screen_text(app)
 
     drive(stage.app(), script, size)
     assert Build.open(built).manifest["instances"] == 24
+    assert built.samefile(stage.workspace.question_set("rows").latest.build)
+    assert [version.number for version in stage.workspace.question_set("rows").versions] == [1, 2]
+
+
+@pytest.mark.parametrize(("typed", "target"), [("./built", "built"), ("other", "workspace set")])
+def test_the_build_goes_where_the_user_typed(stage: Stage, table: Path, typed: str, target: str) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, "rows.csv")
+        screen.query_one("#input-out", Input).value = typed
+        await press(pilot, "b", "y")
+        await until(pilot, lambda: "24 instances" in screen_text(app))
+
+    drive(stage.app(), script)
+    assert (table.parent / "built").exists() == (target == "built")
+    assert [known.name for known in stage.workspace.question_sets()] == ([] if target == "built" else ["other"])
 
 
 def test_a_corrected_table_is_read_again(stage: Stage, table: Path) -> None:

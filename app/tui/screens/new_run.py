@@ -236,6 +236,9 @@ class NewRunScreen(RashomonScreen):
         lines = []
         if choice.build is not None:
             lines.append(Content(f"built: {choice.build.manifest['instances']:,} instances"))
+            if choice.sets:
+                sets = ", ".join(f"{known.name} ({known.numbers})" for known in choice.sets)
+                lines.append(literal(f"question sets, as SET or SET@NUMBER below: {sets}", DIM))
         elif choice.folder.exists():
             lines.append(literal(choice.state, WRONG))
         else:
@@ -282,6 +285,9 @@ class NewRunScreen(RashomonScreen):
         """Return the form's values as :func:`app.new_run.form.read_form` takes them."""
         values: dict[str, Any] = {key: field.value for key, field in self.form_view.fields().items()}
         benchmark = self.benchmark
+        if values["data"].strip():
+            with suppress(RashomonError):  # which the check of the form reports
+                values["data"] = str(self.rashomon.workspace.data_folder(values["data"].strip()))
         values["benchmark"] = benchmark.name if benchmark else ""
         values["model"] = [str(name) for name in self._table("model-table").chosen]
         values["judge"] = [str(name) for name in self._table("judge-table").chosen]

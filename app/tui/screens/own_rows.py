@@ -16,7 +16,9 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from app.commands.question_sets import table_set_name
 from app.new_run.custom_rows import LOGS, ReadRow, first_rows, row_cells, rows_benchmark, table_path
+from app.store.question_sets import set_name
 from app.tui.commands import bindings
 from app.tui.confirmations import confirm_build
 from app.tui.hostile_text import literal
@@ -81,10 +83,9 @@ class OwnRowsScreen(RashomonScreen):
         return Content(f"Your rows  {self.benchmark.name}  ") + literal(status, limit=300)
 
     def body(self) -> ComposeResult:
-        out = self.rashomon.workspace.build_folder(self.benchmark.name)
         yield Field("table", "table", "", "rows.csv, then Enter: columns image, question, answer", long=True)
         yield Field("reader", "reader", "", "a model that reads the images and passages of a log alone", long=True)
-        yield Field("out", "build into", "", str(out), long=True)
+        yield Field("out", "build into", "", "the question set of the table's name", long=True)
         columns = (Column("", 2), Column("row", 16), Column("instances, or the problem", 0))
         table = VirtualTable(
             columns, empty="enter the path of an Excel (.xlsx), .ods, CSV, TSV or JSON table above", id="rows"
@@ -187,7 +188,8 @@ class OwnRowsScreen(RashomonScreen):
         self.query_one("#remarks").display = bool(remarks)
         self.file, self.benchmark, self.table_check = checked.file, checked.benchmark, checked.table_check
         self.query_one("#field-reader").display = self.benchmark.name == LOGS
-        self.query_one("#field-out", Field).example(str(self.rashomon.workspace.build_folder(self.benchmark.name)))
+        example = f"the question set {table_set_name(self.file)}; type another name, or a folder such as ./build"
+        self.query_one("#field-out", Field).example(example)
         self.update_title()
         rows = self.table_check.rows
         table = self.query_one(VirtualTable)
@@ -283,23 +285,29 @@ class OwnRowsScreen(RashomonScreen):
     # --- the build ----------------------------------------------------------------------------------
 
     def action_build(self) -> None:
-        """Build from the valid rows; ask before an existing build is replaced."""
+        """Build from the valid rows, as the next version of a question set or into a folder; ask before a build is replaced."""
         if self.table_check is None or self.file is None or not self.table_check.usable:
             self.rashomon.toast("no valid rows to build from; check a table first", severity="warning")
             return
         typed = self.query_one("#field-out", Field).value.strip()
+        out = self.rashomon.workspace.build_folder(self.benchmark.name)
+        arguments = ["build", self.benchmark.name, "--from", str(self.file)]
+        target = f"the question set {typed or table_set_name(self.file)}"
         try:
-            out = typed_path(typed) if typed else self.rashomon.workspace.build_folder(self.benchmark.name)
+            if "/" in typed or typed.startswith((".", "~")):
+                target = str(out := typed_path(typed))
+                arguments += ["--out", target]
+            elif typed:
+                arguments += ["--name", set_name(typed)]
         except RashomonError as error:
             self.rashomon.show_error(error)
             return
-        arguments = ["build", self.benchmark.name, "--from", str(self.file), "--out", str(out)]
         if self.mapping:
             arguments += ["--map", self.mapping]
         reader = self.query_one("#field-reader", Field).value.strip()
         if reader and self.benchmark.name == LOGS:
             arguments += ["--reader", reader]
-        text = f"{self.table_check.usable} rows of {self.file}\ninto {out}"
+        text = f"{self.table_check.usable} rows of {self.file}\ninto {target}"
         confirm_build(self, arguments, out, text=text)
 
 

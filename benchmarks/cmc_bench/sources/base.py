@@ -60,15 +60,19 @@ class SourceRow:
         return (self.question, self.answer, *optional)
 
     @property
+    def stated(self) -> dict[str, str]:
+        """What the row says that its image and its passage state, by column; of a candidate it may be found by rule."""
+        columns = {"image_answer": self.image_answer, "text_answer": self.text_answer}
+        return {column: value for column, value in columns.items() if value}
+
+    @property
     def cells(self) -> dict[str, Sequence[str]]:
-        """The filled cells of the user's row by column, without its image."""
+        """The filled cells of the user's row by column, without its image and :attr:`stated`."""
         columns: dict[str, Sequence[str]] = {
             "question": self.question,
             "answer": self.answer,
             "passage": self.passage,
             "conflict": self.conflict,
-            "image_answer": self.image_answer,
-            "text_answer": self.text_answer,
             "options": list(self.options),
             "group": self.subject,
             "subfield": self.subfield,
