@@ -108,9 +108,8 @@ class SetsScreen(RashomonScreen):
         result.show(history_table(history))
         beside = "the best of the others" if history.incumbent is None else "the incumbent"
         set_panel_title(self.query_one("#leads"), Content(f"Leads over {beside}"))
-        claims = [history.claims.get(place) for place in range(len(labels))]
-        leads = [Estimate(None) if claim is None else Estimate(claim.lead, claim.low, claim.high) for claim in claims]
-        forest.show([ForestRow(label, lead) for label, lead in zip(labels, leads, strict=True)])
+        leads = {place: Estimate(claim.lead, claim.low, claim.high) for place, claim in history.claims.items()}
+        forest.show([ForestRow(labels[place], lead) for place, lead in leads.items()])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self.ready and self.current is not None if action in ("try", "against") else True
