@@ -60,6 +60,10 @@ def _is_direct(value: Any) -> bool:
     return bool(value == DIRECT)
 
 
+def _is_false(value: Any) -> bool:
+    return value is False
+
+
 def _is_one(value: Any) -> bool:
     return bool(value == 1)
 
@@ -151,6 +155,7 @@ class BatchSpec(BaseModel):
     seed: Annotated[int, ranges.SEED] = 0
     name: RunName | None = None
     exact: Flag = False
+    fresh: Flag = Field(default=False, exclude_if=_is_false)
     score: Score = "generate"
     protocol: ProtocolName = Field(default=DIRECT, exclude_if=_is_direct)
     samples: Annotated[int, ranges.SAMPLES] | None = Field(default=None, exclude_if=_is_none)
@@ -276,6 +281,8 @@ class RunSpec(BaseModel):
     name: RunName | None = None
     exact: Flag = False
     """True to compute each answer separately, without batching and caches."""
+    fresh: Flag = Field(default=False, exclude_if=_is_false)
+    """True to reuse no answer of another run."""
     score: Score = "generate"
     """The source of answers: generated text, or with "likelihood" the most likely of an instance's options; answers to open
     questions are generated in both cases, in the latter with likelihoods."""
@@ -352,6 +359,7 @@ class RunSpec(BaseModel):
             "limit": self.limit,
             **({"part": self.part} if self.part is not None else {}),
             **({"exact": True} if self.exact else {}),
+            **({"fresh": True} if self.fresh else {}),
             **({"kv bits": self.kv_bits} if self.kv_bits is not None else {}),
             **({"repeats": self.repeats} if self.repeats > 1 else {}),
             **{key.replace("_", " "): value for key, value in asdict(self.to_decoding()).items()},

@@ -266,16 +266,30 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Another run's answer to an equal request: that of ``instance`` in the run ``run``, whose folder was called ``name``.
+
+    ``same`` is None if the answer was reused. Otherwise the request was repeated as a check, and ``same`` says whether the
+    answer was the same.
+    """
+
+    run: str
+    name: str
+    instance: str
+    same: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """A backend's answer to one request.
 
     A failed request has ``finish_reason`` "error" and its cause in ``error``. Times are in seconds, memory in bytes:
     ``peak_memory`` is the maximum during generation, ``active_memory`` and ``cache_memory`` are the memory in use and the
     cached memory after it. Values that a backend cannot know are None. ``calls`` counts the requests that were sent:
-    more than 1 if a remote engine was called again, 0 if the reply came from the cache. ``prompt_tokens`` and
-    ``completion_tokens`` are the sum over these calls. ``scores`` are the natural logprobs of the
-    words of a :class:`Likelihood`, in its order; or those of the values and the abstention of :class:`Candidates`, followed
-    by that of the answer without the token that ends it. The score of a value without tokens is None.
+    more than 1 if a remote engine was called again, 0 if the reply came from the cache, or from the run of its ``origin``,
+    which used its tokens. ``prompt_tokens`` and ``completion_tokens`` are the sum over these calls. ``scores`` are the natural
+    logprobs of the words of a :class:`Likelihood`, in its order; or those of the values and the abstention of
+    :class:`Candidates`, followed by that of the answer without the token that ends it. A value without tokens has None.
     """
 
     request_id: str
@@ -292,6 +306,11 @@ class Generation:
     active_memory: int | None = None
     cache_memory: int | None = None
     scores: tuple[float | None, ...] = ()
+    origin: Origin | None = None
+
+    @property
+    def is_reused(self) -> bool:
+        return self.origin is not None and self.origin.same is None
 
 
 BEHAVIOURS: Mapping[str, str] = {

@@ -11,7 +11,8 @@ class RemoteOptions:
     """Options of remote engines.
 
     ``replies`` is the file in which responses are cached by content; with None nothing is cached. ``scope`` limits the cached
-    responses of a user's own server, such as to one run: a model's name does not identify what is behind an address.
+    responses of a user's own server, such as to one run: a model's name does not identify what is behind an address; with
+    ``always_scoped``, also those of a provider.
     ``max_tokens`` is the ceiling on prompt and completion tokens together, ``max_cost`` the one on money, in the currency of
     ``input_price`` and ``output_price``, which are per million tokens; ``spent_input`` and ``spent_output`` are the tokens used
     before. ``concurrency`` is the most calls at a time, ``timeout`` the seconds a call may take, ``attempts`` how often a failing
@@ -20,6 +21,7 @@ class RemoteOptions:
 
     replies: Path | None = None
     scope: str = ""
+    always_scoped: bool = False
     max_tokens: int | None = None
     max_cost: float | None = None
     input_price: float | None = None

@@ -101,9 +101,7 @@ class StoredChecks:
     def _new(self, check: str, conditions: Mapping[str, Any], result: Mapping[str, Any]) -> StoredCheck:
         depends_on = {
             **self._engine,
-            "code": code_digest(),
-            "machine": asdict(host_info()),
-            "environment": {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)},
+            **circumstances(),
             **conditions,
         }
         plain: dict[str, Any] = json.loads(canonical_json(depends_on))
@@ -164,6 +162,12 @@ def _parse(row: Any) -> StoredCheck | None:
             except (ValueError, RecursionError):
                 return None
     return None
+
+
+def circumstances() -> dict[str, Any]:
+    """Return what answers depend on besides their model and request: this package's code, the machine and the environment."""
+    variables = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
+    return {"code": code_digest(), "machine": asdict(host_info()), "environment": variables}
 
 
 @cache

@@ -55,6 +55,7 @@ class BatchOptions(ExecutionChoices, total=False):
     max_pixels: int
     name: str
     exact: bool
+    fresh: bool
     score: Literal["generate", "likelihood"]
     protocol: Literal["direct", "read-then-compare", "self-consistency", "verify"]
     samples: int

@@ -27,6 +27,7 @@ from app.new_run.run_estimate import judge_costs, longest_requests, measured_spe
 from app.report.throughput import duration
 from app.run_spec import BatchSpec, RunSpec, load_spec, parse_spec
 from app.setups import find_setup, setup_file
+from app.store.lending import ReusedAnswers
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_facts import worker_deaths
@@ -475,6 +476,8 @@ def _print_results(
                 print(clean(f"{node.name} was not used: {node.note}."))
     for planned_run in planned:
         with RunStore.read(planned_run.folder) as store:
+            if reused := ReusedAnswers.load(store).sentence:
+                print(clean(f"{planned_run.name}: {reused}"))
             if store.meta("identity", {}).get(_DEVICE) == "remote":
                 calls, prompt, completion = store.answer_usage()
                 cached = f"; {store.cached_replies()} answers from cached replies" if store.cached_replies() else ""

@@ -65,6 +65,8 @@ class PlainDisplay(Display):
         failures = sum(p.errors for p in run.progress)
         if failures:
             facts.append(f"{failures} errors")
+        if run.reused:
+            facts.append(f"{run.reused} reused")
         facts += judging_progress(run)
         if run.state == "running" and throughput.per_second is not None:
             facts.append(f"{throughput.per_second:.3g} answers/s")
@@ -87,6 +89,7 @@ class JsonDisplay(PlainDisplay):
                 "note": run.note,
                 "done": run.done,
                 "total": run.total,
+                "reused": run.reused,
                 "answers_per_second": throughput.per_second,
                 "seconds_left": throughput.eta(run.total - run.done) if run.state == "running" else None,
                 "conditions": [progress_to_json(p) for p in run.progress],
@@ -129,7 +132,7 @@ def _sampled(throughputs: dict[str, Throughput], run: RunSummary) -> Throughput:
     if run.state in ("planned", "queued", "loading", "paused"):
         throughputs.pop(run.name, None)
     throughput = throughputs.setdefault(run.name, Throughput())
-    throughput.sample(run.done)
+    throughput.sample(run.done - run.reused)
     return throughput
 
 
@@ -148,6 +151,7 @@ def progress_table(run: RunSummary, throughput: Throughput) -> Table:
         f"{tokens / seconds:.0f} tokens/s" if seconds and tokens else "- tokens/s",
         f"{max((p.peak_memory for p in run.progress), default=0) / 1e9:.2f} GB peak",
         f"{remaining} left",
+        *([f"{run.reused} reused"] if run.reused else []),
         *judging_progress(run),
     ]
     table = Table(

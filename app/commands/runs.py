@@ -25,9 +25,12 @@ def runs(workspace: Workspace, *, as_json: bool) -> None:
         received = "" if run.own else "  received, read-only"
         note = f" ({clean(run.note)})" if run.note else ""
         cut = f"  {run.cut_reasoning:,} cut while reasoning" if run.cut_reasoning else ""
+        reused = f"  {run.reused:,} reused" if run.reused else ""
         errors = f"  {count:,} errors" if (count := sum(p.errors for p in run.progress)) else ""
         judging = "".join(f"  {text}" for text in judging_progress(run))
-        print(f"{clean(run.name)}  {run.state}{note}  {run.done}/{run.total}{errors}{cut}{judging}{received}{problem}")
+        print(
+            f"{clean(run.name)}  {run.state}{note}  {run.done}/{run.total}{reused}{errors}{cut}{judging}{received}{problem}"
+        )
         for p in run.progress:
             failed = f"  {p.errors} errors" if p.errors else ""
             print(f"    {clean(p.condition):<15} {p.done}/{p.total}{failed}")
@@ -46,6 +49,7 @@ def run_to_json(run: RunSummary) -> dict[str, object]:
         "prompt_set": run.spec.get("prompt_set"),
         "done": run.done,
         "total": run.total,
+        "reused": run.reused,
         "created": run.created,
         "problem": run.problem,
         "own": run.own,

@@ -16,12 +16,13 @@ from app.report.media import media_path, preview_media
 from app.report.provenance import read_provenance, spec_of, spec_toml
 from app.report.remedies import Remedy, remedies, remedies_title
 from app.report.render import print_table, to_json
-from app.report.samples import sample_to_json
+from app.report.samples import origin_clause, sample_to_json
 from app.report.speed import lines as speed_lines
 from app.report.speed import read_speed
 from app.report.speed import to_json as speed_to_json
 from app.report.tables import TableInputs, read_inputs, tables_from
 from app.store.answer_sums import ENDPOINT_KEY
+from app.store.lending import ReusedAnswers
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, worker_deaths
 from app.store.sample_lookup import find_sample_id
@@ -99,8 +100,9 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
         poor = "".join(f"; {clause}" for clause in (answers.quality.clauses if answers.quality else ()))
         asked = clean(asked_clause(answers, inputs.judge, inputs.benchmark))
         with RunStore.read(folder) as store:
-            excluded = "".join(f"; {sentence}" for sentence in [ExcludedInstances.load(store).sentence] if sentence)
-            print(f"{clean(run.name)}: {run.state}{reason}, {asked}{excluded}{poor}")
+            facts = ExcludedInstances.load(store).sentence, clean(ReusedAnswers.load(store).sentence)
+            more = "".join(f"; {sentence}" for sentence in facts if sentence)
+            print(f"{clean(run.name)}: {run.state}{reason}, {asked}{more}{poor}")
             for death in worker_deaths(store):
                 print(clean(f"{folder.name}: {death.sentence()}"))
             _print_faults(store)
@@ -250,6 +252,8 @@ def _print_sample(folder: Path, details: dict[str, Any], media: Mapping[Media, P
         line("answer", step["error"] or step["text"])
         tokens = "" if step["completion_tokens"] is None else f", {step['completion_tokens']} tokens"
         line("finished", step["finish_reason"] + tokens)
+        if origin := origin_clause(step.get("origin")):
+            line("origin", origin)
     for remark in details.get("remarks", ()):
         line("remark", remark)
     for judge, verdict in details["verdicts"].items():

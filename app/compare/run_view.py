@@ -19,6 +19,7 @@ from app.report.judge_selection import present_judges, resolve_judge, resolve_pa
 from app.report.published import has_only_own_rows
 from app.report.tables import run_labels, shared_benchmark
 from app.store.answers import KnownInstance, StepUsage, read_answers, runs_per_share
+from app.store.lending import ReusedAnswers
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.store.run_facts import NOT_TRAINED, TrainedExamples
@@ -90,6 +91,8 @@ class RunView:
     """Reads the records at these positions among the answers."""
     trained: TrainedExamples = NOT_TRAINED
     """The count of its examples that the model was trained on."""
+    reused: ReusedAnswers | None = None
+    """The counts of answers that were reused from other runs; None if they are unknown."""
     cell_note: str = ""
     """The cell that is compared, a sentence; empty for a run on a build that is not varied."""
     own_rows_only: bool = False
@@ -315,6 +318,7 @@ class _ViewReader:
             cut_clause=quality.cut_clause,
             read=answers.read,
             trained=TrainedExamples.load(store),
+            reused=ReusedAnswers.load(store),
             cell_note=cell_note,
             own_rows_only=has_only_own_rows([answers], self._benchmark),
             used_protocol=answered_by(protocol, scored=True in with_options, generated=False in with_options),

@@ -61,7 +61,7 @@ def difference_warnings(runs: Sequence[RunView], *, quantisation: bool = False) 
                 messages.append(f"The runs differ in more than the {compared}: {key} ({_by_value(values)}).")
     if compared == "model":
         messages += _model_warnings(runs, quantisation)
-    messages += _prompt_warnings(runs)
+    messages += _prompt_warnings(runs) + _reuse_warnings(runs)
     return messages + _machine_warnings(runs)
 
 
@@ -88,6 +88,23 @@ def _prompt_warnings(runs: Sequence[RunView]) -> list[str]:
                     f"{n_differing} of the {int(shared.sum())} instances that {first.label} and {run.label} share have different "
                     "prompts or pictures."
                 )
+    return messages
+
+
+def _reuse_warnings(runs: Sequence[RunView]) -> list[str]:
+    """Return a warning for each run that has answers in common with the first, which one of them, or a third run, gave."""
+    first, messages = runs[0], []
+    for run in runs[1:]:
+        if first.reused is None or run.reused is None:
+            continue
+        ours, theirs = first.reused.lenders, run.reused.lenders
+        shared = theirs.get(first.reused.run, 0) + ours.get(run.reused.run, 0)
+        shared += sum(min(ours[lender], theirs[lender]) for lender in ours.keys() & theirs.keys())
+        if shared:
+            messages.append(
+                f"Up to {shared:,} answers of {first.label} and {run.label} are the same ones, reused: that they agree says "
+                "nothing about the models."
+            )
     return messages
 
 

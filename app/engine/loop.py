@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from app.engine.group_commit import GroupCommit
 from app.engine.in_flight import InFlight
+from app.engine.lenders import Lenders
 from app.engine.plugin_results import usable_answer, verdict_problem
 from app.engine.request_order import Order, PendingRequest, ordered_requests
 from app.engine.work_record import WorkRecord
@@ -33,10 +34,11 @@ _REMEMBERED = 1024
 
 
 class _Answer(NamedTuple):
-    """A generation, and the engine that it came from; None for the run's usual one."""
+    """A generation, the engine that it came from, None for the run's usual one, and the time it was given, None for now."""
 
     generation: Generation
     engine: Mapping[str, Any] | None
+    finished_at: float | None = None
 
 
 @dataclass
@@ -52,6 +54,8 @@ class AnswerLoop:
         width: The most requests in flight, if fewer than the backend's capacity.
         in_flight: The record of what is in flight, for whoever finds this process dead.
         work: The record of the work, which commits the answers.
+        lenders: The other runs whose answers are reused; None for none.
+        asks: False to reuse answers alone, and to leave all other requests for another loop.
         stop: Returns True once the loop must end. What has finished is committed; the rest is cancelled, to be asked again
             when the run resumes.
         paused: Returns True while nothing new may be submitted. What is in flight is still answered and committed.
@@ -68,6 +72,8 @@ class AnswerLoop:
     width: int | None = None
     in_flight: InFlight | None = None
     work: WorkRecord | None = None
+    lenders: Lenders | None = None
+    asks: bool = True
     stop: Stop = lambda: False
     paused: Stop = lambda: False
 
@@ -122,12 +128,13 @@ class AnswerLoop:
     def _submit(self) -> None:
         """Submit requests up to the backend's capacity, after recording them as in flight."""
         requests: list[Request] = []
-        while len(self._submitted) < min(self.backend.capacity, self.width or self.backend.capacity):
+        width = min(self.backend.capacity, self.width or self.backend.capacity)
+        while len(self._submitted) < width and not self.stop():
             pending = self._next_steps.popleft() if self._next_steps else next(self._waiting, None)
             if pending is None:
                 break
             _, request = pending
-            if self._is_stated(pending) or self._is_asked(pending):
+            if self._is_stated(pending) or self._is_lent(pending) or not self.asks or self._is_asked(pending):
                 continue
             if request.step:  # its earlier steps are made durable first, so that a kill repeats none of them
                 self._finished.commit()
@@ -145,6 +152,17 @@ class AnswerLoop:
             return False
         stated = Generation(request.id, request.form.text, "stop", scores=request.form.scores)
         self._finish_equal(pending, _Answer(stated, None))
+        self._finished.commit_if_due()
+        return True
+
+    def _is_lent(self, pending: PendingRequest) -> bool:
+        """Return whether another run answered an equal request; its answer is then stored without a call of the model."""
+        about, request = pending
+        loan = None if self.lenders is None else self.lenders.lend(about, request)
+        if loan is None:
+            return False
+        self._submitted[request.id] = pending
+        self._finish(_Answer(replace(loan.generation, request_id=request.id), None, loan.finished_at))
         self._finished.commit_if_due()
         return True
 
@@ -166,7 +184,9 @@ class AnswerLoop:
 
     def _finish_with_equal(self, generation: Generation) -> None:
         """Finish a request, and those that are equal to it; after an error, these are submitted themselves."""
-        _, request = self._submitted[generation.request_id]
+        pending, request = self._submitted[generation.request_id]
+        if self.lenders is not None:
+            generation = self.lenders.checked(pending, request, generation)
         answer = _Answer(generation, self.backend.engine_of(generation.request_id))
         self._finish(answer)
         if not self._equal or (equal := self._equal.pop(request.digest, None)) is None:
@@ -177,12 +197,12 @@ class AnswerLoop:
         self._answers[request.digest] = answer
         if len(self._answers) > _REMEMBERED:
             self._answers.popitem(last=False)
-        for pending in equal:
-            self._finish_equal(pending, answer)
+        for waiting in equal:
+            self._finish_equal(waiting, answer)
 
     def _finish_equal(self, pending: PendingRequest, answer: _Answer) -> None:
         _, request = pending
-        generation, engine = answer
+        generation, engine, _ = answer
         self._submitted[request.id] = pending
         equal = Generation(
             request.id,
@@ -198,13 +218,13 @@ class AnswerLoop:
 
     def _finish(self, answer: _Answer) -> None:
         """Judge an answer and queue it for the next commit, and its instance's next step, if any, for submission."""
-        generation, engine = answer
+        generation, engine, finished_at = answer
         pending, request = self._submitted.pop(generation.request_id)
         generations = (*pending.generations, generation)
         following = None if generation.finish_reason == "error" else self.protocol.next(pending.instance, generations)
         record = Record(pending.instance, generations)
         new = self._answer(pending.ordinal, record, request, last=following is None)
-        self._finished.add(replace(new, engine=engine))
+        self._finished.add(replace(new, engine=engine, finished_at=finished_at))
         if following is not None:
             self._next_steps.append((PendingInstance(pending.ordinal, pending.instance, generations), following))
 

@@ -17,6 +17,7 @@ from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_ident
 from app.report.judge_selection import caveat, judged_records, resolve_judge
 from app.report.portable import portable_identity, portable_spec
 from app.report.tables import TABLES, TableInputs, read_inputs, run_labels, unique_labels
+from app.store.lending import ReusedAnswers
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.store.run_facts import LICENCE_KEY, NONE_EXCLUDED, ExcludedInstances
@@ -88,6 +89,8 @@ class ExportedRun:
     peak_memory: int = 0
     licence: str = ""
     """The licence that the model's card stated when the run was planned; empty if that is unknown."""
+    reused: str = ""
+    """The numbers of answers that were reused from other runs, as a sentence; empty if none was."""
 
     @property
     def slug(self) -> str:
@@ -124,6 +127,8 @@ class ExportedRun:
         facts["asked"] = str(total)
         if self.excluded.total:
             facts["not asked"] = self.excluded.sentence
+        if self.reused and not canonical:
+            facts["reused"] = self.reused
         for outcome in OUTCOMES:
             count = self.outcomes[outcome]
             facts[outcome] = f"{count} ({100 * count / total:.2f}%)" if total else "0"
@@ -241,6 +246,7 @@ def load_runs(
                 ExcludedInstances.load(store),
                 max((progress.peak_memory for progress in store.progress()), default=0),
                 str(store.meta(LICENCE_KEY, "") or ""),
+                ReusedAnswers.load(store).sentence,
             )
             for name, label, folder, store in zip(names, labels, folders, stores, strict=True)
         ]

@@ -106,7 +106,7 @@ def run_to_json(run: ExportedRun, *, canonical: bool) -> dict[str, Any]:
     if canonical:
         del description["spec"]["data"]
     else:
-        description |= {"created": run.created, "engines": list(run.engines)}
+        description |= {"created": run.created, "engines": list(run.engines), "reused": run.reused}
     return description
 
 

@@ -12,6 +12,7 @@ from app.engine.plan import without_none
 from app.report.checks import stored_check
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
 from app.store.answer_sums import ENDPOINT_KEY
+from app.store.lending import ReusedAnswers
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY, ExcludedInstances
 from app.text.escape import clean
@@ -22,8 +23,9 @@ from mlx_backends.baseline import BASELINE
 def read_provenance(folder: Path) -> dict[str, Any]:
     """Return a run's identity, the digests of its prompts, and the engines and judges that took part.
 
-    ``prompts`` maps a condition to the sha256 over its instances' ids and prompts, media by content, in order of id: runs with
-    equal digests had equal input. ``engines`` lists each engine that answered, with its libraries and machine.
+    ``reused`` counts other runs' answers. ``prompts`` maps a condition to the sha256 over its instances' ids and prompts, media
+    by content, in order of id: runs with equal digests had equal input. ``engines`` lists each engine that answered, with its
+    libraries and machine.
     """
     with RunStore.read(folder) as store:
         prompts: dict[str, list[Any]] = {}
@@ -45,6 +47,7 @@ def read_provenance(folder: Path) -> dict[str, Any]:
                 "batches": store.meta("canary", []),
             },
             EXCLUDED_KEY: ExcludedInstances.load(store).to_json(),
+            "reused": ReusedAnswers.load(store).to_json(),
             "answers without digests": store.undigested or 0,
         }
 
@@ -92,6 +95,7 @@ def _lines(provenance: Mapping[str, Any]) -> list[str]:
     lines = [f"{key}: {identity[key]}" for key in keys if identity.get(key) is not None]
     if provenance[EXCLUDED_KEY]["total"]:
         lines.append(ExcludedInstances(**provenance[EXCLUDED_KEY]).sentence)
+    lines += [f"{lender['answers']} answers reused from {lender['name']}" for lender in provenance["reused"]["lenders"]]
     lines += [f"prompts, {condition}: {sha256}" for condition, sha256 in provenance["prompts"].items()]
     for engine in provenance["engines"]:
         machine = engine.get("machine") or {}

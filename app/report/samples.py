@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from benchmarks.text.answer_text import visible_answer
@@ -36,11 +37,14 @@ def sample_to_json(record: Record, *, canonical: bool = False, remarks: Sequence
             "peak_memory": g.peak_memory,
             "active_memory": g.active_memory,
             "cache_memory": g.cache_memory,
+            **({} if g.origin is None else {"origin": asdict(g.origin)}),
         }
         for g in record.generations
     ]
     if canonical:
-        steps = [{key: value for key, value in step.items() if key not in TIMES_AND_MEMORY} for step in steps]
+        steps = [
+            {key: value for key, value in step.items() if key not in (*TIMES_AND_MEMORY, "origin")} for step in steps
+        ]
     basis = {} if record.basis is None else {"own answer": visible_answer(record.basis.text)}
     return {
         "id": instance.id,
@@ -67,6 +71,14 @@ def sample_to_json(record: Record, *, canonical: bool = False, remarks: Sequence
     }
 
 
+def origin_clause(origin: Mapping[str, Any] | None) -> str:
+    """Return in words which other run's answer an answer is, or was compared with; "" without an ``origin``."""
+    if origin is None:
+        return ""
+    how = {None: "reused from", True: "asked again, and equal to", False: "asked again, and other than"}[origin["same"]]
+    return f"{how} {origin['name']}: {origin['instance']}"
+
+
 def sample_to_row(record: Record, judge: str, *, canonical: bool = False) -> dict[str, Any]:
     """Return a record as one row of scalars for a spreadsheet, with the verdict of one judge."""
     sample = sample_to_json(record, canonical=canonical)
@@ -77,6 +89,8 @@ def sample_to_row(record: Record, judge: str, *, canonical: bool = False) -> dic
         row["own answer"] = sample["own answer"]
     row |= {f"reference {key}": " | ".join(values) for key, values in sample["references"].items()}
     row |= {f"stratum {key}": value for key, value in sample["strata"].items()}
-    row |= {key: value for key, value in last.items() if key not in ("text", "tokens")}
+    row |= {key: value for key, value in last.items() if key not in ("text", "tokens", "origin")}
+    if origin := origin_clause(last.get("origin")):
+        row["origin"] = origin
     row |= {"outcome": record.outcome(judge), "label": verdict.get("label"), "reason": verdict.get("reason")}
     return row

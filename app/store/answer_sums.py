@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from app.store.integrity import stored_values
 from app.store.samples import Samples
+from app.store.sqlite_errors import DamagedError
+from benchmarks.vocabulary import Origin
 
 ENDPOINT_KEY = "endpoint"
 """The meta key of the examinations of a remote model's server, one for each worker, oldest first."""
@@ -33,8 +37,23 @@ class AnswerSums(Samples):
 
     def cached_replies(self) -> int:
         """Return the number of answers that came from the cache of replies, without a call."""
-        ((count,),) = self._rows("SELECT count(*) FROM generation WHERE accepted AND calls = 0")
+        origin = self._lacking.get("origin", "origin")
+        ((count,),) = self._rows(f"SELECT count(*) FROM generation WHERE accepted AND calls = 0 AND {origin} IS NULL")
         return int(count)
+
+    def origins(self) -> Iterator[tuple[Origin, bool]]:
+        """Yield the origin of every accepted answer that has one, and whether it is its instance's last. Raises DamagedError."""
+        if "origin" in self._lacking:
+            return
+        for text, is_last in self._streamed(
+            "SELECT g.origin, NOT EXISTS (SELECT 1 FROM generation n WHERE n.instance = g.instance AND n.step = g.step + 1"
+            " AND n.accepted) FROM generation g WHERE g.accepted AND g.origin IS NOT NULL",
+            (),
+        ):
+            try:
+                yield stored_values.origin(text), bool(is_last)
+            except ValueError as error:
+                raise DamagedError(self.folder, "table generation, an origin", str(error)) from error
 
     def frequent_errors(self, most: int) -> list[tuple[str, int]]:
         """Return the messages of the run's errors, each with its number, the most frequent first."""
@@ -48,10 +67,10 @@ class AnswerSums(Samples):
     def answer_usage(self) -> tuple[int, int, int]:
         """Return the calls, prompt tokens and completion tokens of all answers, including those set aside.
 
-        Those of the examinations of an endpoint are included.
+        Those of the examinations of an endpoint are included. Of an answer without a call, tokens were used elsewhere.
         """
         sums = "coalesce(sum(calls), 0), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)"
-        ((calls, prompt, completion),) = self._rows(f"SELECT {sums} FROM generation")
+        ((calls, prompt, completion),) = self._rows(f"SELECT {sums} FROM generation WHERE calls")
         checks = self.meta(ENDPOINT_KEY, [])
         examined = (sum(check[name] for check in checks) for name in ("calls", "prompt_tokens", "completion_tokens"))
         more_calls, more_prompt, more_completion = examined

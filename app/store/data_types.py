@@ -69,7 +69,11 @@ class JudgedCounts:
 
 @dataclass(frozen=True, slots=True)
 class ConditionProgress:
-    """Progress of one condition of a run. ``seconds`` is the time spent answering; ``peak_memory`` is in bytes."""
+    """Progress of one condition of a run.
+
+    ``seconds`` is the time spent answering; ``peak_memory`` is in bytes. Of the ``done`` answers, ``reused`` are other runs':
+    their time and tokens do not count.
+    """
 
     condition: str
     total: int
@@ -80,6 +84,7 @@ class ConditionProgress:
     seconds: float
     peak_memory: int
     judged: Mapping[str, JudgedCounts]
+    reused: int = 0
 
 
 NODES_KEY = "nodes"

@@ -30,7 +30,7 @@ from app.store.integrity.digests import (
     tally_of,
 )
 from app.store.parsed_texts import ParsedTexts
-from app.store.schema import MIGRATIONS, NO_DIGESTS, NO_UNDECIDED, UNDIGESTED, migrate, schema_version
+from app.store.schema import LATER_COLUMNS, NO_DIGESTS, UNDIGESTED, is_readable, migrate, schema_version
 from app.store.sqlite_errors import DamagedError, translate_errors
 from benchmarks.errors import StoreError
 from benchmarks.vocabulary import Generation, Instance, canonical_json
@@ -40,8 +40,6 @@ __all__ = ["DATABASE", "PAGE", "Database", "Row", "Values", "storable"]
 PAGE = 256
 """The number of rows in memory at a time."""
 
-_WITHOUT = {"undecided": "0", "behaviour": "NULL"}
-"""The values of columns that an earlier version of the schema lacks."""
 _INSERT = {
     table: f"INSERT INTO {table} ({', '.join(columns)}, digest) VALUES ({', '.join('?' * (len(columns) + 1))})"
     for table, columns in COLUMNS.items()
@@ -76,7 +74,9 @@ class Database:
         with translate_errors(folder / DATABASE):
             self._watch = StatementTimeLimit(connection, connections.size(connection))
             version = schema_version(connection)
-            self._has_digests, self._has_undecided = version > NO_DIGESTS, version > NO_UNDECIDED
+            self._has_digests = version > NO_DIGESTS
+            later = (columns for since, columns in LATER_COLUMNS.items() if version < since)
+            self._lacking = {column: value for columns in later for column, value in columns.items()}
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -109,7 +109,7 @@ class Database:
                 version = schema_version(connection)
                 if version == 0:
                     raise StoreError(f"{folder} was never planned completely; remove it and start the run again.")
-                if version not in (NO_DIGESTS, NO_UNDECIDED, len(MIGRATIONS)):
+                if not is_readable(version):
                     connection, original = connections.open_copy(connection), connection
                     original.close()
                     migrate(connection, NO_DIGESTS if version < NO_DIGESTS else None)
@@ -255,9 +255,7 @@ class Database:
         The rows are added to ``tally``. Raises DamagedError for a wrong digest, or a value of the wrong type.
         """
         stored_digest = "r.digest" if self._has_digests else "NULL"
-        columns = ", ".join(
-            f"r.{column}" if self._has_undecided else _WITHOUT.get(column, f"r.{column}") for column in COLUMNS[table]
-        )
+        columns = ", ".join(self._lacking.get(column, f"r.{column}") for column in COLUMNS[table])
         rows: list[Values] = self._rows(f"SELECT {columns}, {stored_digest} FROM {table} r {rest}", values)
         if self._has_digests:
             for row, digest in zip(rows, row_digests(table, rows), strict=True):

@@ -11,7 +11,7 @@ import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -48,6 +48,9 @@ _SHOWN = (
     f" ELSE substr(r.body, instr(r.body, '{_IMAGE}') + {len(_IMAGE)}, 64) END"
 )
 """The first image of an instance, or else its example. In a text, the quotation marks would be escaped."""
+
+_REUSED = '"same":null'
+"""A part of the origin of a reused answer, and of no other."""
 
 _CREATION_CACHE = 64 << 20
 """The bytes of the database that are held while a run is created, whose index of ids is written in random order."""
@@ -241,7 +244,8 @@ class RunStore(AnswerSums):
                 counter["done"] += answer.last
                 counter["errors"] += generation.finish_reason == "error"
                 counter["truncated"] += answer.last and generation.finish_reason == "length"
-                counter["tokens"] += generation.completion_tokens or 0
+                counter["reused"] += answer.last and generation.is_reused
+                counter["tokens"] += 0 if generation.is_reused else generation.completion_tokens or 0
                 counter["seconds"] += (generation.prefill_s or 0) + (generation.decode_s or 0)
                 counter["peak_memory"] = max(counter["peak_memory"], generation.peak_memory or 0)
                 for verdict in answer.verdicts:
@@ -278,6 +282,7 @@ class RunStore(AnswerSums):
             "scores": json.dumps(generation.scores) if generation.scores else None,
             "engine": engine,
             "finished_at": now if answer.finished_at is None else answer.finished_at,
+            "origin": None if generation.origin is None else storable(canonical_json(asdict(generation.origin))),
         }
 
     # --- repeating -------------------------------------------------------------------------------
@@ -325,6 +330,10 @@ class RunStore(AnswerSums):
             self._recount()
         return len(chosen_ids)
 
+    def repeated(self) -> frozenset[int]:
+        """Return the ordinals of the instances of which an answer was set aside."""
+        return frozenset(self._ids("SELECT DISTINCT instance FROM generation WHERE NOT accepted"))
+
     def _recount(self) -> None:
         counters = self._counters()
         progress, judge_counts = self.counted()
@@ -335,15 +344,17 @@ class RunStore(AnswerSums):
 
     def counted(self) -> tuple[dict[str, Row], dict[tuple[str, str], Row]]:
         """Count from the rows what the counters of conditions, and of judges by condition, should be."""
+        is_last = "i.done AND g.step = (SELECT max(step) FROM generation WHERE instance = i.ordinal AND accepted)"
+        is_reused = f"coalesce(instr({self._lacking.get('origin', 'g.origin')}, '{_REUSED}'), 0) > 0"
         progress = {
             row[0]: dict(zip(COLUMNS["progress"], row, strict=True))
             for row in self._rows(
                 "SELECT i.condition, count(DISTINCT i.ordinal), count(DISTINCT CASE WHEN i.done THEN i.ordinal END),"
                 " coalesce(sum(g.finish_reason = 'error'), 0),"
-                " coalesce(sum(i.done AND g.finish_reason = 'length' AND g.step ="
-                "  (SELECT max(step) FROM generation WHERE instance = i.ordinal AND accepted)), 0),"
-                " coalesce(sum(g.completion_tokens), 0),"
-                " coalesce(sum(coalesce(g.prefill_s, 0) + coalesce(g.decode_s, 0)), 0), coalesce(max(g.peak_memory), 0)"
+                f" coalesce(sum({is_last} AND g.finish_reason = 'length'), 0),"
+                f" coalesce(sum(CASE WHEN {is_reused} THEN 0 ELSE g.completion_tokens END), 0),"
+                " coalesce(sum(coalesce(g.prefill_s, 0) + coalesce(g.decode_s, 0)), 0), coalesce(max(g.peak_memory), 0),"
+                f" coalesce(sum({is_last} AND {is_reused}), 0)"
                 " FROM instance i LEFT JOIN generation g ON g.instance = i.ordinal AND g.accepted GROUP BY 1"
             )
         }

@@ -219,7 +219,7 @@ class Samples(Verdicts):
             inventions = sorted(get_benchmark(str(self.meta("spec", {}).get("benchmark", ""))).inventions)
         except SpecError:  # its package is not installed
             return "0"
-        behaviour = _verdict_sql(criteria, "behaviour") if self._has_undecided else "NULL"
+        behaviour = self._lacking.get("behaviour") or _verdict_sql(criteria, "behaviour")
         return f"({label} IN {_list_sql(inventions, 'invention', values)} AND coalesce({behaviour}, '') != 'right')"
 
     def _register_folding(self) -> None:

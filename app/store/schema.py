@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from functools import cache
 
 from app.store.integrity.digests import COLUMNS, WRITE_DIGESTS, register_functions
@@ -11,8 +12,11 @@ from benchmarks.errors import StoreError
 NO_DIGESTS = 6
 """The last version whose rows carry no digests. It is read without a migration."""
 
-NO_UNDECIDED = 7
-"""The last version without undecided answers and behaviours. It is read without a migration."""
+LATER_COLUMNS: Mapping[int, Mapping[str, str]] = {
+    8: {"undecided": "0", "behaviour": "NULL"},
+    9: {"origin": "NULL", "reused": "0"},
+}
+"""The columns that each version after :data:`NO_DIGESTS` added, with the value that earlier rows have in them."""
 
 UNDIGESTED = "digests since"
 """The meta key, in a run of an earlier version, of the number of answers it had when digests were computed."""
@@ -22,6 +26,15 @@ LIST_SAMPLES = r"""
      json_extract(text, '$.strata') FROM (SELECT *, replace(body, '\u0000', '\ufffd') AS text FROM instance)
 """
 """The statement that fills the table ``sample`` from ``instance``. SQLite would cut a text of JSON at its first NUL."""
+
+
+def _without_later_columns(statements: str) -> str:
+    """Return the statements that digest rows for a version without :data:`LATER_COLUMNS`."""
+    for columns in LATER_COLUMNS.values():
+        for column, value in columns.items():
+            statements = statements.replace(f", {column})", f", {value})")
+    return statements
+
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -138,12 +151,16 @@ MIGRATIONS: tuple[str, ...] = (
             "CREATE TABLE tally (name TEXT PRIMARY KEY, rows INTEGER NOT NULL, total INTEGER NOT NULL) WITHOUT ROWID",
             f"INSERT INTO meta (key, value) SELECT '{UNDIGESTED}', (SELECT count(*) FROM generation)"
             " WHERE EXISTS (SELECT 1 FROM meta)",
-            WRITE_DIGESTS.replace(", undecided)", ", 0)").replace(", behaviour)", ", NULL)"),  # which the next one adds
+            _without_later_columns(WRITE_DIGESTS),
         ]
     ),
     """
     ALTER TABLE judged ADD COLUMN undecided INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE verdict ADD COLUMN behaviour TEXT
+    """,
+    """
+    ALTER TABLE generation ADD COLUMN origin TEXT;
+    ALTER TABLE progress ADD COLUMN reused INTEGER NOT NULL DEFAULT 0
     """,
 )
 
@@ -172,6 +189,12 @@ def _take_step(connection: sqlite3.Connection, migration: str) -> None:
     register_functions(connection)
     for statement in migration.split(";\n"):
         connection.execute(statement)
+
+
+def is_readable(version: int) -> bool:
+    """Return whether a database of this version is read as it is: it has all tables, and lacks :data:`LATER_COLUMNS` at most."""
+    later = range(max(version, NO_DIGESTS + 1) + 1, len(MIGRATIONS) + 1)
+    return version >= NO_DIGESTS and all(step in LATER_COLUMNS for step in later)
 
 
 def schema_version(connection: sqlite3.Connection) -> int:

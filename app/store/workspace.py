@@ -93,6 +93,11 @@ class RunSummary:
     def total(self) -> int:
         return sum(p.total for p in self.progress)
 
+    @property
+    def reused(self) -> int:
+        """The number of answers that are another run's."""
+        return sum(p.reused for p in self.progress)
+
 
 class Workspace:
     """A workspace folder, which is created when something is first written.

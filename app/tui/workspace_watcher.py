@@ -107,7 +107,7 @@ class WorkspaceWatcher:
             self._speeds.pop(summary.name, None)
             return WatchedRun(folder, summary, acts=acts)
         speeds = self._speeds.setdefault(summary.name, _Speeds(Throughput(self.clock), Throughput(self.clock)))
-        speeds.answers.sample(summary.done)
+        speeds.answers.sample(summary.done - summary.reused)
         speeds.tokens.sample(sum(p.tokens for p in summary.progress))
         seconds_left = speeds.answers.eta(summary.total - summary.done) if summary.state == "running" else None
         rates = speeds.answers.per_second, speeds.tokens.per_second

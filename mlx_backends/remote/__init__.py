@@ -5,6 +5,7 @@ A provider's library takes up to two seconds to import, so the modules that need
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_all_ready", "check_ready", "describe", "is_remote", "load"]
 
+_DATE = re.compile(r"(?<!\d)20\d\d(-?)(0[1-9]|1[0-2])\1(0[1-9]|[12]\d|3[01])(?!\d)")
 _LIBRARIES = {
     "openai": ("openai", "openai", "OpenAIProvider"),
     "azure": ("openai", "openai", "OpenAIProvider"),
@@ -33,6 +35,14 @@ _LIBRARIES = {
 def describe(model: str) -> EngineInfo:
     """Return the engine that would answer as ``model``, without a key, a connection or the library. Raises SpecError."""
     return _info(parse(model))
+
+
+def is_dated(info: EngineInfo) -> bool:
+    """Return whether a model's name has the date of a revision, which its provider does not change, such as gpt-4o-2024-08-06.
+
+    A server of one's own, and a deployment of Azure's, can have any model behind any name.
+    """
+    return "server" not in info.versions and _DATE.search(info.model) is not None
 
 
 def check_ready(model: str, options: RemoteOptions) -> None:
@@ -93,7 +103,7 @@ def load(model: str, media: MediaPath, options: RemoteOptions) -> Backend:
         raise ModelError(f"{name.engine}: cannot be used: {shorten(str(error))}") from None
     responder = [name.engine, name.model, name.base_url, name.api_version]
     # A user's own server can serve another model under the same name later, so its responses are cached per scope only.
-    if name.server is not None and name.engine != "azure":
+    if options.always_scoped or (name.server is not None and name.engine != "azure"):
         responder.append(options.scope)
     provider = providers[0] if len(providers) == 1 else SeveralServers(providers)
     return RemoteBackend(_info(name), provider, encoded, options, canonical_json(responder), KEYS[name.engine][0])

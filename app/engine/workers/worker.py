@@ -31,6 +31,7 @@ from app.engine.judging import (
     register_judge,
     save_remarks,
 )
+from app.engine.lenders import Lenders
 from app.engine.loop import AnswerLoop, first_requests, judge_pending
 from app.engine.request_order import Order, PendingRequest, ordered_requests
 from app.engine.run_control import is_paused
@@ -223,7 +224,8 @@ class Worker:
         first_part = list(islice(parts, 1))
         if not first_part:  # the intervals are narrow enough already
             return
-        options = self._remote_options(store, store.answer_usage())
+        # Answers of other runs are reused with their origin, not out of the cache.
+        options = replace(self._remote_options(store, store.answer_usage()), always_scoped=True)
         # The backend, which the job's runs share, finds its media through the first one's.
         media = self.media = self.media or ReplaceableMedia(Build.open(self.job.data).media_path)
         backend = self._backend(store, spec.model, media, options, spec.kv_bits)
@@ -235,26 +237,32 @@ class Worker:
         if isinstance(backend, ClusterBackend):
             engine = dict(backend.engine)
         store.use_engine(engine)
+        lenders = Lenders.of(store, spec, backend, engine)
         backend.use_sequential_mode()
         width = self._width(backend, exact=spec.exact)
         work = WorkRecord(store, backend)
 
+        loop = partial(
+            AnswerLoop,
+            store,
+            backend,
+            protocol,
+            functions,
+            benchmark,
+            conditions=self.job.conditions,
+            lenders=lenders,
+            stop=self.stopped.is_set,
+            paused=partial(is_paused, store.folder),
+        )
+
         def answer(only: Sequence[int] | None, at_once: int, order: Order | None = None) -> None:
             with InFlight(store.folder, width, engine) as in_flight:
-                AnswerLoop(
-                    store,
-                    backend,
-                    protocol,
-                    functions,
-                    benchmark,
-                    conditions=self.job.conditions,
+                loop(
                     only=only,
                     order=order,
                     width=at_once,
                     in_flight=in_flight if self.job.workers is None else None,  # a node's death is not this process's
                     work=work,
-                    stop=self.stopped.is_set,
-                    paused=partial(is_paused, store.folder),
                 ).run()
 
         try:
@@ -267,6 +275,8 @@ class Worker:
             saw, probed = False, spec.exact or not backend.info.needs_device
             with confirmed_answers(store, backend, self.stopped.is_set):
                 for part in chain(first_part, parts):
+                    if lenders.has_offers and not self._is_left(store, loop(only=part, asks=False)):
+                        continue
                     order = store.order_by_image(self.job.conditions, only=part)
                     count = 0 if saw and probed else PROBE_REQUESTS
                     pending = first_requests(store, protocol, self.job.conditions, count, order=order)
@@ -297,8 +307,16 @@ class Worker:
         finally:
             if isinstance(backend, ClusterBackend):
                 backend.unwatch()
+            lenders.close()
             save_remarks(store, backend)
             work.save()
+
+    def _is_left(self, store: RunStore, reuse: AnswerLoop) -> bool:
+        """Reuse what other runs answered, and return whether anything is left to ask."""
+        reuse.run()
+        if reuse.lenders is not None:
+            reuse.lenders.release()
+        return next(store.pending(self.job.conditions, only=reuse.only), None) is not None
 
     def _check_sight(
         self,

@@ -220,6 +220,12 @@ def _is_remote(run: RunView) -> bool:
     return str(run.spec.get("model")).partition(":")[0] in REMOTE_ENGINES
 
 
+def _reused(evidence: Evidence) -> Iterator[Limitation]:
+    for run in evidence.export.runs:
+        if run.reused and not evidence.export.options.canonical:
+            yield Limitation("Reused answers", f"{run.label}: {run.reused}.")
+
+
 def _engines(evidence: Evidence) -> Iterator[Limitation]:
     several = [run.label for run in evidence.export.runs if len(run.engines) > 1]
     if several:
@@ -266,6 +272,7 @@ _RULES: tuple[Callable[[Evidence], Iterator[Limitation]], ...] = (
     _decoding,
     _imported,
     _remote,
+    _reused,
     _engines,
     _machines,
     _paper,

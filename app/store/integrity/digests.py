@@ -21,13 +21,13 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "generation": (
         *("id", "instance", "step", "accepted", "request", "text", "finish_reason", "tokens", "prompt_tokens"),
         *("completion_tokens", "prefill_s", "decode_s", "peak_memory", "error", "calls", "active_memory"),
-        *("cache_memory", "scores", "engine", "finished_at"),
+        *("cache_memory", "scores", "engine", "finished_at", "origin"),
     ),
     "verdict": (
         *("id", "generation", "judge", "accepted", "status", "label", "reason", "raw", "flags", "calls"),
         *("prompt_tokens", "completion_tokens", "judged_at", "behaviour"),
     ),
-    "progress": ("condition", "total", "done", "errors", "truncated", "tokens", "seconds", "peak_memory"),
+    "progress": ("condition", "total", "done", "errors", "truncated", "tokens", "seconds", "peak_memory", "reused"),
     "judged": ("condition", "judge", "labelled", "correct", "unparsed", "failed", "undecided"),
 }
 """The columns that a row's digest covers, in order."""
@@ -68,7 +68,7 @@ Tally = tuple[int, int]
 
 EMPTY: Tally = (0, 0)
 
-_LATER = ("judged", "verdict")
+_LATER = ("generation", "judged", "progress", "verdict")
 """The tables whose last column came with a later version."""
 
 
@@ -76,8 +76,8 @@ def row_digest(table: str, values: tuple[Any, ...]) -> bytes:
     """Return the digest of a row's values as SQLite returns them; see :func:`as_stored`.
 
     Version 2 of marshal writes each value as a type code, a length if that varies, and the bytes. A test verifies that this is
-    the same in every version of Python; it is ten times as fast as a JSON object by column. The last column of counters
-    and of verdicts is covered only if it is not 0 or NULL, as in versions of the schema without that column.
+    the same in every version of Python; it is ten times as fast as a JSON object by column. The last column of a
+    table that got it later is covered only if it is not 0 or NULL, as in versions of the schema without that column.
     """
     if table in _LATER and not values[-1]:
         values = values[:-1]

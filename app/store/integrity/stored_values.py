@@ -22,6 +22,7 @@ from benchmarks.vocabulary import (
     Generation,
     Instance,
     Modality,
+    Origin,
     Part,
     Text,
     Verdict,
@@ -66,6 +67,7 @@ class _Spec(TypedDict, total=False):
     seed: int
     name: str | None
     exact: bool
+    fresh: bool
     score: str
     protocol: str
     samples: int
@@ -219,6 +221,18 @@ class _Engine(TypedDict, total=False):
     weights_bytes: int | None
 
 
+class _Origin(TypedDict):
+    run: str
+    name: str
+    instance: str
+    same: bool | None
+
+
+class _Lending(TypedDict):
+    after: int
+    code: str
+
+
 _META: Mapping[str, Any] = {
     "spec": _Spec,
     "identity": _Identity,
@@ -236,6 +250,7 @@ _META: Mapping[str, Any] = {
     "sight": list[_Sight],
     "endpoint": list[_Endpoint],
     "work": list[_Work],
+    "lending": list[_Lending],
     "judges": dict[str, dict[str, Any]],
     "suspects": list[int],
     "deaths": list[_Death],
@@ -246,7 +261,7 @@ _META: Mapping[str, Any] = {
 }
 
 
-_CLOSED = (_Decoding, _Excluded, _Trained, _Death, _Node, _Work)
+_CLOSED = (_Decoding, _Excluded, _Trained, _Death, _Node, _Work, _Origin)
 """Objects that become the arguments of a class, which must not have unknown keys."""
 
 
@@ -425,6 +440,7 @@ def generation(instance_id: str, row: Sequence[Any]) -> Generation:
         tuple(tokens),
         *usage,
         scores=() if row[17] is None else scores(row[17]),
+        origin=None if row[20] is None else origin(row[20]),
     )
 
 
@@ -439,6 +455,13 @@ def check_generation(row: Sequence[Any]) -> None:
 def token_count(row: Sequence[Any]) -> int:
     """Return the number of tokens of a row of ``generation``."""
     return len(row[7]) // _TOKEN_BYTES
+
+
+def origin(text: str) -> Origin:
+    """Return the origin of a row of ``generation``. Raises ValueError where it is none."""
+    value = _json(text)
+    _validate(_Origin, value)
+    return Origin(**value)
 
 
 def scores(text: str) -> tuple[float | None, ...]:
@@ -525,13 +548,13 @@ _TYPES: Mapping[str, tuple[frozenset[type], ...]] = {
     "generation": (
         *(_WHOLE, _WHOLE, _WHOLE, _WHOLE, _TEXT, _TEXT, _TEXT, _BYTES, _ANY_WHOLE),
         *(_ANY_WHOLE, _ANY_REAL, _ANY_REAL, _ANY_WHOLE, _ANY_TEXT, _WHOLE, _ANY_WHOLE),
-        *(_ANY_WHOLE, _ANY_TEXT, _WHOLE, _REAL, _DIGEST),
+        *(_ANY_WHOLE, _ANY_TEXT, _WHOLE, _REAL, _ANY_TEXT, _DIGEST),
     ),
     "verdict": (
         *(_WHOLE, _WHOLE, _TEXT, _WHOLE, _TEXT, _ANY_TEXT, _TEXT, _ANY_TEXT, _TEXT, _WHOLE),
         *(_WHOLE, _WHOLE, _REAL, _ANY_TEXT, _DIGEST),
     ),
-    "progress": (_TEXT, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _REAL, _WHOLE, _DIGEST),
+    "progress": (_TEXT, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _REAL, _WHOLE, _WHOLE, _DIGEST),
     "judged": (_TEXT, _TEXT, _WHOLE, _WHOLE | _REAL, _WHOLE, _WHOLE, _WHOLE, _DIGEST),
 }
 """The types of the columns of :data:`app.store.integrity.digests.COLUMNS`, and of the digest after them."""

@@ -361,6 +361,8 @@ def _progress(run: WatchedRun, width: int, speeds: Sequence[float]) -> Parts:
     """Return the run's progress and speed; the speeds of the last changes are bars."""
     summary = run.summary
     line: Parts = [*progress_bar(summary.done, summary.total, width), (f" {summary.done}/{summary.total}", "")]
+    if summary.reused:
+        line.append((f"  {summary.reused} reused", ""))
     if run.answers_per_second is not None:
         line.append((f"  {60 * run.answers_per_second:.4g} answers/min", ""))
         line.append((f" {sparkline([*speeds], width)}", RIGHT))

@@ -527,7 +527,8 @@ def _about(run: WatchedRun, resuming: str, width: int, rule: str | None) -> Cont
     errors = sum(p.errors for p in summary.progress)
     truncated = sum(p.truncated for p in summary.progress)
     facts = (
-        [f"{errors} error{'s' * (errors > 1)}"] * bool(errors)
+        [f"{summary.reused} reused"] * bool(summary.reused)
+        + [f"{errors} error{'s' * (errors > 1)}"] * bool(errors)
         + [f"{truncated} truncated"] * bool(truncated)
         + [f"{summary.cut_reasoning} cut while reasoning"] * bool(summary.cut_reasoning)
         + judging_progress(summary)

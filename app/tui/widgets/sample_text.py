@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 from textual.content import Content
 
 from app.report.sample_detail import SampleDetail
+from app.report.samples import origin_clause
 from app.store.samples import SampleRow
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, HEADING, OUTCOMES, Appearance, outcome_appearance
@@ -120,6 +122,8 @@ def _generation(generation: Generation, expanded: bool, limit: int) -> Iterator[
     facts = [] if generation.completion_tokens is None else [f"{generation.completion_tokens} tokens"]
     if generation.prefill_s is not None or generation.decode_s is not None:
         facts.append(f"{(generation.prefill_s or 0) + (generation.decode_s or 0):.1f} s")
+    if generation.origin is not None:
+        yield literal(origin_clause(asdict(generation.origin)), DIM)
     if generation.finish_reason == "length":
         yield Content.styled(" ".join(["! truncated at the token limit", *facts]), OUTCOMES["error"].colour)
     elif facts:

@@ -23,7 +23,7 @@ from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.salvage import Salvage
 from app.store.samples import SAMPLE_OUTCOMES, SampleFilter
-from app.store.schema import MIGRATIONS, NO_DIGESTS, NO_UNDECIDED
+from app.store.schema import MIGRATIONS, NO_DIGESTS
 from benchmarks.errors import StoreError, StoreFullError
 from benchmarks.vocabulary import Generation, Instance, Text, Verdict, VerdictStatus, instance_to_json
 from tests.support.old_runs import as_version
@@ -246,7 +246,6 @@ def test_reading_a_run_of_an_older_version_brings_it_up_to_date(
     make(tmp_path, 2).close()
     newer = (*MIGRATIONS, "CREATE TABLE extra (x)")
     monkeypatch.setattr("app.store.schema.MIGRATIONS", newer)
-    monkeypatch.setattr("app.store.database.MIGRATIONS", newer)
     with RunStore.read(tmp_path) as store:
         assert store._rows("SELECT count(*) FROM extra") == [(0,)]
 
@@ -374,7 +373,7 @@ def test_reading_a_run_of_an_older_version_changes_nothing_in_its_folder(tmp_pat
         assert all(len(item.answers) == 2 and item.done for item in saved)
 
 
-@pytest.mark.parametrize("version", [NO_DIGESTS, NO_UNDECIDED, len(MIGRATIONS)])
+@pytest.mark.parametrize("version", range(NO_DIGESTS, len(MIGRATIONS) + 1))
 def test_a_verdict_of_each_status_is_kept_and_counted_apart(tmp_path: Path, version: int) -> None:
     statuses: tuple[VerdictStatus, ...] = get_args(VerdictStatus)
     verdicts = [Verdict("even@1", status, "YES" if status == "labelled" else None, "why") for status in statuses]
@@ -402,11 +401,14 @@ def test_a_verdict_of_each_status_is_kept_and_counted_apart(tmp_path: Path, vers
         assert store.progress()[0].judged["even@1"].total == 3
 
 
-def test_counters_of_before_are_read_without_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("version", range(NO_DIGESTS + 1, len(MIGRATIONS)))
+def test_counters_of_before_are_read_without_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
     with make(tmp_path, 20) as store:
         answer(store)
         expected = exact(store)
-    as_version(tmp_path, NO_UNDECIDED)
+    as_version(tmp_path, version)
     monkeypatch.setattr("app.store.connection.open_copy", None)
     with RunStore.read(tmp_path) as store:
         assert exact(store) == expected
