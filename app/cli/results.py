@@ -235,6 +235,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
 @click.option("--prompt-set", metavar="NAME", help="The prompt set; default: the benchmark's first.")
 @judge
 @click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches.")
+@click.option("--fresh", is_flag=True, default=None, help="Ask every request anew: reuse no answer of another run.")
 @worker_options
 @as_json
 @click.pass_obj
@@ -247,7 +248,7 @@ def try_command(workspace: Any, /, model: str, **options: Any) -> int:
     from app.commands.try_model import TryArguments, try_model
 
     execution = ExecutionOptions(**{key: options.pop(key) for key in ("display", "force", "accept_engine", "allowed")})
-    settings = {key: options.pop(key) for key in ("prompt_set", "judge", "exact")}
+    settings = {key: options.pop(key) for key in ("prompt_set", "judge", "exact", "fresh")}
     return try_model(workspace, model, TryArguments(**options, settings=settings), execution)
 
 

@@ -185,7 +185,7 @@ class _Subject:
         base = base if base[0].isascii() and base[0].isalnum() else f"set{base}"
         label = plain_name(model_label(spec.model), "model", 30)
         part = "-final" if arguments.final else ""
-        name = f"{base}-{latest.number}-{label}{part}-{digest([key, latest.digest])[:6]}"
+        name = f"{base}-{latest.number}-{label}{part}-{digest([key, latest.digest, spec.fresh])[:6]}"
         return cls(spec, {**values, "name": name}, key, name)
 
 
@@ -331,7 +331,7 @@ class Verdict:
         if self.claim is not None:
             compared = [runs[self.claim.rival], runs[self.run]]
             warnings = difference_warnings(compared)
-            yield from (w for w in warnings if w.startswith("The runs differ") and "data digest" not in w)
+            yield from (w for w in warnings if w.startswith(("The runs differ", "Up to")) and "data digest" not in w)
         for run in history.left_out:
             yield f"Not compared with {model_label(run.model)}, which shares too few answers; try it again."
         if history.look(self.run) == "again":
@@ -362,6 +362,7 @@ class Verdict:
             "rule": rule_words(history),
             "answers": history.answers,
             "rows": history.rows,
+            "reused": 0 if (reused := runs[self.run].reused) is None else sum(reused.lenders.values()),
             "share": history.share(self.run, rival).value,
             "against_share": None if rival is None else history.share(rival, self.run).value,
             "lead": None if claim is None else {"value": claim.lead, "low": claim.low, "high": claim.high},

@@ -28,7 +28,7 @@ from mlx_backends.baseline import split_baseline
 from mlx_backends.policy import PREFIX
 
 FINAL = "final"
-_NOT_SUBJECT = ("data digest", "part", "device", "seed")
+_NOT_SUBJECT = ("data digest", "part", "device", "seed", "fresh")
 _VERSION = "version of "
 """The beginning of an identity's keys that are versions of the engine."""
 _LEAST_SHARED = 0.5
