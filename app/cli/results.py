@@ -233,14 +233,19 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
     "--final", is_flag=True, help="Decide on the rows held out, a third of the pages; once for each decision."
 )
 @click.option("--prompt-set", metavar="NAME", help="The prompt set; default: the benchmark's first.")
-@judge
+@click.option(
+    "--judge",
+    metavar="NAME",
+    shell_complete=completion.judges,
+    help="The judge, whose labels count; default: the benchmark's first.",
+)
 @click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches.")
 @click.option("--fresh", is_flag=True, default=None, help="Ask every request anew: reuse no answer of another run.")
 @worker_options
 @as_json
 @click.pass_obj
 def try_command(workspace: Any, /, model: str, **options: Any) -> int:
-    """Try a model on a saved question set: better, worse or not shown. The same command resumes it.
+    """Try a model on a question set: better, worse or not shown. The same command resumes it.
 
     The rule of --trust is remembered for the set, too. The verdict is corrected for all models tried on the set.
     """
@@ -261,7 +266,7 @@ def try_command(workspace: Any, /, model: str, **options: Any) -> int:
 @as_json
 @click.pass_obj
 def history(workspace: Any, /, name: str | None, formats: str | None, **options: Any) -> None:
-    """Show every model tried on a question set, in order, with the claims about them."""
+    """Show every model tried on a question set. With the claims about them, in the order of their first answers."""
     from app.commands.history import history as show_history
 
     show_history(workspace, name, formats=None if formats is None else split_commas(formats), **options)

@@ -10,7 +10,8 @@ from typing import Any
 from app.commands.spinner import spinner
 from app.commands.try_model import chosen_set
 from app.compare.set_history import SetHistory, history_figure, history_table, set_history
-from app.exports.writer import Files, write_files, written_message
+from app.exports.export_input import Files
+from app.exports.writer import write_files, written_message
 from app.figures.style import inches, to_bytes
 from app.figures.tables import draw_table
 from app.report.render import print_table, to_csv, to_json, to_markdown

@@ -125,7 +125,7 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
         question_set,
         remembered,
         trust=remembered.trust or None,
-        judge=None,
+        judge=(arguments.settings or {}).get("judge"),
         candidate=candidate.key,
         against=against,
         final=arguments.final,

@@ -2,8 +2,8 @@
 
 A set that is asked again and again finds a winner by luck. Without an incumbent, a model is compared with the best of the
 others, whichever that is, which a resample may decide otherwise than the answers do: it is better if it leads every other one,
-and worse if its distance to the best is more than resamples of equal models would show. Claims are corrected for the number of
-models tried (Holm 1979). ``docs/again.md`` has the error rates of simulations.
+and worse if its distance to the best is more than resamples of equal models would show. Both are corrected for the number of
+models tried (Holm 1979): the leads over all of them, and the claims of being worse. ``docs/again.md`` has the error rates.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from app.compare.non_inferiority import ALPHA, Credits, TargetShares
 from app.compare.pairs import Array
 from benchmarks.stats.intervals import resample
-from benchmarks.stats.paired_tests import holm_by_hypothesis, paired_p
+from benchmarks.stats.paired_tests import holm, paired_p
 
 BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
 _RESAMPLES = 4000
@@ -55,35 +55,44 @@ def claims(shares: TargetShares, incumbent: int | None = None, *, tests: int = 0
     They are corrected for ``tests`` comparisons, where more models were tried than have answers here. A single run has no claim.
     """
     everyone = range(len(shares.views.runs))
+    if len(everyone) < 2:
+        return []
+    missing = max(0, tests - (len(everyone) - 1))
     made = [
-        _Test(
-            shares, run, [incumbent] if incumbent is not None else [other for other in everyone if other != run], seed
-        )
+        _Test(shares, run, [incumbent] if incumbent is not None else [o for o in everyone if o != run], missing, seed)
         for run in everyone
-        if run != incumbent and len(everyone) > 1
+        if run != incumbent
     ]
-    # That the best leads the second, and that the second is behind the best, is one comparison.
-    pairs = [frozenset({test.run, test.rival}) for test in made]
-    others = max(0, tests - len(set(pairs)))
-    corrected = holm_by_hypothesis([*(test.p for test in made), *[1.0] * others], [*pairs, *range(others)])
-    return [test.claim(p, len(set(pairs)) + others) for test, p in zip(made, corrected, strict=False) if p is not None]
+    # At most one run leads all others, and the comparisons behind that are corrected among themselves.
+    family = [test for test in made if incumbent is not None or not test.leads]
+    size = max(tests, len(everyone) - 1)
+    corrected = holm([*(test.p for test in family), *[1.0] * max(0, size - len(family))])
+    p_values = {test.run: p for test, p in zip(family, corrected, strict=False)}
+    return [test.claim(p_values.get(test.run, test.p) or 0.0, size) for test in made]
 
 
 class _Test:
-    """Test of one run against its rivals. Answers whose label is not known count against whichever claim is made."""
+    """Test of one run against its rivals. Answers whose label is not known count against whichever claim is made.
 
-    def __init__(self, shares: TargetShares, run: int, rivals: Sequence[int], seed: int) -> None:
+    Attributes:
+        rival: The rival that has the best of the leads over the run.
+        leads: Whether the run leads all of them, in the answers.
+        p: The p of the claim; that of leading several rivals is corrected for their number, with those ``missing`` here.
+    """
+
+    def __init__(self, shares: TargetShares, run: int, rivals: Sequence[int], missing: int, seed: int) -> None:
         self._shares, self.run, self._rivals, self._seed = shares, run, rivals, seed
         leads = {rival: pair_lead(shares.credits, run, rival) for rival in rivals}
         self.rival = min(rivals, key=lambda rival: leads[rival])
         self._lead = leads[self.rival]
-        self._excess = self._resampled_excess() if len(rivals) > 1 else np.zeros(0)
-        self.p = max(self._p(run, rival) for rival in rivals) if self._lead > 0 else self._p_below()
+        self.leads = self._lead > 0
+        self._excess = np.zeros(0) if self.leads or len(rivals) == 1 else self._resampled_excess()
+        self.p = self._p_above(missing) if self.leads else self._p_below()
 
     def claim(self, p: float, tests: int) -> Claim:
         """Return the claim with its corrected ``p``, of so many ``tests``."""
-        factor = p / self.p if self.p > 0 and p < 1 else tests
-        level = 1 - ALPHA / max(1.0, factor)
+        alone = max(self._p(self.run, rival) for rival in self._rivals) if self.leads else self.p
+        level = 1 - ALPHA / (max(1.0, p / alone) if alone > 0 and p < 1 else tests)
         low = min(self._shares.least(self.run, rival).interval(level)[0] for rival in self._rivals)
         high = -self._shares.least(self.rival, self.run).interval(level)[0]
         if len(self._excess):
@@ -97,6 +106,13 @@ class _Test:
             return 1.0
         of = self._shares.credits
         return paired_p(of.clusters.sums(np.nan_to_num(of.hit[:, run] - of.hit[:, rival])), least)
+
+    def _p_above(self, missing: int) -> float:
+        """Return the p that the run leads every rival: the largest, once all of them are corrected."""
+        p_values = [self._p(self.run, rival) for rival in self._rivals]
+        if len(p_values) == 1:
+            return p_values[0]
+        return max(p or 0.0 for p in holm([*p_values, *[1.0] * missing])[: len(p_values)])
 
     def _p_below(self) -> float:
         """Return the p that the best rival leads: that of this pair, and of so large a distance to the best of equal models."""

@@ -33,7 +33,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def app(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RashomonApp:
     monkeypatch.setattr("app.compare.set_history.SetRun.is_model", True)
-    monkeypatch.setattr("app.tui.screens.sets._fetched_models", lambda: [])
+    monkeypatch.setattr("app.tui.screens.sets._fetched_models", list)
     shutil.copytree(home / "workspace", tmp_path / "workspace", symlinks=True)
     return RashomonApp(Workspace(tmp_path / "workspace"))
 

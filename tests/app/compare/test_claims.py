@@ -124,6 +124,30 @@ def false_claims(studies: int, worse_by: Sequence[float], *, examples: int = 60,
     return counts
 
 
+def first_runs(basis: TargetShares, count: int) -> TargetShares:
+    """The first ``count`` runs alone."""
+    views = replace(basis.views, runs=basis.views.runs[:count])
+    return TargetShares(views, basis.metric, basis.group, basis.clusters, basis.condition, basis.label[:, :count])
+
+
+def false_claims_in_turn(studies: int, models: int, *, examples: int = 60, seed: int = 0) -> Counter[str]:
+    """Count the studies in which any of equal models is told apart when it is tried, each beside those before it."""
+    counts: Counter[str] = Counter()
+    random = np.random.default_rng(seed)
+    for _ in range(studies):
+        basis = basis_of(simulated(random, examples, 2, [0.0] * (models - 1)))
+        in_turn = {claims(first_runs(basis, tried))[-1].verdict for tried in range(2, models + 1)}
+        counts.update(in_turn)
+    return counts
+
+
+@pytest.mark.slow
+def test_equal_models_tried_in_turn_are_rarely_told_apart() -> None:
+    counts = false_claims_in_turn(40, 8)
+    assert counts[BETTER] <= 5
+    assert counts[WORSE] <= 5
+
+
 @pytest.mark.slow
 def test_the_twentieth_of_equal_models_wins_in_at_most_a_twentieth_of_studies() -> None:
     studies = 150
@@ -132,5 +156,12 @@ def test_the_twentieth_of_equal_models_wins_in_at_most_a_twentieth_of_studies() 
     assert counts[f"corrected {WORSE}"] <= 0.05 * studies + 4
     assert counts["plain worse"] > counts[f"corrected {WORSE}"]  # the luckiest of nineteen is no fair rival
     assert counts["first corrected"] < counts["first plain"]
-    better = false_claims(30, [0.3] * (MODELS - 2) + [0.0])  # the twentieth equals the first, all between are worse
-    assert better[f"corrected {BETTER}"] <= 2
+    # The hardest case: the twentieth equals the first, and all between are worse.
+    assert false_claims(60, [0.3] * (MODELS - 2) + [0.0])[f"corrected {BETTER}"] <= 5
+
+
+@pytest.mark.slow
+def test_a_model_that_is_better_than_nineteen_others_is_told() -> None:
+    random = np.random.default_rng(9)
+    wins = [claims(basis_of(simulated(random, 150, 2, [0.1] * (MODELS - 1))))[0].verdict for _ in range(20)]
+    assert wins.count(BETTER) >= 12
