@@ -40,9 +40,10 @@ from app.store.workspace import Workspace, read_summary
 from app.text.elide import elide_shared
 from app.text.escape import clean, size
 from app.text.shell import shell_quote
-from benchmarks.acts import check_rule
+from benchmarks.acts import check_rule, names_sources
 from benchmarks.build import Build
 from benchmarks.errors import ModelError, SourceError, SpecError, StoreError
+from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import digest
 from mlx_backends.registry import describe
 
@@ -96,30 +97,29 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     """
     check_rule(arguments.trust)
     question_set = chosen_set(workspace, arguments.name)
+    if arguments.trust and not names_sources(get_benchmark(question_set.benchmark)):
+        raise SpecError(f"the labels of {question_set.benchmark} name no source; leave --trust out.")
     folder = question_set.latest.build.parent
     _check_pictures(question_set)
     candidate = _Subject.of(question_set, model, arguments)
     remember = partial(_remember, arguments=arguments, question_set=question_set)
     remembered = remember(read_tried(folder))
     if remembered.incumbent == candidate.spec.model:
-        raise SpecError(
-            f"{model} is the incumbent of this set; name another one with --against MODEL, or --against best for the best so far."
-        )
+        if arguments.against is not None:
+            raise SpecError(f"{model} cannot be compared with itself; name another model with --against.")
+        remembered = replace(remembered, incumbent="")  # beside the best of the others
     runs = read_runs(workspace, question_set)
     incumbent = _incumbent(workspace, question_set, candidate, runs, remembered, arguments)
-    subjects = [candidate]
-    if incumbent is not None:
-        subjects.insert(0, incumbent)
+    against = remembered.incumbent if incumbent is None else incumbent.spec.model
     pair = (candidate.key, incumbent.key) if arguments.final and incumbent is not None else None
     update_tried(folder, lambda tried: _add_subjects(remember(tried), runs, pair))
     quiet = replace(options, display="none") if arguments.as_json else options
-    for subject in subjects:
+    for subject in filter(None, (incumbent, candidate)):
         code = batch(workspace, None, subject.overrides, quiet, tables=False)
         if read_summary(workspace.runs_folder / subject.name).state != "done":
             return code or _FAILED
     answered = read_runs(workspace, question_set)
     remembered = update_tried(folder, lambda tried: _add_subjects(tried, answered, None))
-    against = incumbent.spec.model if incumbent is not None else remembered.incumbent
     history = set_history(
         workspace,
         question_set,

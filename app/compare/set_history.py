@@ -20,11 +20,13 @@ from app.store.question_sets import QuestionSet
 from app.store.run import RunStore
 from app.store.tried_models import TriedModels
 from app.store.workspace import Workspace, read_summary
+from app.text.shell import shell_quote
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.stats.intervals import INTERVALS
 from benchmarks.vocabulary import Cell, Estimate, Table, digest
 from mlx_backends.baseline import split_baseline
+from mlx_backends.person import PERSON
 from mlx_backends.policy import PREFIX
 
 FINAL = "final"
@@ -57,8 +59,8 @@ class SetRun:
 
     @property
     def is_model(self) -> bool:
-        """False for a policy and for a baseline, which no decision is about."""
-        return not self.model.startswith(PREFIX) and not split_baseline(self.model)[0]
+        """False for a policy, a baseline and a person, which no decision is about."""
+        return not self.model.startswith((PREFIX, PERSON)) and not split_baseline(self.model)[0]
 
     @property
     def is_final(self) -> bool:
@@ -211,6 +213,8 @@ def set_history(
     shares = target_shares(common, decisive_target(common, trust or None), jointly=False)
     incumbent = next((i for i in reversed(range(len(runs))) if against and runs[i].model == against), None)
     number = len(tried.decisions) if final else max(len(all_subjects(every, tried)), len(runs))
+    if against and incumbent is None and any(run.model == against for run in chosen):
+        raise SpecError(f"{against} was asked none of these rows; `rashomon try {shell_quote(against)}` asks it again.")
     left_out = tuple(run for i, run in enumerate(chosen) if i not in used)
     return SetHistory(question_set, runs, left_out, number, tuple(every), shares, incumbent)
 

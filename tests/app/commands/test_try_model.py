@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from app.exit_codes import BETTER, NOT_SHOWN, WORSE
 from app.store.run import RunStore
-from app.store.tried_models import TriedModels, read_tried
+from app.store.tried_models import TriedModels, read_tried, update_tried
+from benchmarks.errors import StoreError
 from tests.support.command import Rashomon, kill_all
 from tests.support.demo import BF16, DEMO, FOUR_BIT
 
 TEXT, IMAGE, RANDOM = "policy:always-text", "policy:always-image", "policy:uniform"
 ROWS = 24
+FIELDS = ("incumbent", "trust", "subjects", "decisions")
 
 
 def write_table(folder: Path, rows: int = ROWS, *, name: str = "charts", edit: dict[str, str] | None = None) -> Path:
@@ -163,9 +167,53 @@ def test_an_incumbent_whose_run_was_deleted_is_asked_again(rashomon: Rashomon) -
     assert tried(rashomon, TEXT) == first
 
 
+def test_the_incumbent_itself_is_compared_with_the_best_of_the_others(rashomon: Rashomon) -> None:
+    tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    itself = tried(rashomon, IMAGE, code=NOT_SHOWN)  # policies are no rivals
+    assert (itself["against"], itself["named"]) == (None, False)
+    assert memory(rashomon).incumbent == IMAGE
+
+
+def test_an_incumbent_without_a_row_in_common_is_named(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    build(rashomon)
+    tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    table = write_table(rashomon.home, 48)
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([lines[0], *lines[25:]]))
+    rashomon.run("build", "cmc-bench", "--from", table)
+    message = rashomon.run("try", TEXT, code=2).stderr
+    assert f"rashomon try {IMAGE}" in message
+    tried(rashomon, IMAGE, code=NOT_SHOWN)
+    assert tried(rashomon, TEXT)["verdict"] == "better"
+
+
 def test_answers_that_are_interrupted_or_partial_do_not_count(rashomon: Rashomon) -> None:
     rashomon.run("batch", "--benchmark", "cmc-bench", "--model", IMAGE, "--data", "charts", "--limit", "2")
     assert tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")["against_run"].startswith("charts-1-")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS) | st.text(), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=JSON)
+def test_any_memory_is_read_or_refused(tmp_path: Path, content: Any) -> None:
+    (tmp_path / "tried.json").write_text(json.dumps(content), "utf-8")
+    try:
+        read = read_tried(tmp_path)
+    except StoreError:
+        return
+    assert update_tried(tmp_path, lambda before: before) == read
+
+
+def test_a_memory_is_written_and_read(tmp_path: Path) -> None:
+    whole = TriedModels("a\ud800 model", "text", ("b", "a"), (("a", "b"),))
+    assert update_tried(tmp_path, lambda before: whole) == whole == read_tried(tmp_path)
 
 
 def demo_copy(folder: Path, *, damaged: bool) -> Path:
