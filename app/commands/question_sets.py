@@ -15,13 +15,11 @@ from typing import Any
 
 from app.store.question_sets import (
     QuestionSet,
-    SetChanges,
     building,
     changed_media,
     default_name,
     is_own_build,
     is_version_link,
-    latest_changes,
     read_set,
     record_version,
     remove_set,
@@ -31,6 +29,7 @@ from app.store.question_sets import (
     set_name,
     shares_rows,
 )
+from app.store.set_changes import SetChanges, latest_changes
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.base import Benchmark

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,12 +25,11 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
+from app.store.held_out import assign_pages, build_instances
 from app.store.locks import FileLock
-from benchmarks.build import Build, BuiltRow, read_manifest
+from benchmarks.build import Build, read_manifest
 from benchmarks.errors import RashomonError, SourceError, SpecError, StoreError, did_you_mean
-from benchmarks.hashed import hash64
 from benchmarks.registry import get_benchmark
-from benchmarks.stats.clusters import ClusterNames
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import (
     UnsafeFileError,
@@ -41,7 +40,7 @@ from benchmarks.untrusted.safe_files import (
     write_error,
 )
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
-from benchmarks.vocabulary import Instance, canonical_json, digest
+from benchmarks.vocabulary import canonical_json
 
 SETS = "sets"
 _FILE, _PAGES = "set.json", "pages.json"
@@ -51,9 +50,6 @@ _REMOVED = ".removed"
 """The folder of sets that were removed, one of each name."""
 _MEDIA = "media"
 _LARGEST = 64 << 20
-_HELD_OUT = 3
-"""One in this many clusters is held out."""
-_IDENTITY = ("question", "image", "images")
 _LONGEST_NAME = 80
 _NAME = re.compile(rf"\w[\w.-]{{0,{_LONGEST_NAME - 1}}}")
 
@@ -110,29 +106,7 @@ class QuestionSet:
     def final_examples(self, build: Build) -> frozenset[str]:
         """Return the ids of the examples of a version's build that are held out for a final decision."""
         pages = get_benchmark(self.benchmark).pages
-        return frozenset(i.group for i in _instances(build) if any(self.final_pages.get(p) for p in pages(i).own))
-
-
-@dataclass(frozen=True, slots=True)
-class SetChanges:
-    """The difference between two versions, by content.
-
-    Attributes:
-        added: The rows that only the newer version has, in the order of its table.
-        removed: The rows that only the older one has.
-        changed: Pairs of an older and a newer row that agree in most cells.
-        instances: The number of instances of the newer version.
-        same_instances: The number of these whose prompt and media the older version has, too.
-    """
-
-    added: Sequence[BuiltRow]
-    removed: Sequence[BuiltRow]
-    changed: Sequence[tuple[BuiltRow, BuiltRow]]
-    instances: int
-    same_instances: int
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.changed)
+        return frozenset(i.group for i in build_instances(build) if any(self.final_pages.get(p) for p in pages(i).own))
 
 
 def set_name(text: str) -> str:
@@ -428,123 +402,6 @@ def changed_media(build: Path) -> list[str]:
         if not same:
             changed.append(path.name)
     return changed
-
-
-# --- what is held out ------------------------------------------------------------------------------------
-
-
-def assign_pages(known: Mapping[str, bool], build: Build, seed: int) -> dict[str, bool]:
-    """Return whether each page is held out, with those of ``build`` added to the ``known`` ones.
-
-    New clusters are taken in the order of their hashes until a third of the clusters is held out. A cluster that has a known
-    page follows it; one that joins a page that may have been asked with others is not held out.
-    """
-    clusters = _clusters(build)
-    parts = dict(known)
-    held_out = new = 0
-    unassigned = []
-    for pages in clusters:
-        earlier = {known[page] for page in pages if page in known}
-        if earlier:
-            parts.update(dict.fromkeys(pages, all(earlier)))
-            held_out += all(earlier)
-        else:
-            unassigned.append(pages)
-    new = max(0, round(len(clusters) / _HELD_OUT) - held_out)
-    unassigned.sort(key=lambda pages: hash64(f"{seed}|final|{min(pages)}"))
-    for place, pages in enumerate(unassigned):
-        parts.update(dict.fromkeys(pages, place < new))
-    return parts
-
-
-def _clusters(build: Build) -> list[list[str]]:
-    """Return the pages of each cluster of a build's examples, in the build's order."""
-    benchmark, names = get_benchmark(build.benchmark), ClusterNames()
-    own: dict[str, str] = {}  # a page and an example that has it
-    for instance in _instances(build):
-        pages = benchmark.pages(instance).own
-        names.add(instance.group, pages)
-        own |= dict.fromkeys(pages, instance.group)
-    clusters: dict[int, list[str]] = {}
-    for page, example in own.items():
-        clusters.setdefault(names.cluster(example), []).append(page)
-    return list(clusters.values())
-
-
-def _instances(build: Build) -> Iterable[Instance]:
-    benchmark = get_benchmark(build.benchmark)
-    return benchmark.instances(build, next(iter(benchmark.prompt_sets)))
-
-
-# --- what changed ----------------------------------------------------------------------------------------
-
-
-def compare_builds(older: Build, newer: Build) -> SetChanges:
-    """Return the changes from one build of a table to another. Raises SourceError if a build was damaged."""
-    before, after = (sorted(build.built_rows(), key=_by_place) for build in (older, newer))
-    matches = _match(before, after)
-    old_places, new_places = {old for old, _ in matches}, {new for _, new in matches}
-    changed = [
-        (before[old], after[new]) for old, new in matches if before[old].cells and before[old].cells != after[new].cells
-    ]
-    requests = {_request(instance) for instance in _instances(older)}
-    same = [_request(instance) in requests for instance in _instances(newer)]
-    return SetChanges(
-        [row for place, row in enumerate(after) if place not in new_places],
-        [row for place, row in enumerate(before) if place not in old_places],
-        changed,
-        len(same),
-        sum(same),
-    )
-
-
-def latest_changes(question_set: QuestionSet) -> SetChanges | None:
-    """Return the changes that made the newest version of a set; None if there is one version. Raises SourceError."""
-    if len(question_set.versions) == 1:
-        return None
-    older, newer = (Build.open(version.build) for version in question_set.versions[-2:])
-    return compare_builds(older, newer)
-
-
-def _by_place(row: BuiltRow) -> list[str | int]:
-    """Return a key that sorts places such as "rows.csv:10" by their numbers."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", row.row)]
-
-
-def _request(instance: Instance) -> int:
-    return hash64(digest([repr(part) for part in instance.parts]))
-
-
-def _match(before: Sequence[BuiltRow], after: Sequence[BuiltRow]) -> list[tuple[int, int]]:
-    """Return the places of rows that are the same, or were the same before an edit, in order of ``after``.
-
-    Equal rows are matched first, then rows that differ in one cell, then those with the same question about the same picture,
-    then those of one place that agree in half of their cells.
-    """
-    matches: list[tuple[int, int]] = []
-    old_left, new_left = dict(enumerate(before)), dict(enumerate(after))
-
-    def match_by(key: Callable[[BuiltRow], Any], is_match: Callable[[BuiltRow, BuiltRow], bool] | None = None) -> None:
-        places: dict[Any, list[int]] = {}
-        for old, row in old_left.items():
-            places.setdefault(key(row), []).append(old)
-        for new, row in list(new_left.items()):
-            candidates = places.get(key(row), [])
-            if candidates and (is_match is None or is_match(old_left[candidates[0]], row)):
-                old = candidates.pop(0)
-                del old_left[old], new_left[new]
-                matches.append((old, new))
-
-    match_by(lambda row: row.group)
-    for name in dict.fromkeys(name for row in after for name in row.cells):
-        match_by(lambda row, name=name: digest({k: v for k, v in row.cells.items() if k != name}))  # type: ignore[misc]
-    match_by(lambda row: digest([row.cells.get(name) for name in _IDENTITY] if row.cells else row.group))
-    match_by(lambda row: row.row, lambda old, new: 2 * _agreeing(old, new) >= len(new.cells))
-    return sorted(matches, key=lambda match: match[1])
-
-
-def _agreeing(old: BuiltRow, new: BuiltRow) -> int:
-    return sum(old.cells.get(name) == value for name, value in new.cells.items())
 
 
 def is_own_build(folder: Path, source: str) -> bool:

@@ -18,6 +18,7 @@ from app.store.data_types import CELLS_KEY, NODES_KEY, ConditionProgress, NodeSt
 from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.question_sets import (
+    SETS,
     QuestionSet,
     build_name,
     find_set,
@@ -202,8 +203,8 @@ class Workspace:
 
     def varied_folder(self, build: Path) -> Path:
         """Return the default folder for what `rashomon vary` makes of a build: beside it, but not inside a question set."""
-        name = build_name(build)
-        return build.with_name(f"{build.name}-varied") if name == build.name else self.build_folder(f"{name}-varied")
+        in_set = build.parent.parent == self.path / SETS
+        return self.build_folder(f"{build_name(build)}-varied") if in_set else build.with_name(f"{build.name}-varied")
 
     def build_of(self, store: RunStore) -> Path:
         """Return the folder of a run's build: the version of a set that it was made from, or else the folder that it names.

@@ -10,7 +10,8 @@ from pathlib import Path
 from app.commands.confirm_addresses import address_warning
 from app.commands.question_sets import version_lines
 from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, read_received_run, usable_build
-from app.store.question_sets import is_version_link, latest_changes, set_of_build
+from app.store.question_sets import is_version_link, set_of_build
+from app.store.set_changes import latest_changes
 from app.tui.commands import COMMANDS
 from app.tui.keymap import format_keys
 from app.tui.services import BackgroundScreen, Services

@@ -103,7 +103,6 @@ def test_a_table_is_checked_looked_at_and_built(
         await pilot.press("y")
         await until(pilot, lambda: "version 2 of the set rows: 1 row changed" in " ".join(screen_text(app).split()))
         assert "changed: rows.csv:3: answer '68' -> '69'" in screen_text(app)
-        print(screen_text(app))
         await pilot.press("y")
         await until(pilot, lambda: "build folder     rows@2" in screen_text(app) and "24 instances" in screen_text(app))
         assert "rows (versions 1 to 2)" in screen_text(app)

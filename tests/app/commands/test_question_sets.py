@@ -93,7 +93,7 @@ def test_a_model_is_asked_again_about_pictures_that_only_an_earlier_version_has(
     home.run("--batch", *model, "--name", "before")
     table.write_text("".join([lines[0], *lines[7:13]]), "utf-8")
     home.run("build", "cmc-bench", "--from", table)
-    pictures = [set(path.name for path in (home.workspace / "sets/charts" / n / "media").iterdir()) for n in "12"]
+    pictures = [{path.name for path in (home.workspace / "sets/charts" / n / "media").iterdir()} for n in "12"]
     assert pictures[0].isdisjoint(pictures[1])
     home.run("resume", "before", "--repeat")
     with RunStore.read(home.workspace / "runs" / "before") as store:
@@ -180,6 +180,10 @@ def test_data_names_a_set_or_a_version(home: Rashomon) -> None:
     for number, (data, digest) in enumerate(digests.items()):
         with RunStore.read(run(home, f"run{number}", "--data", data)) as store:
             assert store.meta("identity")["data digest"] == digest
+    varied = json.loads(home.run("vary", "rows@1", "--factor", "blur=0,2", "--limit", "2", "--json").stdout)
+    assert Path(varied["path"]) == home.workspace / "benchmarks" / "rows-1-varied", (
+        "no set has a build that is no version"
+    )
     batch = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:always-text", "--data")
     for wrong in ("rows@9", "rows@x", "rowz", "rows@"):
         assert "rows" in home.run(*batch, wrong, code=2).stderr
