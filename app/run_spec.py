@@ -84,6 +84,7 @@ Score = Literal["generate", "likelihood"]
 ProtocolName = Literal["direct", "read-then-compare", "self-consistency", "verify"]
 FolderPath = Annotated[str, Field(max_length=4096)]
 """A folder. The length limit makes pydantic reject text that cannot be written to the spec's file."""
+Part = Literal["open", "final"]
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 
 
@@ -149,6 +150,8 @@ class BatchSpec(BaseModel):
     conditions: Names = ()
     strata: dict[str, Names] = {}
     limit: Annotated[int, ranges.LIMIT] | None = None
+    part: Part | None = Field(default=None, exclude_if=_is_none)
+    """The part of a question set that is asked: all but the rows held out for a final decision, or these; None: all rows."""
     seed: Annotated[int, ranges.SEED] = 0
     name: RunName | None = None
     exact: Flag = False
@@ -274,6 +277,7 @@ class RunSpec(BaseModel):
     conditions: Names = ()
     strata: dict[str, Names] = {}
     limit: Annotated[int, ranges.LIMIT] | None = None
+    part: Part | None = Field(default=None, exclude_if=_is_none)
     seed: Annotated[int, ranges.SEED] = 0
     name: RunName | None = None
     exact: Flag = False
@@ -354,6 +358,7 @@ class RunSpec(BaseModel):
             "conditions": list(self.conditions),
             "strata": {k: list(v) for k, v in self.strata.items()},
             "limit": self.limit,
+            **({"part": self.part} if self.part is not None else {}),
             **({"exact": True} if self.exact else {}),
             **({"fresh": True} if self.fresh else {}),
             **({"kv bits": self.kv_bits} if self.kv_bits is not None else {}),

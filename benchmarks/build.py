@@ -26,7 +26,7 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
@@ -115,11 +115,13 @@ class BuiltRow:
         row: Its place in the table, such as "rows.csv:3"; the example's id in a build that does not record places.
         group: The example's id.
         cells: Its filled cells by column, with the sha256 of an image in place of its name; empty if they are not recorded.
+        picture: The name of the image's file, for people; empty if it has none or is not recorded.
     """
 
     row: str
     group: str
     cells: Mapping[str, Any]
+    picture: str = ""
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,10 @@ class Build:
         try:
             with open_read(self.path, _BUILT_ROWS) as lines:
                 rows = [parse_json(line, _LONGEST_ROW) for line in lines]
-            return [BuiltRow(str(row["row"]), str(row["group"]), dict(row["cells"])) for row in rows]
+            return [
+                BuiltRow(str(row["row"]), str(row["group"]), dict(row["cells"]), str(row.get("picture", "")))
+                for row in rows
+            ]
         except FileNotFoundError:
             return [BuiltRow(group, group, {}) for group in dict.fromkeys(str(row["group"]) for row in self.rows())]
         except (OSError, UnsafeFileError, ValueError, KeyError, TypeError) as error:
@@ -347,7 +352,7 @@ class BuildWriter:
 
     def add_built_row(self, row: BuiltRow) -> None:
         """Record a row of the user's table that became an example; a run does not read it."""
-        self._write(_BUILT_ROWS, {"row": row.row, "group": row.group, "cells": row.cells})
+        self._write(_BUILT_ROWS, asdict(row))
 
     def _open(self, name: str) -> IO[bytes]:
         if name not in self._streams:

@@ -17,22 +17,31 @@ from app.cli.options import PATH, on_terminal
 from app.system.blas import use_one_thread
 
 _READERS = (
-    *("runs", "show", "compare", "recommend", "report", "export", "parity", "published", "audit", "bundle", "cite"),
+    *("runs", "show", "compare", "recommend", "history", "report", "export", "parity", "published", "audit", "bundle"),
+    "cite",
     *("benchmarks", "judges", "prompts", "doctor", "completion"),
 )
 """The commands that can read a bundle, which nothing writes to, in place of a workspace."""
 
 _TABLES = (
-    *(None, "open", "show", "compare", "recommend", "report", "export", "audit", "build"),
+    *(None, "open", "show", "compare", "recommend", "try", "history", "report", "export", "audit", "build"),
     *("baselines", "learning-curve", "bundle", "push"),
 )
 """The commands that compute tables; None is the terminal interface."""
 
 
 SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
-    "Evaluate": (system.demo, run.batch, run.resume, run.judge_command, results.baselines, run.import_command),
+    "Evaluate": (
+        system.demo,
+        run.batch,
+        results.try_command,
+        run.resume,
+        run.judge_command,
+        results.baselines,
+        run.import_command,
+    ),
     "Look": (
-        *(results.runs, results.show, results.compare, results.recommend, results.parity),
+        *(results.runs, results.show, results.compare, results.recommend, results.history, results.parity),
         *(results.report, results.published, results.audit),
     ),
     "People": (run.label, run.override, people.review, people.answer),
@@ -125,7 +134,7 @@ To run a model without the interface: `rashomon --batch --benchmark NAME --model
     invoke_without_command=True,
     epilog=(
         "Exit codes: 0 success; 1 the run ended with failures recorded, or could not continue; 2 the command or the spec is "
-        "wrong; 130 interrupted."
+        "wrong; 5 and 6 the verdict of `rashomon try` is worse, or not shown; 130 interrupted."
     ),
 )
 @click.option(

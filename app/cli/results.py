@@ -22,6 +22,7 @@ from app.cli.options import (
     run_names,
     split_commas,
     width,
+    worker_options,
 )
 from benchmarks import number_ranges as ranges
 
@@ -211,6 +212,64 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
     from app.commands.recommend import recommend as recommend_run
 
     recommend_run(workspace, run, RecommendArguments(**options))
+
+
+@click.command(
+    "try",
+    epilog="Exit codes: 0 better; 5 worse; 6 not shown; 1 the model did not answer all rows; others as for every command.",
+)
+@click.argument("model", shell_complete=completion.models)
+@click.option(
+    "--set", "name", metavar="SET", shell_complete=completion.sets, help="The question set; default: the only one."
+)
+@click.option(
+    "--against",
+    metavar="MODEL",
+    shell_complete=completion.models,
+    help="The model to compare with, remembered for the set; best: the best so far, which is the default.",
+)
+@trust
+@click.option(
+    "--final", is_flag=True, help="Decide on the rows held out, a third of the pages; once for each decision."
+)
+@click.option("--prompt-set", metavar="NAME", help="The prompt set; default: the benchmark's first.")
+@click.option(
+    "--judge",
+    metavar="NAME",
+    shell_complete=completion.judges,
+    help="The judge, whose labels count; default: the benchmark's first.",
+)
+@click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches.")
+@click.option("--fresh", is_flag=True, default=None, help="Ask every request anew: reuse no answer of another run.")
+@worker_options
+@as_json
+@click.pass_obj
+def try_command(workspace: Any, /, model: str, **options: Any) -> int:
+    """Try a model on a question set: better, worse or not shown. The same command resumes it.
+
+    The rule of --trust is remembered for the set, too. The verdict is corrected for all models tried on the set.
+    """
+    from app.commands.batch import ExecutionOptions
+    from app.commands.try_model import TryArguments, try_model
+
+    execution = ExecutionOptions(**{key: options.pop(key) for key in ("display", "force", "accept_engine", "allowed")})
+    settings = {key: options.pop(key) for key in ("prompt_set", "judge", "exact", "fresh")}
+    return try_model(workspace, model, TryArguments(**options, settings=settings), execution)
+
+
+@click.command()
+@click.argument("name", required=False, metavar="[SET]", shell_complete=completion.sets)
+@trust
+@judge
+@click.option("--format", "formats", metavar="F,F", help="Write files instead: csv, md, png, svg, pdf.")
+@click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./history.")
+@as_json
+@click.pass_obj
+def history(workspace: Any, /, name: str | None, formats: str | None, **options: Any) -> None:
+    """Show every model tried on a question set. With the claims about them, in the order of their first answers."""
+    from app.commands.history import history as show_history
+
+    show_history(workspace, name, formats=None if formats is None else split_commas(formats), **options)
 
 
 @click.command(epilog=RUN_HELP)

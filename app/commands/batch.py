@@ -84,8 +84,12 @@ def batch(
     options: ExecutionOptions,
     *,
     dry_run: bool = False,
+    tables: bool = True,
 ) -> int:
-    """Run a spec file with ``overrides`` from the command line, resuming runs that exist; return the exit code."""
+    """Run a spec file with ``overrides`` from the command line, resuming runs that exist; return the exit code.
+
+    Without ``tables``, the main table of the runs is not printed.
+    """
     display = make_display(options.display)
     # All specs are checked before the first run is created.
     batch_spec, checked, faults = check_batch(workspace, spec, overrides, options, stop=not dry_run)
@@ -123,7 +127,7 @@ def batch(
         display.problem(warning)
     placement = _place(checked, options)
     planned = [plan_run(workspace, run) for run in checked]
-    return execute_runs(workspace, planned, display, options, placement=placement)
+    return execute_runs(workspace, planned, display, options, placement=placement, tables=tables)
 
 
 def _place(checked: Sequence[CheckedSpec], options: ExecutionOptions) -> Placement | None:
@@ -345,8 +349,9 @@ def execute_runs(
     conditions: Sequence[str] = (),
     placement: Placement | None = None,
     demo: Callable[[TableInputs], None] | None = None,
+    tables: bool = True,
 ) -> int:
-    """Execute the planned runs with one worker per model, print their main table, and return the exit code.
+    """Execute the planned runs with one worker per model, print their main table with ``tables``, and return the exit code.
 
     With a ``placement``, models that fit on different nodes of the cluster answer at the same time.
 
@@ -384,7 +389,7 @@ def execute_runs(
     if code == INTERRUPTED:
         return INTERRUPTED
     if options.display != "json" and options.display != "none":
-        _print_results(planned, summaries, demo=demo)
+        _print_results(planned, summaries, demo=demo, tables=tables)
     return code or (1 if any(map(_failures, summaries)) else 0)
 
 
@@ -450,14 +455,18 @@ def _remote_models(run: CheckedSpec) -> list[str]:
 
 
 def _print_results(
-    planned: Sequence[PlannedRun], summaries: Sequence[RunSummary], *, demo: Callable[[TableInputs], None] | None
+    planned: Sequence[PlannedRun],
+    summaries: Sequence[RunSummary],
+    *,
+    demo: Callable[[TableInputs], None] | None,
+    tables: bool,
 ) -> None:
     from app.report.error_messages import error_lines
     from app.report.render import print_table
     from app.report.tables import read_inputs, tables_from
     from app.text.escape import clean
 
-    inputs = read_inputs([run.folder for run in planned]) if any(run.done for run in summaries) else None
+    inputs = read_inputs([run.folder for run in planned]) if tables and any(run.done for run in summaries) else None
     if inputs is not None and demo is None:
         (main,) = tables_from(inputs, only="main")
         print_table(main)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,12 +127,24 @@ class TargetShares:
     """These answers with those that the judge has not decided in some of the runs; None where it has decided all."""
     setting: NDArray[np.int64] | None = None
     """The row of the metric's ``hits`` for each answer, shape (answers,); None: that of its condition."""
+    ids: Sequence[str] = ()
+    """The instance of each answer."""
 
     @cached_property
     def hit(self) -> Array:
         """The credit of each answer for its run, from 0 to 1, of shape (answers, runs)."""
         setting = self.condition if self.setting is None else self.setting
         return _credit(self.metric)[setting[:, None], self.label]
+
+    @cached_property
+    def credits(self) -> Credits:
+        """The credits of all answers, with those that are undecided in some of the runs."""
+        every = self.every
+        if every is None or every.group is None:
+            return Credits(self.clusters, self.hit, self.label, self.group, self.ids)
+        setting = every.condition if every.setting is None else every.setting
+        hit = np.where(every.label < 0, np.nan, _credit(self.metric)[setting[:, None], every.label])
+        return Credits(every.clusters, hit, every.label, every.group, every.ids)
 
     @cached_property
     def weight(self) -> Array:
@@ -187,6 +199,19 @@ class TargetShares:
         return [1.0 if p is None else p for p in holm(largest)]
 
 
+class Credits(NamedTuple):
+    """The credit of every answer for its run, from 0 to 1, nan where its label is not known; shape (answers, runs).
+
+    ``label``, of its shape, is -1 there; ``group`` and ``ids`` are the answers' examples and instances.
+    """
+
+    clusters: Clusters
+    hit: Array
+    label: NDArray[np.int64]
+    group: NDArray[np.integer[Any]]
+    ids: Sequence[str]
+
+
 @dataclass(frozen=True)
 class UndecidedAnswers:
     """The answers of :class:`TargetShares`, and those whose label is not known in some of the runs.
@@ -200,6 +225,8 @@ class UndecidedAnswers:
     label: NDArray[np.int64]
     text: NDArray[np.int64]
     setting: NDArray[np.int64] | None = None
+    group: NDArray[np.integer[Any]] | None = None
+    ids: Sequence[str] = ()
 
     @property
     def counts(self) -> list[int]:
@@ -241,8 +268,8 @@ def _credit(metric: TargetMetric) -> Array:
     return credit
 
 
-def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
-    """Return the answers that count in all runs.
+def target_shares(views: RunViews, metric: TargetMetric, *, jointly: bool = True) -> TargetShares:
+    """Return the answers that count in all runs; unless ``jointly``, there may be none of which all labels are known.
 
     Raises:
         SpecError: There are none.
@@ -270,21 +297,30 @@ def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
         labels[known, number] = _decided(run, codes)[places_there[known]]
     present = is_used & (labels >= 0).all(1)
     rows = np.flatnonzero(present & (labels < unknown).all(1))
-    if not len(rows):
+    every = np.flatnonzero(present)
+    if not len(rows if jointly else every):
         raise SpecError(
             f"no instance that counts for {metric.name} is labelled by {views.judge} in all of these runs; "
             "`rashomon compare` says what each run lacks."
         )
-    every = np.flatnonzero(present)
     open_answers = None
     if len(every) > len(rows):
         label = labels[every]
         text = _texts(views, label == unknown, [place[every] for place in there])
         label[label >= unknown] = -1
-        open_answers = UndecidedAnswers(metric, first.clusters.at(every), condition[every], label, text, setting[every])
+        open_answers = UndecidedAnswers(
+            metric,
+            first.clusters.at(every),
+            condition[every],
+            label,
+            text,
+            setting[every],
+            first.example[every],
+            first.ids.at(every),
+        )
     clusters = first.clusters.at(rows)
     counted = first.example[rows], clusters, condition[rows], labels[rows]
-    return TargetShares(views, metric, *counted, open_answers, setting[rows])
+    return TargetShares(views, metric, *counted, open_answers, setting[rows], first.ids.at(rows))
 
 
 def _decided(run: RunView, codes: Mapping[str, int]) -> NDArray[np.int64]:

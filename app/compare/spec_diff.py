@@ -28,7 +28,7 @@ _FACETS: Mapping[str, tuple[str, ...]] = {
     "kv bits": ("kv bits",),
     "engine's version": ("device",),
     "data": ("data digest",),
-    "choice of instances": ("conditions", "strata", "limit"),
+    "choice of instances": ("conditions", "strata", "limit", "part"),
 }
 _VERSION = "version of "
 _NAMED = 3

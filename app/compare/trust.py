@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.compare.non_inferiority import ConditionShares, TargetMetric
+from app.compare.non_inferiority import ConditionShares, TargetMetric, target_metric
 from app.compare.run_view import RunView, RunViews
 from app.compare.transitions import acts_of_answers
 from benchmarks import number_ranges as ranges
@@ -40,6 +40,12 @@ def rules_of(views: RunViews, rule: str | None) -> Counter[str]:
         for name, count in zip(coded.rules, numbers, strict=True):
             counts[name or rule or ""] += count
     return +counts
+
+
+def decisive_target(views: RunViews, rule: str | None) -> TargetMetric:
+    """Return what decides between models: obedience where a rule is named or all rows have their own, else the accuracy."""
+    rows_decide = names_sources(views.benchmark) and bool(name_rules(rules_of(views, None)))
+    return trust_target(views, rule) if rule is not None or rows_decide else target_metric(views, None)
 
 
 def trust_target(views: RunViews, rule: str | None, conflict_share: float | None = None) -> TargetMetric:

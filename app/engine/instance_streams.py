@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -33,6 +33,18 @@ class BuildInstances:
         read = partial(instances_of, self.benchmark) if self.build.is_varied else self.benchmark.all_instances
         with self.build.reading():
             yield from read(self.build, self.prompt_set)
+
+
+@dataclass(frozen=True)
+class PartOfInstances:
+    """The instances of the ``final`` examples of a question set, if ``is_final``, or of all others."""
+
+    instances: Iterable[Instance]
+    final: Collection[str]
+    is_final: bool
+
+    def __iter__(self) -> Iterator[Instance]:
+        return (instance for instance in self.instances if (instance.group in self.final) == self.is_final)
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from typing import Any
 import tomli_w
 
 from app.engine.identity import differences, engine_facts, refused_differences
-from app.engine.instance_streams import NO_INSTANCES, BuildInstances, RunInstances, run_instances
+from app.engine.instance_streams import NO_INSTANCES, BuildInstances, PartOfInstances, RunInstances, run_instances
 from app.engine.unsupported_media import require_instances
 from app.fetch.recipes import build_commands
 from app.run_spec import LARGEST_SPEC, RunSpec, parse_stored
 from app.store.data_types import CELLS_KEY, COUNTS_FLAGS_KEY, SCORES_KEY
 from app.store.database import DATABASE
-from app.store.question_sets import is_version_link, version_of_digest
+from app.store.question_sets import is_version_link, read_set, version_of_digest
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
 from app.store.run_facts import (
@@ -275,7 +275,11 @@ def check_identity(
 
 def chosen_instances(spec: RunSpec, benchmark: Benchmark, build: Build) -> Selection:
     """Return the build's instances that the spec selects, in the build's order. Raises SpecError for an unknown name."""
-    return select_instances(spec, benchmark, BuildInstances(benchmark, build, spec.prompts))
+    instances: Iterable[Instance] = BuildInstances(benchmark, build, spec.prompts)
+    if spec.part is not None:
+        final = read_set(build.path.resolve().parent).final_examples(build)
+        instances = PartOfInstances(instances, final, spec.part == "final")
+    return select_instances(spec, benchmark, instances)
 
 
 def select_instances(spec: RunSpec, benchmark: Benchmark, instances: Iterable[Instance]) -> Selection:

@@ -67,6 +67,7 @@ STYLES: list[str | PurePath] = [
         "doctor",
         "fetch",
         "vary",
+        "sets",
         "trainings",
         "train",
     )

@@ -86,6 +86,7 @@ COMMANDS: tuple[Command, ...] = (
         "everywhere.go.vary", "f9", "Vary", "Repeat a build's examples: blur, sources, order, k passages and others."
     ),
     Command("everywhere.go.trainings", "f8", "Trainings", "Trainings of adapters, with their loss curves."),
+    Command("everywhere.go.sets", "f10", "Sets", "Question sets: every model tried on one, and a new one."),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),
     Command("table.up", "up,k", "Up", "The previous row.", palette=False),
@@ -250,6 +251,12 @@ COMMANDS: tuple[Command, ...] = (
     Command("rows.wrong", "w", "Next invalid", "The next invalid row.", footer=True),
     Command("rows.next", "n", "Next condition", "The next condition of this row.", footer=True),
     Command("rows.previous", "N", "Previous condition", "The previous condition of this row."),
+    # sets
+    Command("sets.try", "t", "Try a model", "Ask a model this set, beside the incumbent; asks first.", footer=True),
+    Command("sets.against", "a", "Incumbent", "Choose the model to compare with, or the best so far.", footer=True),
+    Command("sets.intervals", "i", "Intervals", "Show or hide confidence intervals."),
+    Command("sets.notes", "N", "Notes", "Unfold or fold the notes under the table."),
+    Command("sets.again", "r", "Refresh", "Read the sets and their runs again.", footer=True),
     # fetch
     Command("fetch.model", "m", "Other model", "Fetch a model that is not listed.", footer=True),
     Command("fetch.adopt", "a", "Adopt run", "Adopt a run of another machine.", footer=True),

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from app.engine.batch_runs import read_batch
 from app.engine.run_control import batch_pid, kill_worker, pause, stop_batch, stop_run, unpause
+from app.exit_codes import VERDICTS
 from app.fetch.execute import PROGRESS_LINE
 from app.store.run import RunStore
 from app.store.workspace import Workspace, supervised_worker
@@ -168,7 +169,7 @@ class RunProcesses:
             code = started.process.poll()
             if code is not None:
                 self._processes.remove(started)
-                if code not in (0, 130) and not started.attended:
+                if code not in (*VERDICTS, 130) and not started.attended:
                     failed.append(FailedProcess(started.command, code, _last_line(started.log)))
         return failed
 

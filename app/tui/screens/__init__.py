@@ -42,6 +42,7 @@ SCREENS: dict[str, ScreenEntry] = {
         ScreenEntry("export", "Export", "app.tui.screens.export:ExportScreen", "runs"),
         ScreenEntry("new", "New run", "app.tui.screens.new_run:NewRunScreen", writes=True),
         ScreenEntry("rows", "Your rows", "app.tui.screens.own_rows:OwnRowsScreen", writes=True),
+        ScreenEntry("sets", "Sets", "app.tui.screens.sets:SetsScreen"),
         ScreenEntry("review", "Review", "app.tui.screens.review:ReviewScreen", writes=True),
         ScreenEntry("answer", "Answer", "app.tui.screens.answer:AnswerScreen", writes=True),
         ScreenEntry("vary", "Vary", "app.tui.screens.vary:VaryScreen", writes=True),

@@ -12,6 +12,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from app.exit_codes import VERDICTS
 from app.tui.hostile_text import literal
 from app.tui.processes import Job
 from app.tui.services import Services
@@ -117,11 +118,11 @@ class CommandDialog(Dialog[bool]):
             self._enter(Stage.ASKING)
             return
         self._show(output)
-        self._succeeded = code == 0
+        self._succeeded = code in VERDICTS
         if self._succeeded and self._closes:
             self.dismiss(True)
             return
-        self._heading += " ✓ done" if code == 0 else " ✗ stopped" if code == 130 else " ✗ failed"
+        self._heading += " ✓ done" if self._succeeded else " ✗ stopped" if code == 130 else " ✗ failed"
         self._enter(Stage.DONE)
 
     def action_start(self) -> None:

@@ -1,0 +1,85 @@
+"""``rashomon history``: every model tried on a question set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from app.commands.spinner import spinner
+from app.commands.try_model import chosen_set
+from app.compare.set_history import SetHistory, history_figure, history_table, set_history
+from app.exports.export_input import Files
+from app.exports.writer import write_files, written_message
+from app.figures.style import inches, to_bytes
+from app.figures.tables import draw_table
+from app.report.render import print_table, to_csv, to_json, to_markdown
+from app.store.tried_models import read_tried
+from app.store.workspace import Workspace
+from benchmarks.errors import SpecError
+from benchmarks.untrusted.typed_paths import typed_path
+
+_TEXTS = {"csv": to_csv, "md": to_markdown}
+_PICTURES = ("png", "svg", "pdf")
+
+
+def history(
+    workspace: Workspace,
+    name: str | None,
+    *,
+    trust: str | None,
+    judge: str | None,
+    formats: Sequence[str] | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Print the models tried on a set as a table, or write it and its figure. Raises SpecError, StoreError."""
+    question_set = chosen_set(workspace, name)
+    for form in formats or ():
+        if form not in (*_TEXTS, *_PICTURES):
+            raise SpecError(f"there is no format {form!r} of a history; use {', '.join((*_TEXTS, *_PICTURES))}.")
+    tried = read_tried(question_set.latest.build.parent)
+    with spinner(f"reading the runs of {question_set.name}"):
+        models = set_history(
+            workspace, question_set, tried, trust=trust or tried.trust or None, judge=judge, against=tried.incumbent
+        )
+    table = history_table(models)
+    if as_json:
+        print(json.dumps({"set": question_set.name, "models": _to_json(models), "table": to_json(table)}, indent=2))
+        return
+    if formats is None:
+        print_table(table)
+        return
+    inches("column")
+    files: Files = {}
+    for form in dict.fromkeys(formats):
+        if form in _TEXTS:
+            files[f"history.{form}"] = _TEXTS[form](table).encode("utf-8")
+        else:
+            figure = draw_table(history_figure(models), width="column")
+            assert figure is not None
+            files[f"history.{form}"] = to_bytes(figure, form)
+    folder = typed_path(out or Path("history"))
+    write_files(folder, files)
+    print(written_message(folder, files))
+
+
+def _to_json(models: SetHistory) -> list[dict[str, Any]]:
+    """Return the models with their runs, the newest last, and the corrected p of the claim about each."""
+    entries = []
+    for place, run in enumerate(models.runs):
+        claim = models.claims.get(place)
+        entries.append(
+            {
+                "model": run.model,
+                "run": run.name,
+                "runs": [other.name for other in models.every if other.subject == run.subject],
+                "incumbent": place == models.incumbent,
+                "look": models.look(place),
+                "versions": models.versions(place),
+                "verdict": None if claim is None else claim.verdict,
+                "p": None if claim is None else claim.p,
+            }
+        )
+    return entries

@@ -1,0 +1,401 @@
+"""``rashomon try``: a model on a saved question set, beside the incumbent; better, worse or not shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from app.commands.batch import ExecutionOptions, batch, print_message
+from app.compare.claims import BETTER, NOT_SHOWN, WORSE, Claim
+from app.compare.non_inferiority import format_points
+from app.compare.run_view import RunView
+from app.compare.set_history import (
+    FINAL,
+    ChangedAnswer,
+    SetHistory,
+    SetRun,
+    all_subjects,
+    changed_answers,
+    newest_runs,
+    read_runs,
+    rule_words,
+    set_history,
+    subject_of,
+)
+from app.compare.spec_diff import difference_warnings
+from app.compare.trust import OBEDIENCE
+from app.engine.plan import identity_of
+from app.engine.training.spec import plain_name
+from app.exit_codes import BETTER as BETTER_CODE
+from app.exit_codes import NOT_SHOWN as NOT_SHOWN_CODE
+from app.exit_codes import WORSE as WORSE_CODE
+from app.report.tables import model_label
+from app.run_spec import RunSpec, parse_spec
+from app.store.question_sets import QuestionSet, changed_media
+from app.store.tried_models import TriedModels, read_tried, update_tried
+from app.store.workspace import Workspace, read_summary
+from app.text.elide import elide_shared
+from app.text.escape import clean, size
+from app.text.shell import shell_quote
+from benchmarks.acts import check_rule, names_sources
+from benchmarks.build import Build
+from benchmarks.errors import ModelError, SourceError, SpecError, StoreError
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import digest
+from mlx_backends.registry import describe
+
+_CODES = {BETTER: BETTER_CODE, WORSE: WORSE_CODE, NOT_SHOWN: NOT_SHOWN_CODE}
+_CHANGED = 3
+"""The number of changed answers that are listed."""
+_LABEL, _PICTURE, _QUESTION, _ANSWER = 24, 14, 24, 12
+"""The widths of a model's name, of a picture's name, of a question and of an answer in a line of 80 columns."""
+_OPEN = "open"
+_FAILED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TryArguments:
+    """The options of ``rashomon try``.
+
+    Attributes:
+        name: The set; None for the only one of the workspace.
+        against: The model to compare with, remembered for the set; None for the one that was remembered, or else the best so far;
+            "best" forgets it.
+        trust: The rule on what should win, remembered too; None for the one that was remembered.
+        final: Whether the held-out rows are opened.
+        settings: More keys of the spec: prompt set, judge, exact.
+    """
+
+    name: str | None = None
+    against: str | None = None
+    trust: str | None = None
+    final: bool = False
+    settings: Mapping[str, Any] | None = None
+    as_json: bool = False
+
+
+def chosen_set(workspace: Workspace, name: str | None) -> QuestionSet:
+    """Return the set called ``name``, or the only one. Raises SpecError."""
+    if name is not None:
+        return workspace.question_set(name)
+    sets = workspace.question_sets()
+    if len(sets) == 1:
+        return sets[0]
+    if sets:
+        raise SpecError(f"there are several question sets; name one of them: {', '.join(s.name for s in sets)}.")
+    raise SpecError("there is no question set yet; `rashomon build BENCHMARK --from TABLE` makes one.")
+
+
+def try_model(workspace: Workspace, model: str, arguments: TryArguments, options: ExecutionOptions) -> int:
+    """Ask a model the set's newest version, print the verdict in five lines, and return its exit code.
+
+    Called again, it resumes what was interrupted and comes to the same verdict. Raises SpecError, SourceError, StoreError,
+    ModelError.
+    """
+    check_rule(arguments.trust)
+    question_set = chosen_set(workspace, arguments.name)
+    if arguments.trust and not names_sources(get_benchmark(question_set.benchmark)):
+        raise SpecError(f"the labels of {question_set.benchmark} name no source; leave --trust out.")
+    folder = question_set.latest.build.parent
+    _check_pictures(question_set)
+    candidate = _Subject.of(question_set, model, arguments)
+    remember = partial(_remember, arguments=arguments, question_set=question_set)
+    remembered = remember(read_tried(folder))
+    if remembered.incumbent == candidate.spec.model:
+        if arguments.against is not None:
+            raise SpecError(f"{model} cannot be compared with itself; name another model with --against.")
+        remembered = replace(remembered, incumbent="")  # beside the best of the others
+    runs = read_runs(workspace, question_set)
+    incumbent = _incumbent(workspace, question_set, candidate, runs, remembered, arguments)
+    against = remembered.incumbent if incumbent is None else incumbent.spec.model
+    pair = (candidate.key, incumbent.key) if arguments.final and incumbent is not None else None
+    update_tried(folder, lambda tried: _add_subjects(remember(tried), runs, pair))
+    quiet = replace(options, display="none") if arguments.as_json else options
+    for subject in filter(None, (incumbent, candidate)):
+        code = batch(workspace, None, subject.overrides, quiet, tables=False)
+        if read_summary(workspace.runs_folder / subject.name).state != "done":
+            return code or _FAILED
+    answered = read_runs(workspace, question_set)
+    remembered = update_tried(folder, lambda tried: _add_subjects(tried, answered, None))
+    history = set_history(
+        workspace,
+        question_set,
+        remembered,
+        trust=remembered.trust or None,
+        judge=(arguments.settings or {}).get("judge"),
+        candidate=candidate.key,
+        against=against,
+        final=arguments.final,
+    )
+    verdict = Verdict.of(history, candidate.key, Build.open(question_set.latest.build))
+    if arguments.as_json:
+        print(json.dumps(verdict.to_json(), indent=2))
+    else:
+        for line in verdict.remarks():
+            print_message(line, options.display)
+        print()
+        for line in verdict.lines():
+            print(clean(line))
+    return _CODES[verdict.word]
+
+
+def _check_pictures(question_set: QuestionSet) -> None:
+    """Raise SourceError if pictures of the newest version are not those that it was built with."""
+    latest = question_set.latest
+    try:
+        changed = changed_media(latest.build)
+    except OSError as error:
+        raise SourceError(f"{latest.build} cannot be read: {error.strerror}; build the table again.") from error
+    if changed:
+        raise SourceError(
+            f"{len(changed)} pictures of {question_set.name}@{latest.number} were changed or lost; "
+            f"`rashomon build {question_set.benchmark} --from {shell_quote(question_set.table)}` repairs them."
+        )
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """A model with its settings on the newest version of a set, and the run that asks it."""
+
+    spec: RunSpec
+    overrides: Mapping[str, Any]
+    key: str
+    name: str
+
+    @classmethod
+    def of(cls, question_set: QuestionSet, model: str, arguments: TryArguments) -> _Subject:
+        """Return the subject of a model. Its weights are part of the run's name, so that a replaced model is another one."""
+        latest = question_set.latest
+        values = {
+            "benchmark": question_set.benchmark,
+            "model": [model],
+            "data": str(latest.build),
+            "part": (FINAL if arguments.final else _OPEN) if any(question_set.final_pages.values()) else None,
+            **{key: value for key, value in (arguments.settings or {}).items() if value},
+        }
+        if arguments.final and values["part"] is None:
+            raise SpecError(f"{question_set.name} has too few pages to hold any out; leave --final out.")
+        (spec,) = parse_spec({}, values, "the command line").runs()
+        identity = identity_of(spec, Build.open(latest.build), describe(spec.model))
+        key = subject_of(identity)
+        base = plain_name(question_set.name, "set", 30)
+        base = base if base[0].isascii() and base[0].isalnum() else f"set{base}"
+        label = plain_name(model_label(spec.model), "model", 30)
+        part = "-final" if arguments.final else ""
+        name = f"{base}-{latest.number}-{label}{part}-{digest([key, latest.digest, spec.fresh])[:6]}"
+        return cls(spec, {**values, "name": name}, key, name)
+
+
+def _remember(tried: TriedModels, arguments: TryArguments, question_set: QuestionSet) -> TriedModels:
+    """Return the memory with the incumbent and the rule that were typed."""
+    incumbent = tried.incumbent
+    if arguments.against == "best":
+        incumbent = ""
+    elif arguments.against is not None:
+        values = {"benchmark": question_set.benchmark, "model": [arguments.against]}
+        incumbent = parse_spec({}, values, "the command line").runs()[0].model
+    return replace(tried, incumbent=incumbent, trust=arguments.trust or tried.trust)
+
+
+def _incumbent(
+    workspace: Workspace,
+    question_set: QuestionSet,
+    candidate: _Subject,
+    runs: Sequence[SetRun],
+    remembered: TriedModels,
+    arguments: TryArguments,
+) -> _Subject | None:
+    """Return the incumbent if it has to be asked, too: a named one without a complete run; on the held-out rows, always."""
+    model = remembered.incumbent
+    if not model and arguments.final:
+        others = [run for run in newest_runs(runs, remembered) if run.subject != candidate.key]
+        if not others:
+            raise SpecError("there is no other model to decide between; try one without --final first.")
+        history = set_history(workspace, question_set, remembered, trust=remembered.trust or None)
+        order = sorted(range(len(history.runs)), key=lambda run: -(history.share(run).value or 0.0))
+        model = next(history.runs[run].model for run in order if history.runs[run].subject != candidate.key)
+    if not model or (
+        not arguments.final and any(run.complete and not run.is_final and run.model == model for run in runs)
+    ):
+        return None
+    try:
+        return _Subject.of(question_set, model, arguments)
+    except (SpecError, ModelError) as error:
+        raise SpecError(
+            f"the incumbent {model_label(model)} has no answers to these rows, and cannot give them: {error} Name another with "
+            "--against, or --against best."
+        ) from error
+
+
+def _add_subjects(tried: TriedModels, runs: Sequence[SetRun], pair: tuple[str, str] | None) -> TriedModels:
+    decisions = dict.fromkeys([*tried.decisions, *([pair] if pair else [])])
+    return replace(tried, subjects=all_subjects(runs, tried), decisions=tuple(decisions))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on the run at a place of a history; ``pictures`` has the row and the picture's name of each example."""
+
+    history: SetHistory
+    run: int
+    claim: Claim | None
+    pictures: Mapping[str, str]
+
+    @classmethod
+    def of(cls, history: SetHistory, candidate: str, build: Build) -> Verdict:
+        """Return the verdict on the model with the key ``candidate``. Raises StoreError if its run is gone."""
+        run = next((place for place, run in enumerate(history.runs) if run.subject == candidate), None)
+        if run is None:
+            raise StoreError("the run was removed while it was asked; try the model again.")
+        pictures = {row.group: f"{row.picture or row.row}" for row in build.built_rows()}
+        return cls(history, run, history.claims.get(run), pictures)
+
+    @property
+    def word(self) -> str:
+        """One of "better", "worse" and "not shown"."""
+        return NOT_SHOWN if self.claim is None else self.claim.verdict
+
+    def lines(self) -> Iterator[str]:
+        """Yield what was compared, then five lines: the verdict, what it costs, and the answers that changed most."""
+        history = self.history
+        part = ", held-out rows" if history.runs[self.run].is_final else ""
+        yield (
+            f"{self._labels[0]} on {history.question_set.name}@{history.question_set.latest.number}{part}: "
+            f"{history.answers} answers to {history.rows} rows, {self._tried}"
+        )
+        yield self._verdict()
+        yield self._costs()
+        if self.claim is not None:
+            yield from self._change_lines()
+
+    @property
+    def _labels(self) -> list[str]:
+        """The names of the model and, if there is one, of its rival, at the length of a line."""
+        rival = [] if self.claim is None else [self.claim.rival]
+        return elide_shared([self.history.views.runs[place].label for place in (self.run, *rival)], _LABEL)
+
+    @property
+    def _tried(self) -> str:
+        count = self.history.tried
+        if self.history.runs[self.run].is_final:
+            return f"decision {count}" if count > 1 else "the first decision"
+        return f"{count} models tried" if count > 1 else "the first model tried"
+
+    def _verdict(self) -> str:
+        history = self.history
+        does = "by your rule" if history.shares.metric.name == OBEDIENCE else "right"
+        rival = None if self.claim is None else self.claim.rival
+        here = f"{history.share(self.run, rival).value or 0:.0%} {does}"
+        if self.claim is None:
+            return f"Not shown: {here}; there is no other model yet to compare with."
+        there = history.share(self.claim.rival, self.run).value or 0
+        words = {NOT_SHOWN: "Not shown to differ from", BETTER: "Better than", WORSE: "Worse than"}
+        the_best = "" if history.incumbent is not None or len(history.runs) == 2 else "the best, "
+        ends = f"{_points(self.claim.low)} to {_points(self.claim.high)} points"
+        return f"{words[self.word]} {the_best}{self._labels[1]}: {here}, there {there:.0%} ({ends})."
+
+    def _costs(self) -> str:
+        runs = self.history.views.runs
+        own = _cost_words(runs[self.run])
+        if not own:
+            return "Its memory and time were not measured."
+        if self.claim is None:
+            return f"It takes {own} an answer."
+        other = _cost_words(runs[self.claim.rival])
+        return f"It takes {own} an answer; {self._labels[1]} {f'takes {other}' if other else 'was not measured'}."
+
+    def _changes(self) -> list[ChangedAnswer]:
+        return [] if self.claim is None else changed_answers(self.history, self.run, self.claim.rival, _CHANGED)
+
+    def _change_lines(self) -> Iterator[str]:
+        changes = self._changes()
+        places = [self.pictures.get(change.group, change.group) for change in changes]
+        questions = elide_shared([" ".join(change.question.split()) for change in changes], _QUESTION)
+        for change, place, question in zip(changes, elide_shared(places, _PICTURE), questions, strict=True):
+            before, after = (_short(text, _ANSWER) or "(nothing)" for text in (change.before, change.after))
+            yield f"{change.change}: {place}: {question} {before} -> {after}"
+        if len(changes) < _CHANGED:
+            yield "no other answer differs" if changes else "no answer differs"
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what a reader must know besides: other differences, missing answers, rows that were asked before."""
+        history = self.history
+        runs = history.views.runs
+        if history.shares.every is not None and self.claim is not None:
+            for place in (self.run, self.claim.rival):
+                if count := history.shares.every.counts[place]:
+                    yield f"{runs[place].label} lacks the label of {count} answers; the verdict holds whatever it is."
+        if self.claim is not None:
+            compared = [runs[self.claim.rival], runs[self.run]]
+            warnings = difference_warnings(compared)
+            yield from (w for w in warnings if w.startswith(("The runs differ", "Up to")) and "data digest" not in w)
+        for run in history.left_out:
+            yield f"Not compared with {model_label(run.model)}, which shares too few answers; try it again."
+        if history.look(self.run) == "again":
+            yield "This model was tried before with other prompts, settings or weights: this is no first look."
+        if history.runs[self.run].is_final:
+            asked = [run.name for run in history.every if not run.part]
+            if asked:
+                yield f"{asked[0]} asked all rows of the set, the held-out ones too: this is no fresh look."
+        if history.shares.metric.name != OBEDIENCE and history.views.own_rows_only:
+            yield "By right answers; --trust image, text or flag decides by what should win."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the verdict as JSON."""
+        history, runs, claim = self.history, self.history.views.runs, self.claim
+        question_set = history.question_set
+        rival = None if claim is None else claim.rival
+        return {
+            "set": question_set.name,
+            "version": question_set.latest.number,
+            "part": history.runs[self.run].part or None,
+            "verdict": self.word,
+            "model": history.runs[self.run].model,
+            "run": runs[self.run].name,
+            "against": None if rival is None else history.runs[rival].model,
+            "against_run": None if rival is None else runs[rival].name,
+            "named": history.incumbent is not None,
+            "tried": history.tried,
+            "rule": rule_words(history),
+            "answers": history.answers,
+            "rows": history.rows,
+            "reused": 0 if (reused := runs[self.run].reused) is None else sum(reused.lenders.values()),
+            "share": history.share(self.run, rival).value,
+            "against_share": None if rival is None else history.share(rival, self.run).value,
+            "lead": None if claim is None else {"value": claim.lead, "low": claim.low, "high": claim.high},
+            "p": None if claim is None else claim.p,
+            "peak_memory": runs[self.run].cost.peak_memory,
+            "seconds_per_answer": runs[self.run].cost.seconds_per_answer,
+            "changed": [
+                {
+                    "id": change.instance,
+                    "picture": self.pictures.get(change.group),
+                    "question": change.question,
+                    "before": change.before,
+                    "after": change.after,
+                    "change": change.change,
+                }
+                for change in self._changes()
+            ],
+            "remarks": list(self.remarks()),
+        }
+
+
+def _points(share: float) -> str:
+    """Return a difference of shares in points, with a decimal where it is near 0."""
+    return f"{100 * share:+.0f}" if abs(share) >= 0.01 else format_points(share, sign=True)
+
+
+def _cost_words(run: RunView) -> str:
+    """Return the peak memory and the seconds per answer, as far as they were measured."""
+    peak, seconds = run.cost.peak_memory, run.cost.seconds_per_answer
+    return " and ".join([*([size(peak)] if peak else []), *([f"{seconds:.2g} s"] if seconds else [])])
+
+
+def _short(text: str, length: int) -> str:
+    """Return a text in one line of at most ``length`` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"

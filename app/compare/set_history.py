@@ -1,0 +1,338 @@
+"""History of a question set: every model that was asked it, on the rows common to all, and the claims about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from app.compare.claims import NOT_SHOWN, Claim, claims
+from app.compare.cost import cost_cells
+from app.compare.non_inferiority import TargetShares, target_shares
+from app.compare.packed_answers import PackedAnswers, PackedTexts, Places
+from app.compare.run_view import RunView, RunViews, load_views
+from app.compare.trust import decisive_target
+from app.report.tables import model_label, unique_labels
+from app.store.question_sets import QuestionSet
+from app.store.run import RunStore
+from app.store.tried_models import TriedModels
+from app.store.workspace import Workspace, read_summary
+from app.text.shell import shell_quote
+from benchmarks.errors import SpecError
+from benchmarks.registry import get_benchmark
+from benchmarks.stats.intervals import INTERVALS
+from benchmarks.vocabulary import Cell, Estimate, Table, digest
+from mlx_backends.baseline import split_baseline
+from mlx_backends.person import PERSON
+from mlx_backends.policy import PREFIX
+
+FINAL = "final"
+_NOT_SUBJECT = ("data digest", "part", "device", "seed", "fresh")
+_VERSION = "version of "
+"""The beginning of an identity's keys that are versions of the engine."""
+_LEAST_SHARED = 0.5
+"""The share of a model's answers below which another one that shares no more is not compared with it."""
+
+
+@dataclass(frozen=True)
+class SetRun:
+    """A run of a set.
+
+    Attributes:
+        version: The number of the version that it was asked.
+        part: The part that it was asked: "open", "final", or "" for all rows.
+        subject: The key of its model with its weights, prompts and settings; two versions of a set have one subject.
+        complete: Whether every instance of its part was answered and judged.
+        created: When it was planned, by that clock.
+    """
+
+    name: str
+    version: int
+    model: str
+    part: str
+    subject: str
+    complete: bool
+    created: float
+
+    @property
+    def is_model(self) -> bool:
+        """False for a policy, a baseline and a person, which no decision is about."""
+        return not self.model.startswith((PREFIX, PERSON)) and not split_baseline(self.model)[0]
+
+    @property
+    def is_final(self) -> bool:
+        return self.part == FINAL
+
+
+def read_runs(workspace: Workspace, question_set: QuestionSet) -> list[SetRun]:
+    """Return the runs of a set that were begun, oldest first by the clock."""
+    benchmark = get_benchmark(question_set.benchmark)
+    conditions = set(benchmark.default_conditions or benchmark.conditions)
+    runs = []
+    for version, names in workspace.runs_of_set(question_set).items():
+        for name in names:
+            folder = workspace.runs_folder / name
+            with RunStore.read(folder) as store:
+                spec, identity, created = store.meta("spec"), store.meta("identity"), store.meta("created", 0.0)
+            summary = read_summary(folder)
+            if not summary.done:
+                continue
+            asked = set(spec["conditions"]) or conditions
+            selects = spec.get("limit") or spec.get("strata") or not conditions <= asked
+            runs.append(
+                SetRun(
+                    name,
+                    version,
+                    str(spec["model"]),
+                    str(spec.get("part") or ""),
+                    subject_of(identity),
+                    summary.state == "done" and not selects,
+                    float(created),
+                )
+            )
+    return sorted(runs, key=lambda run: (run.created, run.name))
+
+
+def subject_of(identity: Mapping[str, Any]) -> str:
+    """Return the key of what a run's identity says of its model, prompts and settings, whatever data and engine versions."""
+    unnamed = ("model",) if identity.get("weights digest") else ()  # the folder of a local model may move
+    facts = {key: value for key, value in identity.items() if key not in (*_NOT_SUBJECT, *unnamed)}
+    return digest({key: value for key, value in facts.items() if not key.startswith(_VERSION)})[:16]
+
+
+def all_subjects(runs: Sequence[SetRun], tried: TriedModels) -> tuple[str, ...]:
+    """Return the subjects of the models tried on a set: first those remembered, then others in the order of their runs."""
+    return tuple(dict.fromkeys([*tried.subjects, *(run.subject for run in runs if run.is_model)]))
+
+
+def newest_runs(runs: Sequence[SetRun], tried: TriedModels, *, final: bool = False) -> list[SetRun]:
+    """Return the run of each subject that has a complete one, in the order of the subjects: that of the newest version."""
+    order = {subject: place for place, subject in enumerate(all_subjects(runs, tried))}
+    newest: dict[str, SetRun] = {}
+    for run in runs:
+        before = newest.get(run.subject)
+        if run.complete and run.is_final == final and (before is None or run.version >= before.version):
+            newest[run.subject] = run
+    return sorted(newest.values(), key=lambda run: order.get(run.subject, len(order)))
+
+
+@dataclass(frozen=True)
+class SetHistory:
+    """The models of a set on the answers that all of them gave.
+
+    Attributes:
+        runs: The run of each model, in the order in which they were tried.
+        left_out: The runs that share too few answers with the others.
+        tried: The number of models tried, with those that have no complete run; of decisions, on the held-out rows.
+        every: All runs of the set that were begun.
+        incumbent: The index of the incumbent among the runs; None for the best so far.
+    """
+
+    question_set: QuestionSet
+    runs: tuple[SetRun, ...]
+    left_out: tuple[SetRun, ...]
+    tried: int
+    every: tuple[SetRun, ...]
+    shares: TargetShares
+    incumbent: int | None = None
+
+    @property
+    def views(self) -> RunViews:
+        return self.shares.views
+
+    @cached_property
+    def claims(self) -> dict[int, Claim]:
+        """The claim about each run, by its index."""
+        tests = self.tried if all(run.is_final for run in self.runs) else self.tried - 1
+        return {claim.run: claim for claim in claims(self.shares, self.incumbent, tests=tests, seed=self.views.seed)}
+
+    def share(self, run: int, rival: int | None = None) -> Estimate:
+        """Return a run's share with its interval, over its answers with a known label, and with one of a ``rival``, too."""
+        of = self.shares.credits
+        known = ~np.isnan(of.hit[:, [run, run if rival is None else rival]]).any(1)
+        share = (
+            of.clusters.at(known).mean(of.hit[known, run]) if known.any() else Estimate(None, reason="no known label")
+        )
+        return replace(share, missing=int((~known).sum()))
+
+    @property
+    def answers(self) -> int:
+        """The number of answers that were asked of all models."""
+        return len(self.shares.credits.group)
+
+    @property
+    def rows(self) -> int:
+        """The number of examples of these answers."""
+        return len(np.unique(self.shares.credits.group))
+
+    def look(self, run: int) -> str:
+        """Return "first" for a model that was not tried before with other prompts, settings or weights, else "again"."""
+        seen = [other.model for other in self.runs[:run]]
+        return "again" if self.runs[run].model in seen else "first"
+
+    def versions(self, run: int) -> str:
+        """Return the versions of the set that a model was asked."""
+        numbers = {other.version for other in self.every if other.subject == self.runs[run].subject and other.complete}
+        return ", ".join(map(str, sorted(numbers)))
+
+
+def set_history(
+    workspace: Workspace,
+    question_set: QuestionSet,
+    tried: TriedModels,
+    *,
+    trust: str | None,
+    judge: str | None = None,
+    candidate: str = "",
+    against: str = "",
+    final: bool = False,
+) -> SetHistory:
+    """Return the history of a set.
+
+    Policies are left out unless they are the ``candidate``, a subject, or ``against``, the model to compare with. With ``final``
+    these two alone are compared, on the held-out rows. Raises SpecError if no run is complete.
+    """
+    every = read_runs(workspace, question_set)
+    chosen = [
+        run
+        for run in newest_runs(every, tried, final=final)
+        if run.subject == candidate or run.model == against or (run.is_model and not final)
+    ]
+    if not chosen:
+        raise SpecError(f"no model has answered the set {question_set.name} yet; `rashomon try MODEL` asks one.")
+    views = load_views([workspace.runs_folder / run.name for run in chosen], judge=judge)
+    labels = unique_labels([model_label(run.model) for run in chosen])
+    views = replace(views, runs=tuple(replace(v, label=label) for v, label in zip(views.runs, labels, strict=True)))
+    measure = next((i for i, run in enumerate(chosen) if run.subject == candidate), len(chosen) - 1)
+    used = _sharing(views.runs, measure, [run.model == against for run in chosen])
+    runs = tuple(chosen[i] for i in used)
+    common = common_answers(replace(views, runs=tuple(views.runs[i] for i in used)))
+    shares = target_shares(common, decisive_target(common, trust or None), jointly=False)
+    incumbent = next((i for i in reversed(range(len(runs))) if against and runs[i].model == against), None)
+    number = len(tried.decisions) if final else max(len(all_subjects(every, tried)), len(runs))
+    if against and incumbent is None and any(run.model == against for run in chosen):
+        raise SpecError(f"{against} was asked none of these rows; `rashomon try {shell_quote(against)}` asks it again.")
+    left_out = tuple(run for i, run in enumerate(chosen) if i not in used)
+    return SetHistory(question_set, runs, left_out, number, tuple(every), shares, incumbent)
+
+
+def _sharing(runs: Sequence[RunView], measure: int, always: Sequence[bool]) -> list[int]:
+    """Return the places of the runs that share enough answers with the run at ``measure``."""
+    coded = runs[measure].coded
+    least = _LEAST_SHARED * len(coded)
+    shared = [int((run.coded.places(coded.ids) >= 0).sum()) for run in runs]
+    return [i for i, count in enumerate(shared) if i == measure or count >= least or (always[i] and count)]
+
+
+def common_answers(views: RunViews) -> RunViews:
+    """Return the runs with the answers to prompts that all of them were asked, by content. Raises SpecError without any."""
+    first = views.runs[0].coded
+    places = [run.coded.places(first.ids) for run in views.runs]
+    common = np.logical_and.reduce([place >= 0 for place in places])
+    for run, place in zip(views.runs, places, strict=True):
+        common &= run.coded.prompt[np.maximum(place, 0)] == first.prompt
+    if not common.any():
+        raise SpecError("these models were asked no row in common; try them on the newest version of the set.")
+    runs = [_at(run, place[common]) for run, place in zip(views.runs, places, strict=True)]
+    return replace(views, runs=tuple(runs))
+
+
+def _at(run: RunView, places: Places) -> RunView:
+    """Return a run with the answers at ``places`` alone."""
+    coded = run.coded
+    arrays = ("group", "condition", "outcome", "source", "prompt", "cut_off", "gives_right", "off_topic", "rule")
+    chosen: PackedAnswers = replace(
+        coded,
+        ids=PackedTexts(coded.ids.at(places)),
+        clusters=coded.clusters.at(places),
+        **{name: getattr(coded, name)[places] for name in arrays},
+    )
+    return replace(run, answers=chosen, read=lambda numbers: run.read(places[list(numbers)].tolist()))
+
+
+def history_table(history: SetHistory) -> Table:
+    """Return a row for each model, in the order in which they were tried."""
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for place, run in enumerate(history.views.runs):
+        claim = history.claims.get(place)
+        is_incumbent = place == history.incumbent
+        lead = None if claim is None else Estimate(claim.lead, claim.low, claim.high, history.answers)
+        verdict = "the incumbent" if is_incumbent else NOT_SHOWN if claim is None else claim.verdict
+        _, seconds, peak, _ = cost_cells(run)
+        rows.append(
+            (
+                run.label,
+                (history.share(place), lead, verdict, history.look(place), history.versions(place), peak, seconds),
+            )
+        )
+    beside = "the incumbent" if history.incumbent is not None else "the best of the others"
+    notes = (
+        f"share: {rule_words(history)}, over the {history.answers} answers that all of them gave; lead: over "
+        f"{beside}, better or worse if its interval excludes 0.",
+        f"Corrected for the {history.tried} models tried on this set (Holm 1979). look: again for a model that was tried before "
+        "with other prompts, settings or weights, whose choice the rows may have guided. version: those of the set that it was "
+        "asked.",
+        INTERVALS,
+        *(
+            f"Left out: {model_label(run.model)}, which shares too few answers; try it again."
+            for run in history.left_out
+        ),
+    )
+    columns = ("share", "lead", "verdict", "look", "version", "peak memory, GB", "seconds per answer")
+    return Table("history", f"Models tried on {history.question_set.name}", columns, tuple(rows), notes)
+
+
+def history_figure(history: SetHistory) -> Table:
+    """Return the shares as the series of a line figure, a model a place."""
+    labels = tuple(f"{place + 1} {run.label}" for place, run in enumerate(history.views.runs))
+    series = (history.question_set.name, tuple(history.share(place) for place in range(len(labels))))
+    return Table("history", f"Models tried on {history.question_set.name}", labels, (series,), chart="lines")
+
+
+def rule_words(history: SetHistory) -> str:
+    """Return in words what the share is."""
+    metric = history.shares.metric
+    return metric.note or "the share of right answers"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedAnswer:
+    """An answer to ``instance`` that two runs give differently; ``change`` is "gained", "lost" or "differs"."""
+
+    instance: str
+    group: str
+    question: str
+    before: str
+    after: str
+    change: str
+
+
+def changed_answers(history: SetHistory, run: int, rival: int, count: int) -> list[ChangedAnswer]:
+    """Return the answers of ``run`` that differ most from the rival's, of different examples.
+
+    Those whose credit changes come first, by the change in their whole example; losses before gains.
+    """
+    of, runs = history.shares.credits, history.views.runs
+    lead = np.nan_to_num(of.hit[:, run] - of.hit[:, rival])
+    by_example = np.bincount(of.group, np.abs(lead), minlength=int(of.group.max()) + 1)[of.group]
+    differs = of.label[:, run] != of.label[:, rival]
+    order = np.lexsort((np.arange(len(lead)), lead, -by_example, -np.abs(lead), ~differs))
+    chosen: dict[int, int] = {}
+    for place in order[: int(differs.sum())].tolist():
+        if len(chosen) < count:
+            chosen.setdefault(int(of.group[place]), place)
+    ids = [of.ids[place] for place in chosen.values()]
+    return list(_changes(runs[rival], runs[run], ids, [float(lead[place]) for place in chosen.values()]))
+
+
+def _changes(first: RunView, second: RunView, ids: Sequence[str], leads: Sequence[float]) -> Iterator[ChangedAnswer]:
+    before, after, records = first.excerpts(ids), second.excerpts(ids), dict(second.records(ids))
+    for instance, lead in zip(ids, leads, strict=True):
+        record = records[instance].instance
+        change = "gained" if lead > 0 else "lost" if lead < 0 else "differs"
+        yield ChangedAnswer(
+            instance, record.group, record.question, before.get(instance, ""), after.get(instance, ""), change
+        )

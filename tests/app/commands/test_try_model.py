@@ -1,0 +1,283 @@
+"""A model tried on a question set: the verdict, its exit code, what is remembered, and what a user gets wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.exit_codes import BETTER, NOT_SHOWN, WORSE
+from app.store.run import RunStore
+from app.store.tried_models import TriedModels, read_tried, update_tried
+from benchmarks.errors import StoreError
+from tests.support.command import Rashomon, kill_all
+from tests.support.demo import BF16, DEMO, FOUR_BIT
+
+TEXT, IMAGE, RANDOM = "policy:always-text", "policy:always-image", "policy:uniform"
+ROWS = 24
+FIELDS = ("incumbent", "trust", "subjects", "decisions")
+
+
+def write_table(folder: Path, rows: int = ROWS, *, name: str = "charts", edit: dict[str, str] | None = None) -> Path:
+    """Write the demo's first rows as a table, the second one with other cells."""
+    if not (folder / "held_out").exists():
+        shutil.copytree(DEMO / "held_out", folder / "held_out")
+    with (DEMO / "rows.csv").open(newline="") as file:
+        reader = csv.DictReader(file)
+        chosen = [row for row, _ in zip(reader, range(rows), strict=False)]
+    chosen[1] |= edit or {}
+    with (folder / f"{name}.csv").open("w", newline="") as table:
+        writer = csv.DictWriter(table, reader.fieldnames or ())
+        writer.writeheader()
+        writer.writerows(chosen)
+    return folder / f"{name}.csv"
+
+
+def build(rashomon: Rashomon, rows: int = ROWS, *, name: str = "charts", edit: dict[str, str] | None = None) -> None:
+    rashomon.run("build", "cmc-bench", "--from", write_table(rashomon.home, rows, name=name, edit=edit))
+
+
+def tried(rashomon: Rashomon, model: str | Path, *options: str | Path, code: int = BETTER) -> dict[str, Any]:
+    printed: dict[str, Any] = json.loads(rashomon.run("try", model, *options, "--json", code=code).stdout)
+    return printed
+
+
+def memory(rashomon: Rashomon, name: str = "charts") -> TriedModels:
+    return read_tried(rashomon.workspace / "sets" / name)
+
+
+def instances(rashomon: Rashomon, run: str) -> set[str]:
+    with RunStore.read(rashomon.workspace / "runs" / run) as store:
+        return {record.instance.group for record in store.records()}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a set of rows and no runs."""
+    home = tmp_path_factory.mktemp("built")
+    build(Rashomon(home))
+    return home
+
+
+@pytest.fixture
+def rashomon(built: Path, tmp_path: Path) -> Rashomon:
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True, symlinks=True)
+    return Rashomon(tmp_path)
+
+
+def test_the_exit_code_tells_the_verdict_by_the_users_rule(rashomon: Rashomon) -> None:
+    better = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    assert (better["verdict"], better["against"], better["named"]) == ("better", IMAGE, True)
+    assert 0 < better["lead"]["low"] < better["lead"]["value"] == better["share"] - better["against_share"]
+    worse = tried(rashomon, TEXT, "--trust", "image", code=WORSE)  # the incumbent is remembered
+    assert worse["lead"]["high"] < 0
+    neither = tried(rashomon, TEXT, "--trust", "flag", code=NOT_SHOWN)
+    assert (neither["verdict"], neither["lead"]["value"]) == ("not shown", 0)
+
+
+def test_five_lines_fit_a_terminal_and_name_the_pictures(rashomon: Rashomon) -> None:
+    printed = rashomon.run("try", TEXT, "--against", IMAGE, "--trust", "text", "--display", "plain").stdout
+    header, *lines = printed.rstrip("\n").rpartition("\n\n")[2].splitlines()
+    assert "charts@1" in header
+    assert len(lines) == 5
+    assert all(len(line) <= 100 for line in (header, *lines))
+    assert lines[0].startswith("Better than")
+    assert all(line.startswith("gained: 0") and ".png: " in line for line in lines[2:])
+    assert len({line.split(": ")[1] for line in lines[2:]}) == 3  # of different pictures
+
+
+def test_the_held_out_rows_are_asked_only_for_a_final_decision(rashomon: Rashomon) -> None:
+    first = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    final = tried(rashomon, TEXT, "--final")
+    assert (first["part"], final["part"]) == ("open", "final")
+    opened, held_out = instances(rashomon, first["run"]), instances(rashomon, final["run"])
+    assert opened.isdisjoint(held_out)
+    assert len(opened | held_out) == ROWS
+    assert len(held_out) == ROWS // 3
+    assert not any("fresh look" in remark for remark in final["remarks"])
+    assert len(memory(rashomon).decisions) == final["tried"] == 1
+    assert tried(rashomon, TEXT, "--final") == final  # the same decision
+    assert tried(rashomon, RANDOM, "--final", code=NOT_SHOWN)["tried"] == 2
+
+
+def test_rows_that_a_batch_has_asked_are_no_fresh_look(rashomon: Rashomon) -> None:
+    rashomon.run("batch", "--benchmark", "cmc-bench", "--model", TEXT, "--data", "charts", "--name", "every-row")
+    final = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text", "--final")
+    assert any("every-row" in remark for remark in final["remarks"])
+
+
+def test_an_edited_set_is_compared_on_the_rows_that_stayed(rashomon: Rashomon) -> None:
+    first = tried(rashomon, IMAGE, code=NOT_SHOWN)
+    assert first["lead"] is None
+    build(rashomon, edit={"passage": "In the end, kale came to 68."})
+    second = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    assert second["version"] == 2
+    assert 0 < second["answers"] < first["answers"] + 1
+    assert second["against_run"] == first["run"]  # the incumbent is not asked again
+    history = json.loads(rashomon.run("history", "--json").stdout)
+    assert [model["versions"] for model in history["models"]] == ["1"]  # policies are listed as incumbents alone
+
+
+def test_what_is_wrong_is_said_before_anything_is_asked(rashomon: Rashomon) -> None:
+    def refused(*arguments: str | Path, expected: str) -> None:
+        assert expected in rashomon.run("try", *arguments, code=2).stderr
+        assert not list((rashomon.workspace / "runs").glob("*"))
+
+    refused(TEXT, "--set", "chart", expected="charts")
+    refused(TEXT, "--trust", "text", "--against", TEXT, expected="--against")
+    refused("no/such-model", expected="no/such-model")
+    refused(TEXT, "--against", "no/such-model", expected="no/such-model")
+    refused(TEXT, "--final", expected="without --final")
+    picture = next((rashomon.workspace / "sets" / "charts" / "1" / "media").iterdir())
+    picture.write_bytes(b"another picture")
+    refused(TEXT, expected="rashomon build")
+    assert memory(rashomon) == TriedModels()
+
+
+def test_without_a_set_and_with_several_ones_the_user_is_told(rashomon: Rashomon, tmp_path: Path) -> None:
+    empty = Rashomon(tmp_path / "empty")
+    empty.home.mkdir()
+    for command in (["try", TEXT], ["history"]):
+        assert "rashomon build" in empty.run(*command, code=2).stderr
+    build(rashomon, 6, name="others")
+    assert "charts, others" in rashomon.run("try", TEXT, code=2).stderr
+    assert tried(rashomon, TEXT, "--set", "others", code=NOT_SHOWN)["set"] == "others"
+
+
+def test_a_set_of_three_rows_shows_nothing(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    build(rashomon, 3)
+    assert tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text", code=NOT_SHOWN)["rows"] <= 2
+
+
+def test_a_damaged_memory_is_named(rashomon: Rashomon) -> None:
+    (rashomon.workspace / "sets" / "charts" / "tried.json").write_text("[]")
+    assert "tried.json" in rashomon.run("try", TEXT, code=2).stderr
+
+
+def test_an_incumbent_whose_run_was_deleted_is_asked_again(rashomon: Rashomon) -> None:
+    first = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    shutil.rmtree(rashomon.workspace / "runs" / first["against_run"])
+    assert tried(rashomon, TEXT) == first
+
+
+def test_the_incumbent_itself_is_compared_with_the_best_of_the_others(rashomon: Rashomon) -> None:
+    tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    itself = tried(rashomon, IMAGE, code=NOT_SHOWN)  # policies are no rivals
+    assert (itself["against"], itself["named"]) == (None, False)
+    assert memory(rashomon).incumbent == IMAGE
+
+
+def test_an_incumbent_without_a_row_in_common_is_named(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    build(rashomon)
+    tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    table = write_table(rashomon.home, 48)
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([lines[0], *lines[25:]]))
+    rashomon.run("build", "cmc-bench", "--from", table)
+    message = rashomon.run("try", TEXT, code=2).stderr
+    assert f"rashomon try {IMAGE}" in message
+    tried(rashomon, IMAGE, code=NOT_SHOWN)
+    assert tried(rashomon, TEXT)["verdict"] == "better"
+
+
+def test_answers_that_are_interrupted_or_partial_do_not_count(rashomon: Rashomon) -> None:
+    rashomon.run("batch", "--benchmark", "cmc-bench", "--model", IMAGE, "--data", "charts", "--limit", "2")
+    assert tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")["against_run"].startswith("charts-1-")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS) | st.text(), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=JSON)
+def test_any_memory_is_read_or_refused(tmp_path: Path, content: Any) -> None:
+    (tmp_path / "tried.json").write_text(json.dumps(content), "utf-8")
+    try:
+        read = read_tried(tmp_path)
+    except StoreError:
+        return
+    assert update_tried(tmp_path, lambda before: before) == read
+
+
+def test_a_memory_is_written_and_read(tmp_path: Path) -> None:
+    whole = TriedModels("a\ud800 model", "text", ("b", "a"), (("a", "b"),))
+    assert update_tried(tmp_path, lambda before: whole) == whole == read_tried(tmp_path)
+
+
+def demo_copy(folder: Path, *, damaged: bool) -> Path:
+    """The demo's model, or one with noise in its layers, in a folder of the same name."""
+    import mlx.core as mx
+
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(BF16, folder)
+    if damaged:
+        weights = mx.load(str(folder / "model.safetensors"))
+        assert isinstance(weights, dict)
+        mx.random.seed(0)
+        for name, values in weights.items():
+            if "layers" in name and values.ndim == 2:
+                weights[name] = values + (0.15 * mx.random.normal(values.shape)).astype(values.dtype)
+        mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
+    return folder
+
+
+@pytest.mark.slow
+def test_real_models_get_the_right_verdicts(rashomon: Rashomon) -> None:
+    """Two quantisations are not told apart; damaged weights are worse, and are another model under the same name."""
+    first = tried(rashomon, FOUR_BIT, "--trust", "text", code=NOT_SHOWN)
+    assert (first["against"], first["tried"]) == (None, 1)
+    model = demo_copy(rashomon.home / "a-model", damaged=False)
+    equal = tried(rashomon, model, code=NOT_SHOWN)
+    assert (equal["against"], equal["tried"], equal["named"]) == (str(FOUR_BIT), 2, False)
+    demo_copy(model, damaged=True)
+    damaged = tried(rashomon, model, code=WORSE)
+    assert damaged["tried"] == 3
+    assert damaged["run"] != equal["run"]
+    assert any("no first look" in remark for remark in damaged["remarks"])
+    assert tried(rashomon, FOUR_BIT, code=NOT_SHOWN)["tried"] == 3
+    history = json.loads(rashomon.run("history", "--json").stdout)
+    assert [entry["verdict"] for entry in history["models"]] == ["not shown", "not shown", "worse"]
+    assert [entry["look"] for entry in history["models"]] == ["first", "first", "again"]
+    # A deleted run and a clock that goes back change neither the order nor the number of models tried.
+    shutil.rmtree(rashomon.workspace / "runs" / equal["run"])
+    with RunStore._connect(rashomon.workspace / "runs" / damaged["run"]) as store:
+        store.set_meta("created", 1.0)
+    later = json.loads(rashomon.run("history", "--json").stdout)
+    assert [entry["run"] for entry in later["models"]] == [first["run"], damaged["run"]]
+    assert tried(rashomon, FOUR_BIT)["tried"] == 3  # better than the damaged one
+    out = rashomon.home / "figures"
+    rashomon.run("history", "--format", "png,csv", "--out", out)
+    assert (out / "history.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_it_comes_to_the_same_verdict(rashomon: Rashomon, tmp_path: Path) -> None:
+    import random
+    import time
+
+    command = ("try", TEXT, "--against", IMAGE, "--trust", "text", "--json")
+    began = time.monotonic()
+    expected = json.loads(rashomon.process(*command).stdout)
+    whole = time.monotonic() - began
+    chance = random.Random(4)
+    for _ in range(13):
+        shutil.rmtree(rashomon.workspace / "runs")
+        (rashomon.workspace / "sets" / "charts" / "tried.json").unlink(missing_ok=True)
+        for _ in range(4):
+            process = rashomon.start(*command)
+            time.sleep(chance.uniform(0.1, whole))
+            kill_all(process)
+        again = json.loads(rashomon.run(*command).stdout)
+        assert {**again, "seconds_per_answer": None} == {**expected, "seconds_per_answer": None}
