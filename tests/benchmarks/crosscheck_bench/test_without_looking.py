@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
@@ -49,6 +50,15 @@ def _picture(sample: CrossCheckSample) -> str:
     return sample.frames[0].sha256
 
 
+def _second_picture(sample: CrossCheckSample) -> str:
+    return sample.frames[1].sha256
+
+
+def _title(sample: CrossCheckSample) -> str:
+    """Return the title that PD* shows beside a slice, "" where it shows a picture instead."""
+    return (re.findall(r'Title: "(.*)" Does', sample.question) or [""])[0]
+
+
 def _options(sample: CrossCheckSample) -> tuple[str, ...]:
     return sample.options
 
@@ -59,6 +69,9 @@ SOURCES_ALONE: list[tuple[str, str, Callable[[CrossCheckSample], Hashable]]] = [
     ("SKU", "text", lambda sample: sample.question),
     ("BDC", "brand", _brand),
     ("BDC", "picture", _picture),
+    ("LD", "first logo", _picture),
+    ("LD", "second logo", _second_picture),
+    ("PD*", "title", _title),
 ]
 
 
@@ -101,6 +114,37 @@ def test_wrong_prices_are_prices_of_products(builds: dict[str, Build]) -> None:
     samples = read(builds[PRODUCTS], "SP")
     right = {sample.options["ABCD".index(sample.answer)] for sample in samples}
     assert {option for sample in samples for option in sample.options} == right
+
+
+@pytest.mark.parametrize("shipped", [True, False])
+@pytest.mark.parametrize(("task", "known"), [("SP", lambda s: s.question), ("PMO", _picture)])
+def test_no_option_is_offered_more_often_with_what_recurs(
+    builds: dict[str, Build], tmp_path: Path, task: str, known: Callable[[CrossCheckSample], str], *, shipped: bool
+) -> None:
+    """A rule that counts, over all questions, what is offered with this title or picture, has one option in four."""
+    built = construct(tmp_path / "build", SET, per_stratum=ALL) if shipped else builds[PRODUCTS]
+    questions = [sample for sample in read(built, task) if sample.options]
+    offered = Counter((known(sample), option) for sample in questions for option in sample.options)
+    share = 0.0
+    for sample in questions:
+        counts = [offered[known(sample), option] for option in sample.options]
+        share += (counts["ABCD".index(sample.answer)] == max(counts)) / counts.count(max(counts))
+    assert len(questions) >= 8
+    assert share / len(questions) == 0.25
+
+
+def test_every_title_beside_a_slice_is_that_of_a_product(builds: dict[str, Build]) -> None:
+    """A title that a build has nowhere else would be known to be wrong."""
+    brands = Counter(s.conflict_type for s in read(builds[PRODUCTS], "PD*") if _title(s))
+    assert brands["mismatched brand"] >= 4
+    right = {_title(s) for s in read(builds[PRODUCTS], "PD*") if s.answer == "Yes"}
+    assert {_title(s) for s in read(builds[PRODUCTS], "PD*")} == right
+
+
+def test_similar_brands_come_first(tmp_path: Path) -> None:
+    folder = write_products(tmp_path / "folder", styles=60)
+    logos = read(construct(tmp_path / "build", folder, per_stratum=8), "LD")
+    assert Counter(s.conflict_type for s in logos) == {"": 4, "look-alike logo": 4}
 
 
 @pytest.mark.slow
