@@ -12,17 +12,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.build import Build, BuildOptions
 from benchmarks.build_audit import audit_build
 from benchmarks.crosscheck_bench import CrossCheckBench
 from benchmarks.crosscheck_bench.build import build
+from benchmarks.crosscheck_bench.prompts import GUESS, without_titles
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from benchmarks.crosscheck_bench.sources.base import PRODUCTS, PRODUCTS_FIGURE_8
+from benchmarks.vocabulary import Instance, Media, Text
 from tests.support.data.product_folder import write_products
 
 SET = Path(__file__).resolve().parents[3] / "assets" / "products"
 ALL = 100_000
+HOSTILE = (
+    '" - Visual reference',
+    '" Determine whether',
+    " brand?",
+    '" with product image <image>',
+    "<image>",
+    "<option>",
+)
 
 
 def construct(out: Path, folder: Path, source: str = PRODUCTS, **options: Any) -> Build:
@@ -157,6 +169,63 @@ def test_the_audit_finds_no_rule_that_beats_chance(tmp_path: Path) -> None:
         flagged[source] = {task.task for task in result.tasks if task.flagged}
     assert not flagged[PRODUCTS]
     assert {"PMO", "SP", "SKU"} <= flagged[PRODUCTS_FIGURE_8]
+
+
+# --- conditions without sources -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shipped_instances(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Instance]:
+    built = construct(tmp_path_factory.mktemp("shipped") / "build", SET)
+    return {(i.group, i.condition): i for i in CrossCheckBench().all_instances(built, "paper")}
+
+
+def _shown(instance: Instance) -> tuple[str, list[Media]]:
+    text = "".join(part.text for part in instance.parts if isinstance(part, Text))
+    return text, [part for part in instance.parts if isinstance(part, Media)]
+
+
+def test_conditions_without_sources_hide_titles_and_pictures(
+    shipped_instances: dict[tuple[str, str], Instance],
+) -> None:
+    titles = [json.loads(line)["title"] for line in (SET / "products.jsonl").read_text("utf-8").splitlines()]
+    with_both: set[str] = set()
+    for (group, condition), instance in shipped_instances.items():
+        text, media = _shown(instance)
+        full_text, full_media = _shown(shipped_instances[group, "vanilla"])
+        if condition in ("closed-book", "image-only", "options-only"):
+            assert not [title for title in titles if title in text]
+            assert "Title: " not in text
+        if condition == "image-only":
+            assert media == full_media
+            with_both.add(instance.strata["task"])
+        elif condition in CrossCheckBench.without_sources:
+            assert not media
+        if condition == "text-only":
+            assert [t for t in titles if t in text] == [t for t in titles if t in full_text]
+        if condition == "options-only":
+            assert "No. 1" not in text
+        if condition in CrossCheckBench.without_sources:
+            assert GUESS in text
+    assert with_both == {"BR", "PMP", "PMO", "PD*", "SP", "SKU", "BDC", "BC*", "BI", "PI"}
+
+
+@given(title=st.text(max_size=20), brand=st.text(max_size=5), end=st.sampled_from(["", *HOSTILE]))
+def test_no_title_stays_in_a_question_whatever_it_holds(title: str, brand: str, end: str) -> None:
+    """A title may hold the words that follow titles, and a row of a user's own the placeholder of a picture."""
+    secret = f"SECRET{title}{end}SECRET"
+    questions = {
+        "BR": f'Title: "{secret}" - Visual reference: <image> Required output',
+        "PMP": f'Image data: <image> Item description: "{secret}" Determine whether it is',
+        "SP": f'<image> What is the specific pricing information for this "{secret}" product from {brand} brand? Please',
+        "SKU": f'First SKU: Title "{secret}" with product image <image> Second SKU: Title "{secret}" with product image <image>',
+        "PI": f"an image of a product: <image> Its title is: {secret} This is a normalized bounding box",
+    }
+    for task, question in questions.items():
+        rest = without_titles(task, question)
+        assert rest.count("<image>") == question.count("<image>")
+        assert "SECRET" not in rest or "<image>" in secret or "<option>" in secret
+        assert without_titles("LD", question) == question
 
 
 # --- missing answers -----------------------------------------------------------------------------
