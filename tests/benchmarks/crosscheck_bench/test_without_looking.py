@@ -68,7 +68,8 @@ def _second_picture(sample: CrossCheckSample) -> str:
 
 def _title(sample: CrossCheckSample) -> str:
     """Return the title that PD* shows beside a slice, "" where it shows a picture instead."""
-    return (re.findall(r'Title: "(.*)" Does', sample.question) or [""])[0]
+    match = re.search(r'Title: "(.*)" Does', sample.question)
+    return match[1] if match else ""
 
 
 def _options(sample: CrossCheckSample) -> tuple[str, ...]:
