@@ -26,6 +26,8 @@ _NOTE = (
     "difference: over the same examples, paired."
 )
 
+_UNREAD = "Answers: also those in which no answer can be read. They count as wrong, with and without sources."
+
 
 def benchmark_tables(
     benchmark: Benchmark, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int
@@ -70,7 +72,14 @@ def _without_sources_table(
                 rows.append((f"{run} / {condition}{suffix}", _cells(benchmark, answers, judge, condition, full)))
     counted = {run: answers_where(answers, lambda kind: kind.condition in partial) for run, answers in runs.items()}
     sheets = Sheets(benchmark, counted, judge, resamples, seed)
-    return sheets.finish(WITHOUT_SOURCES, "Right answers without sources", _COLUMNS, rows, _NOTE, INTERVALS)
+    counts = [
+        f"{name}: {cells[3].n}" for name, cells in rows if isinstance(cells[3], Estimate) and cells[3].n != cells[0]
+    ]
+    fewer = [f"Answers with sources, where their number differs: {'; '.join(counts)}."] if counts else []
+    unread = [] if benchmark.unparsed_label is None else [_UNREAD]
+    return sheets.finish(
+        WITHOUT_SOURCES, "Right answers without sources", _COLUMNS, rows, _NOTE, *unread, *fewer, INTERVALS
+    )
 
 
 def _cells(benchmark: Benchmark, answers: Answers, judge: str, condition: str, full: str) -> tuple[Cell, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from collections import Counter, defaultdict
@@ -60,6 +61,9 @@ _MAX_ROWS_LISTED = 20
 """The number of left-out rows that are listed one by one."""
 
 _MAX_REASONS_LISTED = 5
+
+_LINE_OF_FILE = re.compile(r"([\w./-]+\.jsonl?)(?::\d+)?( image \d+)?")
+"""A row of ``skipped.jsonl`` that is a line of a file, or an image of one, not a question."""
 
 _MAX_RUNS_LISTED = 5
 
@@ -442,18 +446,23 @@ def _print_build(built: Build, benchmark: Benchmark, *, by_row: bool, every: boo
         value = built.manifest[key]
         if isinstance(value, dict) and key != "options":
             print(f"  {clean(key.replace('_', ' '))}: {clean(_prose(value))}")
-    usable = counted + sum(built.manifest.get("usable_rows_not_needed", {}).values())
+    # A construction leaves out questions and lines of several files, which are not rows of one source.
+    is_mixed = "construction" in built.manifest
+    usable = None if is_mixed else counted + sum(built.manifest.get("usable_rows_not_needed", {}).values())
     _print_left_out(built.path / "skipped.jsonl", counted, usable, by_row=by_row)
     _print_warnings(built.path / WARNINGS)
     print(f"  digest: {built.digest}")
 
 
-def _print_left_out(file: Path, examples: int, usable_rows: int, *, by_row: bool) -> None:
+def _print_left_out(file: Path, examples: int, usable_rows: int | None, *, by_row: bool) -> None:
     """Print how many rows were left out of how many, and why: the first ones ``by_row``, to be fixed, or counted by reason.
+
+    Without a number of ``usable_rows``, print how many questions, and how many lines of each file, were left out.
 
     Then print which conditions were left out of how many of the ``examples``.
     """
     reasons: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
     conditions: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for _, line in read_json_lines(file):
         if "condition" in line:  # the row is used under others
@@ -462,12 +471,18 @@ def _print_left_out(file: Path, examples: int, usable_rows: int, *, by_row: bool
         if by_row and reasons.total() < _MAX_ROWS_LISTED:
             print(f"  left out: {clean(line['row'])}: {clean(line['reason'])}")
         reasons[line["reason"]] += 1
-    count = f"{reasons.total():,} of {usable_rows + reasons.total():,} rows"
+        place = _LINE_OF_FILE.fullmatch(line["row"])
+        kinds[(f"image{{}} of {place[1]}" if place[2] else f"line{{}} of {place[1]}") if place else "question{}"] += 1
+    if usable_rows is None:
+        count = ", ".join(f"{n:,} {kind.format('s' * (n != 1))}" for kind, n in kinds.most_common())
+    else:
+        count = f"{reasons.total():,} of {usable_rows + reasons.total():,} rows"
     if by_row and reasons:
         print(f"  left out: {count}; --check lists a fix for each of them")
     elif reasons:
         counts = [f"{n:,} for {reason!r}" for reason, n in reasons.most_common(_MAX_REASONS_LISTED)]
-        more = [f"and {len(reasons) - _MAX_REASONS_LISTED} more reasons"] if len(reasons) > _MAX_REASONS_LISTED else []
+        further = sum(n for _, n in reasons.most_common()[_MAX_REASONS_LISTED:])
+        more = [f"{further:,} for other reasons"] if further else []
         print(f"  left out: {count}, listed in {clean(str(file))}: {clean('; '.join([*counts, *more]))}")
     for (condition, reason), rows in conditions.items():
         print(f"  {condition} left out of {len(rows):,} of {examples:,} examples: {clean(reason)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -11,6 +12,9 @@ from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from benchmarks.prompt_template import Prompts, join_parts
 from benchmarks.vocabulary import Instance, Mark, Media
 from benchmarks.without_sources import without_sources
+
+_PICTURE_NUMBER = re.compile(r"No\. \d+")
+"""An option of Figure 8's SPU."""
 
 
 def instances(sample: CrossCheckSample, prompt_set: Prompts = "paper") -> Iterator[Instance]:
@@ -27,17 +31,22 @@ def instances(sample: CrossCheckSample, prompt_set: Prompts = "paper") -> Iterat
 def all_instances(sample: CrossCheckSample, prompt_set: Prompts = "paper") -> Iterator[Instance]:
     """Yield the sample's instances, and then those that leave out its pictures, its text or its question.
 
-    A single source is shown alone where the sample has both; without its pictures, a question names them by number.
+    Its text includes the titles that Figure 8's wording puts into a question. A single source is shown alone where the
+    sample has both; without its pictures, a question names them by number. Options that only number the pictures are not
+    shown alone.
     """
     yield from instances(sample, prompt_set)
     full = instance(sample, "vanilla", prompt_set)
+    untitled = prompts.without_titles(sample.task, sample.question)
     without_frames = replace(sample, question=prompts.number_frames(sample.question), frames=())
-    shown = {"closed-book": replace(without_frames, text="")}
-    if sample.frames and sample.text.strip():
-        shown |= {"text-only": without_frames, "image-only": replace(sample, text="")}
-    if sample.options:
+    without_text = replace(sample, question=untitled, text="")
+    shown = {"closed-book": replace(without_frames, question=prompts.number_frames(untitled), text="")}
+    if sample.frames and (sample.text.strip() or untitled != sample.question):
+        shown |= {"text-only": without_frames, "image-only": without_text}
+    if not all(map(_PICTURE_NUMBER.fullmatch, sample.options)):
         shown["options-only"] = replace(without_frames, question="", text="")
     for condition, rest in shown.items():
+        rest = replace(rest, question=f"{prompts.GUESS} {rest.question}".rstrip())
         parts = join_parts(prompts.parts(prompt_set, rest, rest.frames, reasoned=False))
         yield without_sources(full, condition, parts)
 

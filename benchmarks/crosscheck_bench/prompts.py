@@ -27,6 +27,44 @@ NO_REASONING = "(no answer)"
 OPTIONS = "Option:"
 """The line before the options, which are written as ``A: ...`` (Figure 8)."""
 
+GUESS = "Some of what the question is about is not shown. Give the answer that is most likely right."
+"""The line before a question of which a source is left out. Ours."""
+
+_TITLES = {
+    "BR": [('Title: "', '" - Visual reference', "Visual reference")],
+    "PMP": [(' Item description: "', '" Determine whether', " Determine whether")],
+    "PMO": [(" The title of the product is: ", " and select the option", " and select the option")],
+    "PD*": [(' Title: "', '" Does the image match', " Does the image match")],
+    "SP": [(' for this "', " brand?", "?")],
+    "SKU": [
+        (
+            f'{place} SKU: Title "',
+            f'" with product image {IMAGE_PLACEHOLDER}{end}',
+            f"{place} SKU: {IMAGE_PLACEHOLDER}{end}",
+        )
+        for place, end in (("First", " Second SKU:"), ("Second", ""))
+    ],
+    "BC*": [(" The selling list of the slice contains", " Reply to me", " Reply to me")],
+    "BI": [("The product title is ", " The image is ", "The image is ")],
+    "PI": [(" Its title is: ", " This is a normalized", " This is a normalized")],
+}
+"""The words before and after a title in Figure 8 and Appendix C, by task, and what stands there without the title."""
+
+
+def without_titles(task: str, question: str) -> str:
+    """Return a question without the titles, and in SP and BC* the brand and category, that the paper's wording puts into it.
+
+    Titles that a question has in other words stay.
+    """
+    rest = question
+    for start, end, instead in _TITLES.get(task, ()):
+        before, opening, titled = rest.partition(start)
+        # The last end: a title may hold the same words.
+        _, closing, after = titled.rpartition(end)
+        rest = f"{before}{instead}{after}" if opening and closing else rest
+    placeholders = (IMAGE_PLACEHOLDER, OPTION_PLACEHOLDER)
+    return rest if all(rest.count(name) == question.count(name) for name in placeholders) else question
+
 
 def parts(
     prompt_set: Prompts, sample: CrossCheckSample, frames: Sequence[Media], *, reasoned: bool

@@ -52,7 +52,7 @@ def all_instances(example: Example, prompt_set: Prompts) -> Iterator[Instance]:
         form = form_of(condition)
         query = example.mcq_query if form == "mc" else example.open_query
         if condition.endswith(OPTIONS_ONLY):
-            query = format_query("", tuple(read_options(query).values())).strip()
+            query = format_query("", tuple(read_options(query).values()))
         yield without_sources(full[compared], condition, prompts.closed_parts(prompt_set, form, query), IMAGE, TEXT)
 
 

@@ -63,8 +63,8 @@ def closed_parts(prompt_set: Prompts, form: Form, query: str) -> tuple[Part, ...
     if isinstance(prompt_set, PromptTemplate):
         question = (Text(f"{query}\n{_CLOSED[form]}"),)
         return prompt_set.parts({"question": question, "abstention": (Text(ABSTENTION),)})
-    parts = (Text(query), Text(_CLOSED[form]))
-    return parts[::-1] if prompt_set == "official-gpt" else parts
+    lines = (query.strip(), _CLOSED[form])
+    return (Text("\n".join(lines[::-1] if prompt_set == "official-gpt" else lines)),)
 
 
 def detection_parts(prompt_set: Prompts, image: Sequence[Media], text: str) -> tuple[Part, ...]:

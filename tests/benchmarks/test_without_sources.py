@@ -256,6 +256,23 @@ def test_an_answer_without_a_label_is_in_the_failures_and_in_no_share(builds: Ma
     assert any("without an answer" in note for note in tables[WITHOUT_SOURCES].notes)
 
 
+def test_an_unreadable_answer_counts_as_wrong_where_the_benchmark_says_so(builds: Mapping[str, Build]) -> None:
+    benchmark = get_benchmark("crosscheck-bench")
+    records = run_of(builds["crosscheck-bench"], wrong="")
+    first = next(r for r in records if r.instance.condition == "vanilla")
+    table = tables_of(benchmark, m=[r for r in records if r is not first])[WITHOUT_SOURCES]
+    asked = [r for r in records if r.instance.condition == "closed-book"]
+    (n, right, _, sources, _) = dict(table.rows)["m / closed-book"]
+    assert isinstance(right, Estimate)
+    assert isinstance(sources, Estimate)
+    assert n == right.n == len(asked)
+    assert right.value == pytest.approx((len(asked) + 1) // 2 / len(asked))
+    assert any(f"m / closed-book: {len(asked) - 1}" in note for note in table.notes)
+    others = tables_of(get_benchmark("mmkc-bench"), m=run_of(builds["mmkc-bench"]))[WITHOUT_SOURCES]
+    assert len([note for note in table.notes if "count as wrong" in note]) == 1
+    assert not [note for note in others.notes if "count as wrong" in note]
+
+
 def test_what_is_true_is_not_what_a_model_first_said(builds: Mapping[str, Build]) -> None:
     """The original setting's own answer may be wrong; a right one without the image then costs nothing."""
     benchmark = get_benchmark("mmkc-bench")

@@ -23,7 +23,7 @@ from benchmarks.crosscheck_bench.construction.template_data import (
     MAX_PAIRED,
     UNKNOWN,
     TemplateData,
-    form_groups,
+    cross_pairs,
     key_frames,
     random_subset,
     rotate_answers,
@@ -347,15 +347,8 @@ def crossed_brands(data: TemplateData, random: Random) -> list[QuestionDraft]:
     ]
     # The logo on the brand's own product gives the answer away, so other products come first.
     sold = sorted(shuffle(sold, random), key=lambda pair: pair[0].name == pair[1].product.brand)
-    drafts: list[QuestionDraft] = []
-    crossed: set[tuple[str, str, str]] = set()
-    for (brand, shot), (other, other_shot) in form_groups(sold, 2, _sell_apart):
-        unsold = ((brand, other_shot), (other, shot))
-        names = {(b.name, s.product.id, s.picture.view) for b, s in unsold}
-        if not names & crossed:
-            crossed |= names
-            pairs = ((brand, shot), unsold[0], (other, other_shot), unsold[1])
-            drafts += [_category_draft(data, *pair) for pair in pairs]
+    crossed = cross_pairs(sold, _sell_apart, lambda brand, shot: (brand.name, shot.product.id, shot.picture.view))
+    drafts = [_category_draft(data, brand, shot) for brand, shot, _ in crossed]
     if not drafts:
         data.leave_out("BDC", "no two brands sell different categories")
     return drafts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import cache
-from itertools import combinations
+from itertools import combinations, permutations
 from random import Random
 
 from benchmarks.crosscheck_bench.constants import LETTERS
@@ -25,6 +25,7 @@ from benchmarks.crosscheck_bench.construction.template_data import (
     MAX_PAIRED,
     UNKNOWN,
     TemplateData,
+    cross_pairs,
     key_frames,
     random_subset,
     rotate_answers,
@@ -91,6 +92,40 @@ def logo_diff(data: TemplateData, random: Random) -> list[QuestionDraft]:
                         drafts.append(_logo_draft(data, authentic, reviewed))
     drafts = shuffle(drafts, random)
     return data.balance("LD", sorted(drafts, key=lambda draft: draft.conflict != LOOK_ALIKE))
+
+
+def crossed_logos(data: TemplateData, random: Random) -> list[QuestionDraft]:
+    """Return drafts of LD in fours: two logos of one brand and two of another, brands with similar names first.
+
+    Each logo is once with its own brand's and once with the other's, so that no logo alone says anything about the answer.
+    """
+    logos: dict[str, dict[str, Shot]] = {}
+    for product in data.products:
+        if product.brand and data.is_consistent(product, "brand"):
+            logos.setdefault(product.brand, {}).update(
+                (shot.picture.pixels, shot) for shot in shots(product, kind="logo")
+            )
+    pairs = shuffle([pair for brand in logos.values() for pair in permutations(brand.values(), 2)], random)
+    similar = cross_pairs(pairs, _similar_logos, _pixels)
+    paired = {_pixels(*pair) for *pair, same in similar if same}
+    others = cross_pairs([pair for pair in pairs if _pixels(*pair) not in paired], _logos_apart, _pixels)
+    if not similar and not others:
+        data.leave_out("LD", "no two brands have two logos each")
+    return [_logo_draft(data, *pair) for *pair, _ in (*similar, *others)]
+
+
+def _logos_apart(pair: tuple[Shot, Shot], other: tuple[Shot, Shot]) -> bool:
+    """Return whether two pairs of logos are of two brands and share no picture."""
+    pictures = {shot.picture.pixels for shot in (*pair, *other)}
+    return pair[0].product.brand != other[0].product.brand and len(pictures) == len((*pair, *other))
+
+
+def _similar_logos(pair: tuple[Shot, Shot], other: tuple[Shot, Shot]) -> bool:
+    return _look_alike(pair[0].product.brand, other[0].product.brand) and _logos_apart(pair, other)
+
+
+def _pixels(authentic: Shot, reviewed: Shot) -> tuple[str, str]:
+    return authentic.picture.pixels, reviewed.picture.pixels
 
 
 def _logo_draft(data: TemplateData, authentic: Shot, candidate: Shot) -> QuestionDraft:

@@ -26,9 +26,6 @@ from benchmarks.values import compare
 MIN_PRICE_RATIO = 1.25
 """The least ratio of two prices in a question; nearer ones are equally reasonable."""
 
-ANY_FOURS = 2
-"""The number of times that all products are divided into fours at random, besides once by likeness."""
-
 PricedShot = tuple[Shot, Price]
 
 T = TypeVar("T")
@@ -90,8 +87,11 @@ def _distinct_words(shot: Shot, other: Shot) -> bool:
 
 
 def _fours(items: Sequence[T], fit: Callable[[T, T], bool], near: Callable[[T], str], random: Random) -> list[list[T]]:
-    """Return groups of four; an item is in at most one group of near items, and in ``ANY_FOURS`` of any."""
+    """Return disjoint groups of four near items, then of the rest.
+
+    An item offered among other options a second time would show its answer: the only option offered twice with it.
+    """
     nearest = form_groups(sorted(shuffle(items, random), key=near), OPTIONS, fit)
-    others = [four for _ in range(ANY_FOURS) for four in form_groups(shuffle(items, random), OPTIONS, fit)]
-    distinct = {frozenset(map(id, four)): four for four in (*shuffle(nearest, random), *others)}
-    return [shuffle(four, random) for four in distinct.values()]
+    grouped = {id(item) for four in nearest for item in four}
+    others = form_groups(shuffle([item for item in items if id(item) not in grouped], random), OPTIONS, fit)
+    return [shuffle(four, random) for four in (*shuffle(nearest, random), *others)]

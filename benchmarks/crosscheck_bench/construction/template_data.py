@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import Random
@@ -24,6 +24,8 @@ MAX_INCOMPLETE = 256
 """The most incomplete groups that an item is tried with."""
 
 T = TypeVar("T")
+Left = TypeVar("Left")
+Right = TypeVar("Right")
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,26 @@ def form_groups(items: Iterable[T], size: int, fit: Callable[[T, T], bool]) -> l
         if len(incomplete[place]) == size:
             groups.append(incomplete.pop(place))
     return groups
+
+
+def cross_pairs(
+    pairs: Iterable[tuple[Left, Right]],
+    fit: Callable[[tuple[Left, Right], tuple[Left, Right]], bool],
+    name: Callable[[Left, Right], Hashable],
+) -> list[tuple[Left, Right, bool]]:
+    """Return fours of matching pairs and of the same members exchanged; the last item says which pairs match.
+
+    In a four, each member occurs once in a match and once not. Each exchange, by its ``name``, occurs in one four only.
+    """
+    crossed: list[tuple[Left, Right, bool]] = []
+    exchanged: set[Hashable] = set()
+    for (left, right), (other_left, other_right) in form_groups(pairs, 2, fit):
+        names = {name(left, other_right), name(other_left, right)}
+        if not names & exchanged:
+            exchanged |= names
+            crossed += [(left, right, True), (left, other_right, False)]
+            crossed += [(other_left, other_right, True), (other_left, right, False)]
+    return crossed
 
 
 def key_frames(product: Product, most: int) -> tuple[Shot, ...]:

@@ -33,11 +33,11 @@ def _in_turn(*templates: Template) -> Template:
 
 
 L1_TEMPLATES: Mapping[str, Template] = {
-    "LD": perception_templates.logo_diff,
+    "LD": perception_templates.crossed_logos,
     "BR": perception_templates.brand_recognition,
     "PMP": perception_templates.main_part,
     "PMO": shared_options.printed_words,
-    "PD*": _in_turn(perception_templates.product_diff, appendix_templates.title_consistency),
+    "PD*": _in_turn(perception_templates.product_diff, appendix_templates.crossed_titles),
     "SP": shared_options.shared_prices,
 }
 """The templates of L1, by task, in Table 1's order."""
@@ -51,7 +51,9 @@ L2_TEMPLATES: Mapping[str, Template] = {
 """The templates of L2, by task, in Table 1's order."""
 
 FIGURE_8_TEMPLATES: Mapping[str, Template] = {
+    "LD": perception_templates.logo_diff,
     "PMO": perception_templates.main_part_ocr,
+    "PD*": _in_turn(perception_templates.product_diff, appendix_templates.title_consistency),
     "SP": _in_turn(perception_templates.style_price, appendix_templates.swapped_prices),
     "SKU": integration_templates.same_sku,
     "BDC": integration_templates.brand_category,

@@ -269,12 +269,12 @@ def test_correct_options_are_balanced_over_letters(full_build: Build) -> None:
 def test_every_perturbation_occurs_and_differs_from_the_truth(full_build: Build) -> None:
     result = samples(full_build)
     assert {s.conflict_type for s in result} == {
-        *("", "look-alike logo", "another brand's logo", "brand taken out of the title"),
+        *("", "another brand's logo", "brand taken out of the title"),
         *("another brand put into the title", "title of another product", "logo in place of the product"),
         *("another product of the category", "another product", "another brand in the background"),
         *("another SKU of the style", "deciding attribute withheld", "another brand's product"),
         *("another brand of the category", "covered brand", "piggybacked brand", "false detection"),
-        *("item not for sale", "mismatched brand", "swapped price"),
+        *("item not for sale", "swapped price"),
     }
     for sample in result:
         if sample.options:
@@ -295,7 +295,7 @@ def test_the_target_limits_each_task_and_shortfalls_are_reported(tmp_path: Path)
     for task in ("LD", "BR", "PMP", "PMO", "PD*", "SKU", "SPU", "BDC"):
         assert 11 <= tasks[task]["samples"] <= 12  # labels leave some out
         assert tasks[task]["shortfall"] == 0
-    assert tasks["SP"]["shortfall"] == 0
+    assert tasks["SP"] == {**tasks["SP"], "offered": 8, "shortfall": 4}  # a price is in one four only
     assert tasks["BR*"] == {**tasks["BR*"], "samples": 8, "offered": 8, "shortfall": 4}
     with pytest.raises(SpecError, match="at least 1"):
         build_products(tmp_path / "none", per_stratum=0)
@@ -304,7 +304,8 @@ def test_the_target_limits_each_task_and_shortfalls_are_reported(tmp_path: Path)
 def test_every_template_of_level_1_yields_questions_and_the_manifest_counts_them(full_build: Build) -> None:
     counts = full_build.manifest["construction"][0]["templates"]
     assert counts["L1_in_the_paper"] == "45+"
-    assert counts["L1"] == {"determined": 21, "used": 20}  # Figure 8's ladder of prices is in products-figure-8
+    # Figure 8's ladder of prices is in products-figure-8, and the set's only similar brands cannot be balanced.
+    assert counts["L1"] == {"determined": 21, "used": 18}
     assert counts["L2"] == {"determined": 11, "used": 10}  # every slice of the set has another brand in it
     provenance = lines(full_build.path / "provenance.jsonl")
     assert sum(row["samples"] for row in counts["samples"]) == sum(row["made"] == "template" for row in provenance)
