@@ -173,10 +173,48 @@ def _stated(name: str) -> Change:
 
     def planted(question: BlindQuestion, draw: random.Random) -> BlindQuestion:
         known = (question.question if name == "question" else question.sources["text"]).split()
-        text = " ".join(draw.choices(known, k=3))
-        return of_right(lambda option: replace(option, text=text))(question, draw)
+        options = tuple(
+            replace(option, text=" ".join(draw.choices(known if place in question.right else WORDS, k=3)))
+            for place, option in enumerate(question.options)
+        )
+        return replace(question, options=options)
 
     return planted
+
+
+def _is_alike(size: int, other: int) -> bool:
+    return max(size, other) < 2 * min(size, other)
+
+
+def _alphabetical(question: BlindQuestion, draw: random.Random) -> BlindQuestion:
+    """The options are strings of letters, of which the right one comes first."""
+    texts = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in question.options]
+    options = tuple(map(BlindOption, texts))
+    return replace(question, options=options, right=frozenset([texts.index(min(texts))]))
+
+
+def _offered_again(question: BlindQuestion, draw: random.Random) -> BlindQuestion:
+    """Each title has one price, which is offered with it every time it is asked for, and decoys that change."""
+    title = str(question.cluster)
+    prices = [str(1_000 + int(title) * 7919 % 8_999), *(str(draw.randint(1_000, 9_999)) for _ in range(3))]
+    order = draw.sample(range(4), 4)
+    return BlindQuestion(
+        question.id,
+        question.task,
+        int(question.id[1:]),
+        question.question,
+        tuple(BlindOption(prices[place]) for place in order),
+        frozenset([order.index(0)]),
+        {"product": title},
+    )
+
+
+def _rare_title(question: BlindQuestion, draw: random.Random) -> BlindQuestion:
+    """A title that does not fit its picture is one that was altered, which no other question has."""
+    is_altered = draw.random() < 0.5
+    title = " ".join(WORDS[(int(question.id[1:]) % 10 + place * 3) % len(WORDS)] for place in range(4))
+    text = f"Is this the {title}{f' {draw.getrandbits(40):x}' if is_altered else ''} that is shown?"
+    return replace(closed(lambda _: is_altered)(question, draw), question=text)
 
 
 GIVEAWAYS: Mapping[str, Change] = {
@@ -211,6 +249,10 @@ GIVEAWAYS: Mapping[str, Change] = {
     "brand": closed(lambda question: question.categories["brand"] in "ab"),
     "larger media": closed(lambda question: sum(map(media_size, question.media)) > 0xFFFFF),
     "order of media": closed(lambda question: media_size(question.media[0]) > media_size(question.media[1])),
+    "files of a size": closed(lambda question: _is_alike(*map(media_size, question.media))),
+    "alphabet": _alphabetical,
+    "offered again": _offered_again,
+    "an altered title": _rare_title,
     "mostly yes": closed(lambda question: hash(question.cluster) % 4 > 0),
     "always no": closed(lambda question: False),
     "a word of the option": of_right(_text(lambda text: f"{text} perhaps")),
