@@ -83,18 +83,13 @@ def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audi
         except SourceError:  # the sizes of its media are then unknown
             build = None
         result = audit_instances(benchmark, (record.instance for record in store.records()), build)
-    tasks = answers.blind.tasks if answers.blind is not None else ()
-    gains = {
-        task: gain
-        for place, (task, _) in enumerate(tasks)
-        if (gain := gain_over_blind(benchmark, answers, inputs.judge, task=place)) is not None
-    }
+    whole = gain_over_blind(benchmark, answers, inputs.judge)
+    gains = whole.by_task if whole is not None else {}
     columns: Columns = {
         _SHARE: {task: gain.right for task, gain in gains.items()},
         _GAIN: {task: gain.gain for task, gain in gains.items()},
     }
-    whole = gain_over_blind(benchmark, answers, inputs.judge)
-    return result, columns, "" if whole is None else whole.not_shown_sentence(name)
+    return result, columns, "" if whole is None else whole.doubt(name)
 
 
 def _json(cell: Cell) -> object:
