@@ -28,10 +28,10 @@ BLIND, CHANCE = "without looking (ours)", "chance (ours)"
 """The rows of the best blind rule, and of guessing, which are computed here and are no paper's."""
 
 _COLUMNS = ("answers", "right", "chance", "without looking", "gain over blind", "the best rule looks at")
-_ROWS_NOTE = (
-    f"{BLIND}: the best rule that looks at no source, fitted and chosen on other clusters. {CHANCE}: the expectation of "
-    "guessing. Open questions count as wrong in both."
-)
+_ROW_NOTES = {
+    BLIND: "the best rule that looks at no source, fitted and chosen on other clusters.",
+    CHANCE: "the expectation of guessing.",
+}
 _GAINS_NOTE = (
     "Closed questions whose answers count. Without looking: the best rule that looks at no source, fitted and chosen on other "
     "clusters. Gain over blind: over that rule, paired by question, or over guessing where that is better; a model is shown to "
@@ -227,7 +227,9 @@ def with_blind_rows(
         is_parted = answers.mask(lambda kind: kind.condition in parted)  # noqa: B023
         for name, share in ((BLIND, np.where(is_parted, np.nan, answers.blind.blind)), (CHANCE, answers.blind.chance)):
             rows += _rows_of(f"{name}{suffix}", benchmark, answers, share, judge, tables, exact=name == CHANCE)
-    return replace(main, rows=(*main.rows, *rows), notes=(*main.notes, _ROWS_NOTE)) if rows else main
+    notes = [f"{name}: {note}" for name, note in _ROW_NOTES.items() if any(label.startswith(name) for label, _ in rows)]
+    note = " ".join([*notes, "Open questions count as wrong."])
+    return replace(main, rows=(*main.rows, *rows), notes=(*main.notes, note)) if rows else main
 
 
 def parted_conditions(benchmark: Benchmark, answers: Answers) -> frozenset[str]:

@@ -21,6 +21,7 @@ _LONGEST = 24
 def summary(audit: Audit, columns: Mapping[str, Mapping[str, Cell]] | None = None) -> Table:
     """Return the audit's table of tasks, with further ``columns``, whose cells are by task."""
     columns = columns or {}
+    has_sources = any(task.flagged_of_source for task in audit.tasks)
     rows = [
         (
             task.task,
@@ -28,12 +29,13 @@ def summary(audit: Audit, columns: Mapping[str, Mapping[str, Cell]] | None = Non
                 *(_questions(task), task.clusters, Estimate(task.chance, n=task.questions), task.blind),
                 *(column.get(task.task) for column in columns.values()),
                 given_away(task) or ("" if task.is_testable else "too few pages to tell"),
-                _names(task.flagged_of_source),
+                *([_names(task.flagged_of_source)] if has_sources else []),
             ),
         )
         for task in audit.tasks
     ]
-    heads = ("questions", "clusters", "chance", "without looking", *columns, "gives away", "one source alone")
+    of_source = ("one source alone",) if has_sources else ()
+    heads = ("questions", "clusters", "chance", "without looking", *columns, "gives away", *of_source)
     return Table("audit", "Answered without looking", heads, tuple(rows), _NOTES)
 
 
@@ -67,8 +69,7 @@ def given_away(task: TaskAudit) -> str:
 
 def _names(rules: Iterable[RuleResult], first: str = "") -> str:
     names = [*filter(None, [first]), *(rule.rule for rule in rules)]
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
+    return ", ".join(names[:_MOST_NAMED]) + _more(names)
 
 
 def sentence(audit: Audit) -> str:
@@ -94,7 +95,8 @@ def sentence(audit: Audit) -> str:
 def _left_out(audit: Audit) -> Iterator[str]:
     """Yield what an audit shows of one source alone, and what it leaves out."""
     if of_source := [task for task in audit.tasks if task.flagged_of_source]:
-        yield f"from one source alone: {_tasks(of_source)}"
+        best = ", ".join(f"{task.task} ({task.flagged_of_source[0].rule})" for task in of_source[:_MOST_NAMED])
+        yield f"from one source alone: {best}{_more(of_source)}"
     if few := [task for task in audit.tasks if not task.is_testable and not given_away(task)]:
         yield f"too few pages to tell in {_tasks(few)}"
     if untried := [task for task in audit.tasks if not task.has_models and task not in few]:
@@ -107,8 +109,11 @@ def _left_out(audit: Audit) -> Iterator[str]:
 
 
 def _tasks(tasks: Sequence[TaskAudit]) -> str:
-    more = f" and {len(tasks) - _MOST_NAMED} more" if len(tasks) > _MOST_NAMED else ""
-    return ", ".join(task.task for task in tasks[:_MOST_NAMED]) + more
+    return ", ".join(task.task for task in tasks[:_MOST_NAMED]) + _more(tasks)
+
+
+def _more(items: Sequence[object]) -> str:
+    return f" and {len(items) - _MOST_NAMED} more" if len(items) > _MOST_NAMED else ""
 
 
 def _questions(task: TaskAudit) -> Cell:
