@@ -51,6 +51,24 @@ def test_planted_giveaways_are_flagged(name: str) -> None:
     assert sum(result.blind.values()) / len(planted) > chance + 0.1
 
 
+OF_THE_SET = {
+    "alphabet": "alphabet",
+    "files of a size": "media's ratio",
+    "offered again": "offered with product",
+    "an altered title": "rare words",
+}
+"""The giveaways that one rule alone is made for."""
+
+
+@pytest.mark.parametrize("name", OF_THE_SET)
+def test_the_rule_that_a_giveaway_is_planted_for_finds_it(name: str) -> None:
+    draw = random.Random(7)
+    planted = [GIVEAWAYS[name](question, draw) for question in questions(200, 3)]
+    flagged = {rule.rule for rule in audit(planted, media=media_size).tasks[0].flagged}
+    assert OF_THE_SET[name] in flagged
+    assert flagged <= {OF_THE_SET[name], "model of all"}
+
+
 def false_alarms(builds: int) -> int:
     """Return how many clean builds are flagged, of two tasks each and of different sizes."""
     flagged = 0
