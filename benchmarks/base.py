@@ -257,6 +257,15 @@ class Benchmark(ABC):
         labels = self.counted_labels(kind, judge)
         return max((self.score(kind.condition, label) for label in labels), default=None)
 
+    def chooses_none(self, kind: AnswerKind, judge: str) -> bool:
+        """Return whether an answer to a closed question chooses none of its options, which says nothing of its sources."""
+        if not kind.is_answered or kind.is_no_answer(judge):
+            return kind.is_answered
+        label = kind.label(judge) if kind.outcome(judge) == "labelled" else ""
+        abstains = self.abstention.labels.get(kind.condition, ()) if self.abstention else ()
+        # A label that is right somewhere is one of the options, such as that the caption is wrong.
+        return label in abstains and not any(self.score(name, label) for name in self.counted_conditions)
+
     def is_invention(self, label: str | None, behaviour: str | None) -> bool:
         """Return whether an answer with this label and behaviour gives what no source has, and is not known to be right."""
         return label in self.inventions and behaviour != "right"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 FILE = "audit.json"
-_VERSION = 2
+_VERSION = 3
 """Raise it whenever a rule changes, so that stored audits are made again."""
 _LARGEST = 256 << 20
 
@@ -39,11 +39,26 @@ def audit_build(build: Build, benchmark: Benchmark) -> Audit:
     if (stored := _read(build)) is not None:
         return stored
     instances = instances_of(benchmark, build, next(iter(benchmark.prompt_sets)))
-    questions, sizes = blind_questions(benchmark, instances, build)
-    result = audit(questions, media=sizes.get)
+    result = audit_instances(benchmark, instances, build)
     with suppress(OSError, UnsafeFileError):
         replace_file(build.path, FILE, _adapter().dump_json(_Stored(_VERSION, build.digest, result)))
     return result
+
+
+def audit_instances(benchmark: Benchmark, instances: Iterable[Instance], build: Build | None = None) -> Audit:
+    """Return the audit of instances, with the number of questions that are open."""
+    shown: dict[str, tuple[str, str]] = {}
+
+    def counted() -> Iterator[Instance]:
+        for instance in instances:
+            if instance.condition not in benchmark.without_sources:
+                shown[instance.id] = instance.group, instance.question
+            yield instance
+
+    questions, sizes = blind_questions(benchmark, counted(), build)
+    audited = {question.id for question in questions}
+    open_questions = {question for name, question in shown.items() if name not in audited}
+    return replace(audit(questions, media=sizes.get), open=len(open_questions))
 
 
 def blind_questions(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.repeats import REPEAT
 from benchmarks.stats.clusters import Clusters
-from benchmarks.stats.intervals import INTERVALS, span
+from benchmarks.stats.intervals import INTERVALS, difference_estimate, effective_size, span, student_cdf
+from benchmarks.stats.paired_tests import difference_p, holm, paired_p
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
@@ -27,17 +28,18 @@ BLIND, CHANCE = "without looking (ours)", "chance (ours)"
 """The rows of the best blind rule, and of guessing, which are computed here and are no paper's."""
 
 _COLUMNS = ("answers", "right", "chance", "without looking", "gain over blind", "the best rule looks at")
-_ROWS_NOTE = (
-    f"{BLIND}: the best rule that looks at no source, fitted and chosen on other clusters. {CHANCE}: the expectation of "
-    "guessing. Open questions count as wrong in both."
-)
+_ROW_NOTES = {
+    BLIND: "the best rule that looks at no source, fitted and chosen on other clusters.",
+    CHANCE: "the expectation of guessing.",
+}
 _GAINS_NOTE = (
     "Closed questions whose answers count. Without looking: the best rule that looks at no source, fitted and chosen on other "
-    "clusters. Gain over blind: over that rule, or over guessing where that is better, paired by question; a model is shown to "
-    "use its sources if the interval lies above 0."
+    "clusters. Gain over blind: over that rule, paired by question, or over guessing where that is better; a model is shown to "
+    "use its sources if the interval lies above 0. Open questions are not judged here."
 )
 _OTHER_READING = " (official)"
 """The end of the label of a row that reads the answers of another row in another way."""
+_LEVEL = 0.05
 _UNIT = 2.0**-30  # sums of so round numbers have no rounding errors
 
 
@@ -45,26 +47,55 @@ _UNIT = 2.0**-30  # sums of so round numbers have no rounding errors
 class Gain:
     """A run's right answers to closed questions beside those of the best blind rule, and of guessing.
 
-    ``gain`` is over the better one of these two, paired by question.
+    Attributes:
+        gain: What it has over the better one of these two: paired by question over a rule, and over guessing less a known share.
+        p: The two-sided p of no gain.
+        silent: The number of answers that choose no option, of ``answers`` in all.
+        by_task: Of the gain over all tasks, that of each task by name.
     """
 
     right: Estimate
     blind: Estimate
     chance: float
     gain: Estimate
+    p: float
+    silent: int
+    answers: int
+    by_task: Mapping[str, Gain] = field(default_factory=dict)
 
-    def not_shown_sentence(self, label: str) -> str:
-        """Return that the run ``label`` is not shown to use its sources; empty if its gain is significant."""
+    @property
+    def shown_in(self) -> list[str]:
+        """The tasks in which a gain is significant, by Holm's correction for the number of tasks."""
+        corrected = holm([gain.p for gain in self.by_task.values()])
+        tests = zip(self.by_task.items(), corrected, strict=True)
+        return [task for (task, gain), p in tests if p is not None and p <= _LEVEL and (gain.gain.value or 0) > 0]
+
+    def doubt(self, label: str) -> str:
+        """Return that the run ``label`` is not shown to use its sources, or only in some tasks; empty if it is."""
         if self.gain.low is not None and self.gain.low > 0:
             return ""
-        rule, share = "the best rule that looks at no source", self.blind.value or 0.0
-        if share < self.chance:
-            rule, share = "guessing", self.chance
         value, low, high = (f"{100 * (end or 0.0):+.1f}" for end in (self.gain.value, self.gain.low, self.gain.high))
         interval = "all on one page" if self.gain.low is None else f"{span(low, high)} at 95%"
+        points = f"{value} points; {interval}"
+        if tasks := self.shown_in:
+            return (
+                f"{label} is shown to use its sources only in {', '.join(tasks)}, not over all its {self.gain.n:,} closed "
+                f"questions ({points})."
+            )
+        if 2 * self.silent > self.answers:
+            return (
+                f"{label} chooses an option in {self.answers - self.silent:,} of {self.answers:,} answers to closed questions: "
+                "too few to tell whether it uses its sources."
+            )
+        rule, share = "the best rule that looks at no source", self.blind.value or 0.0
+        if share <= self.chance:
+            rule, share = "guessing", self.chance
+        is_below = self.right.high is not None and self.right.high < self.chance
+        below = ", which is below guessing" if is_below else ""
+        silent = f" {self.silent:,} of {self.answers:,} answers choose no option." if self.silent else ""
         return (
-            f"{label} is not shown to use its sources: it is right on {self.right.value:.1%} of {self.gain.n:,} closed "
-            f"questions, {rule} on {share:.1%} ({value} points; {interval})."
+            f"{label} is not shown to use its sources on its {self.gain.n:,} closed questions: it is right on "
+            f"{self.right.value:.1%}{below}, {rule} on {share:.1%} ({points}).{silent}"
         )
 
 
@@ -89,16 +120,67 @@ def gain_over_blind(
         for kind in answers.kinds
     ]
     scores = np.array(of_kind, dtype=np.float64)[answers.kind]
-    counts = ~np.isnan(scores) & ~np.isnan(answers.blind.blind)
+    closed = ~np.isnan(answers.blind.blind)
     if task is not None:
-        counts &= answers.blind.task == task
+        closed &= answers.blind.task == task
+    counts = closed & ~np.isnan(scores)
     if not counts.any():
         return None
     clusters, right = answers.clusters.at(counts), scores[counts]
     blind, chance = answers.blind.blind[counts], answers.blind.chance[counts]
-    difference = clusters.difference(right - (chance if blind.sum() < chance.sum() else blind))
-    assert difference is not None
-    return Gain(clusters.mean(right), clusters.mean(blind), float(chance.mean()), difference.estimate)
+    gain, p = (
+        _over_rule(clusters, right - blind) if blind.sum() > chance.sum() else _over_chance(clusters, right, chance)
+    )
+    silent = closed & answers.mask(lambda kind: kind.condition in counted and benchmark.chooses_none(kind, judge))
+    by_task: dict[str, Gain] = {}
+    for place, (name, _) in enumerate(answers.blind.tasks if task is None else ()):
+        of_task = gain_over_blind(benchmark, answers, judge, task=place, conditions=conditions)
+        by_task |= {} if of_task is None else {name: of_task}
+    return Gain(
+        right=clusters.mean(right),
+        blind=clusters.mean(blind),
+        chance=float(chance.mean()),
+        gain=gain,
+        p=p,
+        silent=int(silent.sum()),
+        answers=int((counts | silent).sum()),
+        by_task=by_task,
+    )
+
+
+def _over_chance(clusters: Clusters, right: Array, chance: Array) -> tuple[Estimate, float]:
+    """Return the share of right answers less that of guessing, which is known, and the two-sided p of no difference.
+
+    The interval is that of the share, Wilson's over clusters; p inverts it.
+    """
+    share, known = clusters.mean(right), float(chance.mean())
+    assert share.value is not None
+    value = share.value - known
+    if share.low is None or share.high is None:
+        return Estimate(value, n=share.n), 1.0
+    sizes = clusters.sums(np.ones(len(right)))
+    deviations = clusters.sums(right) - share.value * sizes
+    variance = float((deviations**2).sum()) / len(right) ** 2
+    size = effective_size(share.value, variance, clusters.own_count, len(right))
+    t = abs(value) / np.sqrt(known * (1 - known) / size)
+    return Estimate(value, share.low - known, share.high - known, share.n), 2 * (
+        1 - student_cdf(t, clusters.own_count - 1)
+    )
+
+
+def _over_rule(clusters: Clusters, lead: Array) -> tuple[Estimate, float]:
+    """Return the mean of paired differences with its interval, and the two-sided p of none.
+
+    Where the rule has shares of an answer, since it does not choose, the interval is by the differences' own variance.
+    """
+    sums = clusters.sums(lead)
+    if np.array_equal(lead, np.rint(lead)):
+        difference = clusters.difference(lead)
+        assert difference is not None
+        return difference.estimate, paired_p(sums, difference)
+    value, count = float(lead.mean()), clusters.own_count
+    variance = float(((sums - value * clusters.sums(np.ones(len(lead)))) ** 2).sum()) / len(lead) ** 2
+    return difference_estimate(value, variance, count, len(lead)), difference_p(value, variance, count, sums)
 
 
 def without_looking_table(benchmark: Benchmark, runs: Mapping[str, Answers], judge: str) -> Table | None:
@@ -108,12 +190,8 @@ def without_looking_table(benchmark: Benchmark, runs: Mapping[str, Answers], jud
         if (gain := gain_over_blind(benchmark, answers, judge)) is None:
             continue
         assert answers.blind is not None
-        tasks = [(place, *task) for place, task in enumerate(answers.blind.tasks)]
-        by_task = [
-            (f"{run} / {name}", gain_of_task, looks_at)
-            for place, name, looks_at in tasks
-            if (gain_of_task := gain_over_blind(benchmark, answers, judge, task=place)) is not None
-        ]
+        rules = dict(answers.blind.tasks)
+        by_task = [(f"{run} / {name}", of_task, rules[name]) for name, of_task in gain.by_task.items()]
         looks_at = by_task[0][2] if len(by_task) == 1 else ""
         for label, of, rule in ((run, gain, looks_at), *(by_task if len(by_task) > 1 else ())):
             chance = Estimate(of.chance, n=of.gain.n)
@@ -123,9 +201,9 @@ def without_looking_table(benchmark: Benchmark, runs: Mapping[str, Answers], jud
 
 
 def not_shown(benchmark: Benchmark, runs: Mapping[str, Answers], judge: str) -> list[str]:
-    """Return a sentence on each run that is not shown to use its sources."""
+    """Return a sentence on each run that is not shown to use its sources, or only in some tasks."""
     gains = ((run, gain_over_blind(benchmark, answers, judge)) for run, answers in runs.items())
-    return [sentence for run, gain in gains if gain is not None and (sentence := gain.not_shown_sentence(run))]
+    return [sentence for run, gain in gains if gain is not None and (sentence := gain.doubt(run))]
 
 
 def with_blind_rows(
@@ -134,7 +212,8 @@ def with_blind_rows(
     """Return the main table with rows of the best blind rule and of guessing, where it has closed questions.
 
     They are what ``tables``, the benchmark's own, make of answers that are right as often as these rules. A cell that depends on
-    which wrong answer they give is n/a. Runs with the same questions share their rows.
+    which wrong answer they give is n/a. The best rule has no row where its task has conditions with different right answers,
+    which a column of one condition is only a part of. Runs with the same questions share their rows.
     """
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     by_questions: dict[Hashable, str] = {}
@@ -142,11 +221,33 @@ def with_blind_rows(
         if answers.blind is not None:
             by_questions.setdefault(_questions(answers), run)
     for run in by_questions.values():
+        parted = parted_conditions(benchmark, runs[run])
         answers, suffix = runs[run], "" if len(by_questions) == 1 else f", {run}"
         assert answers.blind is not None
-        for name, share in ((BLIND, answers.blind.blind), (CHANCE, answers.blind.chance)):
+        is_parted = answers.mask(lambda kind: kind.condition in parted)  # noqa: B023
+        for name, share in ((BLIND, np.where(is_parted, np.nan, answers.blind.blind)), (CHANCE, answers.blind.chance)):
             rows += _rows_of(f"{name}{suffix}", benchmark, answers, share, judge, tables, exact=name == CHANCE)
-    return replace(main, rows=(*main.rows, *rows), notes=(*main.notes, _ROWS_NOTE)) if rows else main
+    notes = [f"{name}: {note}" for name, note in _ROW_NOTES.items() if any(label.startswith(name) for label, _ in rows)]
+    note = " ".join([*notes, "Open questions count as wrong."])
+    return replace(main, rows=(*main.rows, *rows), notes=(*main.notes, note)) if rows else main
+
+
+def parted_conditions(benchmark: Benchmark, answers: Answers) -> frozenset[str]:
+    """Return the conditions that share a task with others whose right answers have another label.
+
+    A rule that always gives one of these labels is right on all of one condition, which says nothing of the task.
+    """
+    assert answers.blind is not None
+    of_task: dict[int, set[str]] = {}
+    for kind, task in np.unique(np.stack([answers.kind, answers.blind.task]), axis=1).T.tolist():
+        if task >= 0 and (condition := answers.kinds[kind].condition) in benchmark.counted_conditions:
+            of_task.setdefault(task, set()).add(condition)
+    return frozenset(
+        condition
+        for conditions in of_task.values()
+        if len({tuple(_right_and_wrong(benchmark, name)[0]) for name in conditions}) > 1
+        for condition in conditions
+    )
 
 
 def _questions(answers: Answers) -> Hashable:

@@ -14,10 +14,9 @@ from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.audit import Audit
-from benchmarks.audit import audit as run_audit
 from benchmarks.audit.tables import rule_tables, sentence, summary
 from benchmarks.build import Build
-from benchmarks.build_audit import audit_build, blind_questions
+from benchmarks.build_audit import audit_build, audit_instances
 from benchmarks.errors import SourceError, StoreError
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
@@ -42,7 +41,7 @@ def audit(workspace: Workspace, name: str, *, judge: str | None, every: bool, as
         else:
             result, columns, not_shown = _audit_run(workspace, name, judge)
     if as_json:
-        values = {"tasks": [asdict(task) for task in result.tasks]}
+        values = {"tasks": [asdict(task) for task in result.tasks], "open questions": result.open}
         runs = {run: {task: _json(cell) for task, cell in cells.items()} for run, cells in columns.items()}
         print(json.dumps(values | ({"run": runs} if runs else {}), indent=2, ensure_ascii=True))
         return
@@ -83,19 +82,14 @@ def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audi
             build = Build.open(workspace.build_of(store))
         except SourceError:  # the sizes of its media are then unknown
             build = None
-        questions, sizes = blind_questions(benchmark, (record.instance for record in store.records()), build)
-    tasks = answers.blind.tasks if answers.blind is not None else ()
-    gains = {
-        task: gain
-        for place, (task, _) in enumerate(tasks)
-        if (gain := gain_over_blind(benchmark, answers, inputs.judge, task=place)) is not None
-    }
+        result = audit_instances(benchmark, (record.instance for record in store.records()), build)
+    whole = gain_over_blind(benchmark, answers, inputs.judge)
+    gains = whole.by_task if whole is not None else {}
     columns: Columns = {
         _SHARE: {task: gain.right for task, gain in gains.items()},
         _GAIN: {task: gain.gain for task, gain in gains.items()},
     }
-    whole = gain_over_blind(benchmark, answers, inputs.judge)
-    return run_audit(questions, media=sizes.get), columns, "" if whole is None else whole.not_shown_sentence(name)
+    return result, columns, "" if whole is None else whole.doubt(name)
 
 
 def _json(cell: Cell) -> object:

@@ -20,6 +20,7 @@ from app.store.locks import FileLock
 from app.store.workspace import DEMOS_FOLDER, Workspace
 from app.system.paths import ASSETS
 from app.text.escape import clean
+from benchmarks.acts import names_sources
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
@@ -162,7 +163,8 @@ def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str |
     show = f"{clean(rashomon)} --workspace {clean(_short(home.path))} show demo-model-4bit"
     _print(f"\n{'Look closer:':<19}{show}{f' --table {demo.table}' if demo.table else ''}")
     if not demo.table:
-        _print(f"{'Say what wins:':<19}{show} --trust image")
+        if names_sources(get_benchmark(benchmark)):
+            _print(f"{'Say what wins:':<19}{show} --trust image")
         _print(f"{'As in the paper:':<19}{show} --table main")
     steps = (
         f"{rashomon} models get {model_id}",
@@ -198,7 +200,6 @@ def _print_results(inputs: TableInputs) -> None:
     """Print the scorecard, or the paper's table of a benchmark that has none."""
     from app.report.render import print_table
     from app.report.tables import tables_from
-    from benchmarks.acts import names_sources
 
     if not names_sources(inputs.benchmark):
         (main,) = tables_from(inputs, only="main")

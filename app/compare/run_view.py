@@ -149,9 +149,9 @@ class RunView:
 
     @property
     def not_shown(self) -> str:
-        """A sentence that it is not shown to use its sources; empty if it is, or if it is no model."""
+        """A sentence that it is not shown to use its sources, or only in some tasks; empty if it is, or if it is no model."""
         is_model = not (self.is_policy or self.is_oracle)
-        return self.gain.not_shown_sentence(self.label) if is_model and self.gain is not None else ""
+        return self.gain.doubt(self.label) if is_model and self.gain is not None else ""
 
     @property
     def is_oracle(self) -> bool:

@@ -1,4 +1,4 @@
-"""Audit of closed questions: the share of right answers of rules that look at no source.
+"""Audit of closed questions: the share of right answers of rules that look at no source, or at one source alone.
 
 A benchmark whose answers can be had without its sources measures nothing. Every rule is fitted and tested on different clusters.
 """
@@ -17,6 +17,9 @@ __all__ = ["Audit", "BlindOption", "BlindQuestion", "RuleResult", "TaskAudit", "
 MOST_QUESTIONS = 10_000
 """The questions that are audited: rules learn little from more, which take minutes and gigabytes."""
 
+FEWEST_CLUSTERS = 20
+"""The clusters that a model of words is fitted on."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
@@ -24,7 +27,7 @@ class RuleResult:
 
     ``low`` and ``high`` are the ends of its 95% interval over clusters. It is ``flagged`` if it beats chance by an interval that
     is corrected for the number of rules and tasks. ``prefers`` is the cell that it gains most from, such as "1 of 4" for the
-    longest option; empty for a model.
+    longest option; empty for a model. ``reads_source`` is True for a rule that looks at one source alone.
     """
 
     rule: str
@@ -34,6 +37,7 @@ class RuleResult:
     high: float | None
     flagged: bool
     prefers: str = ""
+    reads_source: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +48,10 @@ class TaskAudit:
         questions: The number of those that are audited.
         total: The number of all, of which these are a sample of clusters if there are more.
         chance: The exact share of guessing.
-        blind: The share of the best rule, chosen on other clusters than it is tested on; that of the first of ``rules`` is
-            optimistic.
+        blind: The share of the best rule that looks at no source, chosen on other clusters than it is tested on; that of the
+            first of ``rules`` is optimistic. n/a for fewer than three clusters.
         constant: The answer to all questions, where they have one and are too many for that to be chance; else empty.
+        is_testable: True if the clusters suffice for flagging a rule that is always right.
     """
 
     task: str
@@ -57,24 +62,37 @@ class TaskAudit:
     rules: tuple[RuleResult, ...]
     constant: str = ""
     total: int = 0
+    is_testable: bool = True
 
     @property
     def flagged(self) -> tuple[RuleResult, ...]:
-        """The rules that beat chance."""
-        return tuple(rule for rule in self.rules if rule.flagged)
+        """The rules that beat chance and look at no source."""
+        return tuple(rule for rule in self.rules if rule.flagged and not rule.reads_source)
+
+    @property
+    def flagged_of_source(self) -> tuple[RuleResult, ...]:
+        """The rules that beat chance and look at one source alone."""
+        return tuple(rule for rule in self.rules if rule.flagged and rule.reads_source)
+
+    @property
+    def has_models(self) -> bool:
+        """True if the clusters suffice for models of words."""
+        return self.clusters >= FEWEST_CLUSTERS
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
     """The audit of a set of questions.
 
-    ``blind`` is, by instance id, the score of the best blind rule, which is chosen and fitted on other clusters: 1 or 0, or a
-    share for options between which it does not choose. ``chance`` is that of guessing.
+    ``blind`` is, by instance id, the score of the best rule that looks at no source, which is chosen and fitted on other
+    clusters: 1 or 0, or a share for options between which it does not choose. ``chance`` is that of guessing. ``open`` is the
+    number of questions that are not audited, since nothing can be chosen.
     """
 
     tasks: tuple[TaskAudit, ...]
     blind: Mapping[str, float] = field(default_factory=dict)
     chance: Mapping[str, float] = field(default_factory=dict)
+    open: int = 0
 
     @property
     def questions(self) -> tuple[int, int]:
@@ -97,17 +115,19 @@ def audit(
     """
     from benchmarks.audit.evaluation import evaluate
     from benchmarks.audit.questions import Questions
+    from benchmarks.audit.rules import Counts
 
     by_task: dict[str, dict[Hashable, list[BlindQuestion]]] = {}
     for question in questions:
         if 0 < len(question.right) < len(question.options):
             by_task.setdefault(question.task, {}).setdefault(_content(question), []).append(question)
     totals = {task: len(distinct) for task, distinct in by_task.items()}
+    counts = Counts.of(same[0] for distinct in by_task.values() for same in distinct.values())
     if sum(totals.values()) > MOST_QUESTIONS:
         most = _most_of_task(totals.values())
         by_task = {task: _sample(distinct, most) for task, distinct in by_task.items()}
     tasks = [
-        evaluate(task, Questions.of([same[0] for same in distinct.values()], folds, seed), media)
+        evaluate(task, Questions.of([same[0] for same in distinct.values()], folds, seed), media, counts)
         for task, distinct in by_task.items()
     ]
     tests = sum(task.tests for task in tasks)

@@ -11,11 +11,14 @@ import numpy as np
 from benchmarks.audit import RuleResult, TaskAudit
 from benchmarks.audit.fitting import Fitted, fitted_rules
 from benchmarks.audit.questions import Array, Questions
-from benchmarks.audit.rules import MediaSize, rules
+from benchmarks.audit.rules import Counts, MediaSize, rules
 from benchmarks.stats.intervals import clustered_wilson
+from benchmarks.vocabulary import Estimate
 
 _ERRORS = 0.03
 """The share of clean sets in which any rule may be flagged, by the normal approximation; by count it is below 5%."""
+
+_FEW = "fewer than three pages"
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +27,7 @@ class Evaluation:
 
     Attributes:
         scores: Each rule's score of each question, fitted on the other folds, shape (rules, questions).
-        blind: The score of the rule that is best on the other folds, shape (questions,).
+        blind: The score of the rule without a source that is best on the other folds, shape (questions,).
     """
 
     task: str
@@ -41,32 +44,39 @@ class Evaluation:
     def result(self, tests: int) -> TaskAudit:
         """Return the results, with flags that are corrected for ``tests`` in all tasks."""
         questions = self.questions
-        chance = float(questions.chance.mean())
-        results = [self._rule(place, chance, tests) for place in range(len(self.fitted))]
+        results = [self._rule(place, tests) for place in range(len(self.fitted))]
         return TaskAudit(
             task=self.task,
             questions=len(questions.items),
             clusters=questions.clusters.count,
-            chance=chance,
-            blind=questions.clusters.mean(self.blind),
+            chance=float(questions.chance.mean()),
+            blind=questions.clusters.mean(self.blind) if questions.clusters.count > 2 else Estimate(None, reason=_FEW),
             rules=tuple(sorted(results, key=lambda result: -result.share)),
             constant=self._constant(tests),
+            is_testable=self._beats_chance(np.ones(len(questions.items)), tests),
         )
 
-    def _rule(self, place: int, chance: float, tests: int) -> RuleResult:
-        rule, clusters = self.fitted[place], self.questions.clusters
-        hits, sizes = clusters.sums(self.scores[place]), clusters.sums(np.ones(len(clusters)))
-        estimate = clustered_wilson(hits, sizes)
+    def _beats_chance(self, scores: Array, tests: int) -> bool:
+        """Return whether scores beat chance by an interval that is corrected for ``tests``."""
+        clusters = self.questions.clusters
         # Only a rule better than chance is flagged: both ends of the interval have this probability.
-        strict = clustered_wilson(hits, sizes, confidence=1 - 2 * _ERRORS / tests)
+        strict = clustered_wilson(
+            clusters.sums(scores), clusters.sums(np.ones(len(clusters))), confidence=1 - 2 * _ERRORS / tests
+        )
+        return strict.low is not None and strict.low > float(self.questions.chance.mean())
+
+    def _rule(self, place: int, tests: int) -> RuleResult:
+        rule, clusters = self.fitted[place], self.questions.clusters
+        estimate = clusters.mean(self.scores[place])
         return RuleResult(
             rule.name,
             rule.looks_at,
             float(self.scores[place].mean()),
             estimate.low,
             estimate.high,
-            strict.low is not None and strict.low > chance,
+            self._beats_chance(self.scores[place], tests),
             rule.prefers(),
+            rule.reads_source,
         )
 
     def _constant(self, tests: int) -> str:
@@ -80,10 +90,10 @@ class Evaluation:
         return "" if len(names) > 1 or names & wrong or is_chance else names.pop()
 
 
-def evaluate(task: str, questions: Questions, media: MediaSize | None) -> Evaluation:
+def evaluate(task: str, questions: Questions, media: MediaSize | None, counts: Counts) -> Evaluation:
     """Fit and test all rules on the questions of one task. Rules need two clusters, and their choice three."""
     folds = int(questions.fold.max()) + 1
-    fitted = fitted_rules(rules(questions, media), questions) if folds > 1 else []
+    fitted = fitted_rules(rules(questions, media, counts), questions) if folds > 1 else []
     scores = np.tile(questions.chance, (len(fitted), 1))
     # The mean score of each rule on all folds but one, fitted without that fold: totals by that fold and rule.
     totals = np.zeros((folds, len(fitted)))
@@ -97,6 +107,7 @@ def evaluate(task: str, questions: Questions, media: MediaSize | None) -> Evalua
                 totals[other, place] += pair[questions.fold == one].sum()
                 totals[one, place] += pair[questions.fold == other].sum()
     blind = questions.chance.copy()
+    totals[:, [rule.reads_source for rule in fitted]] = -np.inf
     for fold in range(folds if folds > 2 and fitted else 0):
         tested, best = questions.fold == fold, int(totals[fold].argmax())
         if totals[fold, best] > questions.chance[~tested].sum():

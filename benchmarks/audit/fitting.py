@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from benchmarks.audit import FEWEST_CLUSTERS
 from benchmarks.audit.questions import Array, Numbers, Questions
 from benchmarks.audit.rules import Rule, words
 
@@ -22,8 +23,6 @@ _MOST_FEATURES = 256
 _FEWEST_QUESTIONS = 3
 """The number of questions that a feature needs in order to be used."""
 
-_FEWEST_CLUSTERS = 20
-
 
 class Fitted(Protocol):
     """A rule whose values of options can be learned without some folds."""
@@ -32,6 +31,8 @@ class Fitted(Protocol):
     def name(self) -> str: ...
     @property
     def looks_at(self) -> str: ...
+    @property
+    def reads_source(self) -> bool: ...
     def values(self, without: Collection[int]) -> Array:
         """Return a value for each option, higher for likelier ones, learned without these folds."""
         ...
@@ -55,6 +56,10 @@ class CellRule:
     @property
     def looks_at(self) -> str:
         return self.rule.looks_at
+
+    @property
+    def reads_source(self) -> bool:
+        return self.rule.reads_source
 
     @cached_property
     def _cells(self) -> tuple[list[str], Numbers]:
@@ -96,6 +101,7 @@ class LogisticRule:
     looks_at: str
     features: Sequence[Collection[str]]
     questions: Questions
+    reads_source: bool = False
 
     @cached_property
     def _matrix(self) -> Array:
@@ -156,7 +162,7 @@ class LogisticRule:
 def fitted_rules(rules: Iterable[Rule], questions: Questions) -> list[Fitted]:
     """Return rules over cells and, if there are enough clusters to learn from, the logistic models of words and of all cells."""
     cells = [CellRule(rule, questions) for rule in rules]
-    if questions.clusters.count < _FEWEST_CLUSTERS:
+    if questions.clusters.count < FEWEST_CLUSTERS:
         return [*cells]
     return [*cells, *(rule for rule in _logistic_rules(cells, questions) if rule.is_usable)]
 
@@ -184,11 +190,12 @@ def _logistic_rules(cells: Sequence[CellRule], questions: Questions) -> Iterable
         "the words of the options alone",
         [words(option.text) for option in questions.options],
         questions,
+        any(item.texts_are_sources for item in items),
     )
     for source in dict.fromkeys(name for item in items for name in item.sources):
         texts = [item.sources.get(source, "") for item in items]
-        yield LogisticRule(f"model of {source}", f"the words of the {source} alone", crossed(texts), questions)
-    if len(cells) > 1:
-        columns = [[f"{rule.name}: {cell}" for cell in rule.rule.cells] for rule in cells]
+        yield LogisticRule(f"model of {source}", f"the words of the {source} alone", crossed(texts), questions, True)
+    columns = [[f"{rule.name}: {cell}" for cell in rule.rule.cells] for rule in cells if not rule.reads_source]
+    if len(columns) > 1:
         features = [list(row) for row in zip(*columns, strict=True)]
-        yield LogisticRule("model of all", "all properties that the other rules look at", features, questions)
+        yield LogisticRule("model of all", "all properties that rules without a source look at", features, questions)

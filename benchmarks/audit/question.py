@@ -40,6 +40,7 @@ class BlindQuestion:
         sources: The text of each source, by the source's name.
         media: The sha256 of the media that belong to the question and to no option, in the order of the prompt.
         offered: True if the prompt offers the options. Else the question is open: only who knows its sources can choose.
+        texts_are_sources: True if the options' texts are what the sources show, such as captions of scenes.
     """
 
     id: str
@@ -52,6 +53,7 @@ class BlindQuestion:
     sources: Mapping[str, str] = field(default_factory=dict)
     media: tuple[str, ...] = ()
     offered: bool = True
+    texts_are_sources: bool = False
 
     @property
     def chance(self) -> float:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -30,21 +30,28 @@ _BINS = 4
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: its name, what it looks at, and the cell of each option of some questions."""
+    """A rule: its name, what it looks at, and the cell of each option of some questions.
+
+    ``reads_source`` is True for a rule that reads one of the sources.
+    """
 
     name: str
     looks_at: str
     cells: Sequence[str]
+    reads_source: bool = False
 
 
 Value = Callable[[BlindQuestion, int], Hashable]
 
 
-def rules(questions: Questions, media: MediaSize | None) -> list[Rule]:
-    """Return the rules that tell options of these questions apart, each set of cells once."""
+def rules(questions: Questions, media: MediaSize | None, counts: Counts | None = None) -> list[Rule]:
+    """Return the rules that tell options of these questions apart, each set of cells once.
+
+    ``counts`` are those of the whole set, by default of these questions.
+    """
     seen: set[tuple[str, ...]] = set()
     distinct = []
-    for rule in _all_rules(questions, media):
+    for rule in _all_rules(questions, media, counts or Counts.of(questions.items)):
         key = _numbered(rule.cells)
         if key not in seen and _tells_apart(rule.cells, questions):
             seen.add(key)
@@ -57,19 +64,73 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def _all_rules(questions: Questions, media: MediaSize | None) -> Iterator[Rule]:
+@dataclass(frozen=True)
+class Counts:
+    """Counts over a whole set of questions without their answers, of all tasks.
+
+    Attributes:
+        phrases: The number of questions with a sequence of three words.
+        values: The number of questions with a value of a category, or a question's text, by the category's name and the value.
+        offers: The number of these that offer a text.
+    """
+
+    phrases: Counter[tuple[str, ...]]
+    values: Counter[tuple[str, str]]
+    offers: Counter[tuple[str, str, str]]
+
+    @classmethod
+    def of(cls, items: Iterable[BlindQuestion]) -> Counts:
+        """Return the counts of these questions."""
+        counts = cls(Counter(), Counter(), Counter())
+        for item in items:
+            counts.phrases.update(set(_phrases(item)))
+            for value in _values(item).items():
+                counts.values[value] += 1
+                counts.offers.update({(*value, option.text) for option in item.options})
+        return counts
+
+    def rarest_phrase(self, item: BlindQuestion) -> str:
+        """Return how often the rarest sequence of words of a question occurs."""
+        return _magnitude(min((self.phrases[phrase] for phrase in _phrases(item)), default=0))
+
+    def offered(self, item: BlindQuestion, name: str) -> list[float]:
+        """Return how often each option is offered with the value that the question has of a category."""
+        value = _values(item).get(name, "")
+        return [self.offers[name, value, option.text] for option in item.options]
+
+
+def _phrases(item: BlindQuestion) -> list[tuple[str, ...]]:
+    own = words(item.question[:_LONGEST_TEXT])
+    return [tuple(own[place : place + 3]) for place in range(max(1, len(own) - 2))]
+
+
+def _values(item: BlindQuestion) -> dict[str, str]:
+    return {"question": item.question, **item.categories}
+
+
+def _magnitude(count: int) -> str:
+    """Return a count by powers of two: 1, 2, 4 ... times."""
+    return f"{1 << (count.bit_length() - 1)} times or more" if count > 1 else "once"
+
+
+def _all_rules(questions: Questions, media: MediaSize | None, counts: Counts) -> Iterator[Rule]:
     items, options = questions.items, questions.options
     size = _sizes(media)
-    texts = Counter(option.text for option in options)
     shown = Counter(option.media for option in options)
 
-    def by_value(name: str, looks_at: str, value: Callable[[BlindOption], Hashable]) -> Rule:
-        return Rule(name, looks_at, [str(value(option)) for option in options])
+    def by_value(
+        name: str, looks_at: str, value: Callable[[BlindOption], Hashable], *, reads_source: bool = False
+    ) -> Rule:
+        return Rule(name, looks_at, [str(value(option)) for option in options], reads_source)
 
-    def by_rank(name: str, looks_at: str, values: Callable[[BlindQuestion], Sequence[float]]) -> Rule:
-        return Rule(name, looks_at, [rank for item in items for rank in _ranks(values(item))])
+    def by_rank(
+        name: str, looks_at: str, values: Callable[[BlindQuestion], Sequence[float]], *, reads_source: bool = False
+    ) -> Rule:
+        return Rule(name, looks_at, [rank for item in items for rank in _ranks(values(item))], reads_source)
 
-    def by_question(name: str, looks_at: str, value: Callable[[BlindQuestion], Hashable]) -> Rule:
+    def by_question(
+        name: str, looks_at: str, value: Callable[[BlindQuestion], Hashable], *, reads_source: bool = False
+    ) -> Rule:
         of_items = [str(value(item)) for item in items]
         return Rule(
             name,
@@ -78,14 +139,54 @@ def _all_rules(questions: Questions, media: MediaSize | None) -> Iterator[Rule]:
                 f"{option_name} for {of_items[place]}"
                 for option_name, place in zip(questions.names, questions.question, strict=True)
             ],
+            reads_source,
         )
 
+    def of_texts() -> Iterator[Rule]:
+        yield by_value("text", "the option's text", lambda option: option.text)
+        yield by_rank("length", "the option's length", lambda item: [len(option.text) for option in item.options])
+        yield by_rank("words", "the option's number of words", lambda item: [len(words(o.text)) for o in item.options])
+        yield by_value("form", "capitals, digits and signs of the option", lambda option: _form(option.text))
+        yield by_rank("digits", "the option's number of digits", lambda item: [_digits(o.text) for o in item.options])
+        yield by_rank("number", "the size of the option's number", lambda item: [_number(o.text) for o in item.options])
+        yield by_value("ending", "the last digit of the option's number", lambda option: _ending(option.text))
+        yield by_value("decimals", "the decimals of the option's number", lambda option: _decimals(option.text))
+        yield by_rank(
+            "figures", "the significant digits of the number", lambda item: [_figures(o.text) for o in item.options]
+        )
+        yield Rule(
+            "multiples",
+            "which options' numbers are whole multiples of others",
+            [cell for item in items for cell in _multiples([_number(option.text) for option in item.options])],
+        )
+        yield by_rank("closest", "the option's likeness to the others", _likeness)
+        yield by_rank("nearest", "the distance of the option's number to the others", _nearness)
+        yield by_rank(
+            "alphabet",
+            "the option's place in alphabetical order",
+            lambda item: _order_of([o.text for o in item.options]),
+        )
+        texts = Counter(option.text for option in options)
+        yield by_rank(
+            "repeated", "how many questions offer the option", lambda item: [texts[o.text] for o in item.options]
+        )
+        for name in ("question", *names):
+            yield by_rank(
+                f"offered with {name}",
+                f"how often the option is offered with the same {name}",
+                lambda item: counts.offered(item, name),  # noqa: B023
+            )
+        yield by_rank(
+            "question's words", "the words that option and question share", lambda item: _overlap(item, item.question)
+        )
+
+    names = _names(item.categories for item in items)
+    texts_are_sources = any(item.texts_are_sources for item in items)
     yield Rule(
         "place",
         "the option's place",
         [f"{place} of {len(item.options)}" for item in items for place in range(1, len(item.options) + 1)],
     )
-    yield by_value("text", "the option's text", lambda option: option.text)
     yield Rule(
         "modality",
         "the option's modality",
@@ -93,57 +194,50 @@ def _all_rules(questions: Questions, media: MediaSize | None) -> Iterator[Rule]:
         if all(option.modality for option in options)
         else [option.modality for option in options],
     )
-    yield by_rank("length", "the option's length", lambda item: [len(option.text) for option in item.options])
-    yield by_rank("words", "the option's number of words", lambda item: [len(words(o.text)) for o in item.options])
-    yield by_value("form", "capitals, digits and signs of the option", lambda option: _form(option.text))
-    yield by_rank("digits", "the option's number of digits", lambda item: [_digits(o.text) for o in item.options])
-    yield by_rank("number", "the size of the option's number", lambda item: [_number(o.text) for o in item.options])
-    yield by_value("ending", "the last digit of the option's number", lambda option: _ending(option.text))
-    yield by_value("decimals", "the decimals of the option's number", lambda option: _decimals(option.text))
-    yield by_rank(
-        "figures", "the significant digits of the number", lambda item: [_figures(o.text) for o in item.options]
-    )
-    yield Rule(
-        "multiples",
-        "which options' numbers are whole multiples of others",
-        [cell for item in items for cell in _multiples([_number(option.text) for option in item.options])],
-    )
-    yield by_rank("closest", "the option's likeness to the others", _likeness)
-    yield by_rank("nearest", "the distance of the option's number to the others", _nearness)
-    yield by_rank("repeated", "how many questions offer the option", lambda item: [texts[o.text] for o in item.options])
+    yield from (replace(rule, reads_source=texts_are_sources) for rule in of_texts())
     yield by_rank(
         "repeated media", "how many questions show the medium", lambda item: [shown[o.media] for o in item.options]
     )
-    yield by_rank("file size", "the size of the option's file", lambda item: [size(o.media) for o in item.options])
+    yield by_rank("file size", "the bytes of the option's file", lambda item: [size(o.media) for o in item.options])
     yield by_value(
         "file name", "the option's file name without its digits", lambda option: _without_digits(option.file_name)
     )
     yield by_rank(
         "file number", "the number in the option's file name", lambda item: [_number(o.file_name) for o in item.options]
     )
-    yield by_rank(
-        "question's words", "the words that option and question share", lambda item: _overlap(item, item.question)
-    )
     yield by_question("question's length", "the question's length", _quantiles(items, lambda item: len(item.question)))
-    for name in _names(item.categories for item in items):
+    yield by_question("rare words", "how rare the question's words are in the set", counts.rarest_phrase)
+    for name in names:
         yield by_question(f"by {name}", f"the {name}", lambda item: item.categories.get(name, ""))  # noqa: B023
+        yield by_question(
+            f"rare {name}",
+            f"how often the {name} occurs in the set",
+            lambda item: _magnitude(counts.values[name, item.categories.get(name, "")]),  # noqa: B023
+        )
     for name in _names(item.sources for item in items):
         yield by_rank(
             f"words of {name}",
             f"the words that option and {name} share",
             lambda item: _overlap(item, item.sources.get(name, "")),  # noqa: B023
+            reads_source=True,
         )
         yield by_question(
             f"length of {name}",
             f"the length of the {name}",
             _quantiles(items, lambda item: len(item.sources.get(name, ""))),  # noqa: B023
+            reads_source=True,
         )
     yield by_question("media", "the number of media", lambda item: len(item.media))
     yield by_question(
-        "media's size", "the size of the question's files", _quantiles(items, lambda item: sum(map(size, item.media)))
+        "media's size", "the bytes of the question's files", _quantiles(items, lambda item: sum(map(size, item.media)))
     )
     yield by_question(
-        "media's order", "the order of the question's files by size", lambda item: _order([*map(size, item.media)])
+        "media's ratio",
+        "the ratio in bytes of the question's largest and smallest file",
+        _quantiles(items, lambda item: _ratio([*map(size, item.media)])),
+    )
+    yield by_question(
+        "media's order", "the order of the question's files by bytes", lambda item: _order([*map(size, item.media)])
     )
 
 
@@ -255,6 +349,17 @@ def _overlap(item: BlindQuestion, text: str) -> list[float]:
 
 def _without_digits(name: str) -> str:
     return re.sub(r"[0-9]+", "#", name)
+
+
+def _order_of(texts: Sequence[str]) -> list[float]:
+    """Return the place of each text in alphabetical order."""
+    ordered = sorted(text.casefold() for text in texts)
+    return [-ordered.index(text.casefold()) for text in texts]
+
+
+def _ratio(sizes: Sequence[float]) -> float:
+    """Return the ratio of the greatest to the smallest size, 0 without two known ones."""
+    return max(sizes) / min(sizes) if len(sizes) > 1 and min(sizes) > 0 else 0.0
 
 
 def _order(sizes: Sequence[float]) -> str:

@@ -43,7 +43,8 @@ class BlindScores:
             for name in records
         ]
         blind, chance, task = np.array(rows, dtype=np.float64).reshape(-1, 3).T
-        tasks = tuple((task.task, task.rules[0].looks_at if task.rules else "") for task in audit.tasks)
+        best = (next((rule for rule in task.rules if not rule.reads_source), None) for task in audit.tasks)
+        tasks = tuple((task.task, rule.looks_at if rule else "") for task, rule in zip(audit.tasks, best, strict=True))
         return cls(blind, chance, task.astype(np.int64), tasks)
 
     def at(self, positions: NDArray[np.int64]) -> BlindScores:

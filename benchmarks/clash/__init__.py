@@ -140,6 +140,9 @@ class Clash(Benchmark):
         # An open question has no distractor.
         return tuple(label for label in labels if label != "DISTRACTOR") or ("INCORRECT",)
 
+    def chooses_none(self, kind: AnswerKind, judge: str) -> bool:
+        return super().chooses_none(kind, judge) or self.counted_labels(kind, judge) == ("INCORRECT",)
+
     table_strata = ("change", "category", "relation")
 
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:

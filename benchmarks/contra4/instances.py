@@ -107,7 +107,8 @@ def blind_scenes(instance: Instance) -> BlindQuestion | None:
     if len(options) != len(letters):  # a run of an earlier version, by captions or pictures
         return None
     task = f"{instance.strata['size']} scenes, {instance.condition}"
-    return blind_question(instance, options, [letters.index(right)], task=task, text="")
+    question = blind_question(instance, options, [letters.index(right)], task=task, text="")
+    return replace(question, texts_are_sources=bool(captions))
 
 
 def strata(sample: Contra4Sample) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.answers import Answers
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.crosscheck_bench.constants import (
@@ -123,6 +123,9 @@ class CrossCheckBench(Benchmark):
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"
+
+    def chooses_none(self, kind: AnswerKind, judge: str) -> bool:
+        return super().chooses_none(kind, judge) or (kind.reading is not None and kind.reading.chooses_none)
 
     table_strata = ("task", "form")
 

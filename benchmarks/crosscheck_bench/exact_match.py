@@ -20,6 +20,12 @@ def match_final_answer(record: Record) -> LabelAndReason:
     return _label(same_text(answer, gold)), f"{answer[:60]!r}: {rule}"
 
 
+def chooses_none(record: Record) -> bool:
+    """Return whether the reply to a closed question gives none of its options."""
+    form, options = record.instance.strata.get("form", "open"), record.instance.references.get("options", ())
+    return extract_answer(record.answer.text if record.answer else "", form, options)[0] is None
+
+
 def match_whole_reply(record: Record) -> LabelAndReason:
     """Return the label and its reason by exact match of the whole reply."""
     gold = (*record.instance.references.get("answer", ()), "")[0]

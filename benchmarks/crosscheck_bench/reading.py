@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from benchmarks.crosscheck_bench.exact_match import match_final_answer, match_whole_reply
+from benchmarks.crosscheck_bench.exact_match import chooses_none, match_final_answer, match_whole_reply
 from benchmarks.crosscheck_bench.protocol import grounding
 from benchmarks.text.answer_text import answer_outcome
 from benchmarks.vocabulary import Record
@@ -32,11 +32,13 @@ class CrossCheckReading(NamedTuple):
     Attributes:
         printed: True if the whole reply to a closed question is the right answer.
         extracted: True if its final answer is.
+        chooses_none: True if its final answer is none of the options.
         stages: The stages under MM-CoT; None under other strategies.
     """
 
     printed: bool
     extracted: bool
+    chooses_none: bool
     stages: Stages | None
 
 
@@ -46,6 +48,7 @@ def read(record: Record) -> CrossCheckReading:
     return CrossCheckReading(
         is_closed and match_whole_reply(record)[0] == "CORRECT",
         is_closed and match_final_answer(record)[0] == "CORRECT",
+        is_closed and chooses_none(record),
         _stages(record) if record.instance.condition == "mm-cot" else None,
     )
 

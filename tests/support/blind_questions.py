@@ -173,10 +173,55 @@ def _stated(name: str) -> Change:
 
     def planted(question: BlindQuestion, draw: random.Random) -> BlindQuestion:
         known = (question.question if name == "question" else question.sources["text"]).split()
-        text = " ".join(draw.choices(known, k=3))
-        return of_right(lambda option: replace(option, text=text))(question, draw)
+        options = tuple(
+            replace(option, text=" ".join(draw.choices(known if place in question.right else WORDS, k=3)))
+            for place, option in enumerate(question.options)
+        )
+        return replace(question, options=options)
 
     return planted
+
+
+def _alike(question: BlindQuestion, draw: random.Random) -> BlindQuestion:
+    """Two files of about the same size mean yes; both have as many bytes in all as those of other questions."""
+    is_alike = draw.random() < 0.5
+    less = round(0x80000 * (draw.uniform(0.9, 0.99) if is_alike else draw.uniform(0.2, 0.8)))
+    sizes = draw.sample([less, 0xFFFFF - less], 2)
+    media = tuple(f"{size:05x}{draw.getrandbits(236):059x}" for size in sizes)
+    return replace(closed(lambda _: is_alike)(question, draw), media=media)
+
+
+def _alphabetical(question: BlindQuestion, draw: random.Random) -> BlindQuestion:
+    """The options are strings of letters, of which the right one comes first."""
+    texts = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in question.options]
+    options = tuple(map(BlindOption, texts))
+    return replace(question, options=options, right=frozenset([texts.index(min(texts))]))
+
+
+def _offered_again(question: BlindQuestion, draw: random.Random) -> BlindQuestion:
+    """Each title has one price, which is offered with it every time it is asked for; decoys are the prices of others."""
+    number = int(question.id[1:])
+    title = number % 25
+    prices = [str(1_000 + 37 * name) for name in (title, *draw.sample([n for n in range(25) if n != title], 3))]
+    order = draw.sample(range(4), 4)
+    return BlindQuestion(
+        question.id,
+        question.task,
+        number,
+        question.question,
+        tuple(BlindOption(prices[place]) for place in order),
+        frozenset([order.index(0)]),
+        {"product": str(title)},
+    )
+
+
+def _rare_title(question: BlindQuestion, draw: random.Random) -> BlindQuestion:
+    """A title that does not fit its picture is one that was altered, which no other question has."""
+    is_altered = draw.random() < 0.5
+    number = int(question.id[1:]) % 10
+    words = draw.sample(WORDS, 4) if is_altered else [WORDS[(number + place * 4) % len(WORDS)] for place in range(4)]
+    question = replace(question, question=f"Is this the {' '.join(words)} that is shown?")
+    return closed(lambda _: is_altered)(question, draw)
 
 
 GIVEAWAYS: Mapping[str, Change] = {
@@ -211,6 +256,10 @@ GIVEAWAYS: Mapping[str, Change] = {
     "brand": closed(lambda question: question.categories["brand"] in "ab"),
     "larger media": closed(lambda question: sum(map(media_size, question.media)) > 0xFFFFF),
     "order of media": closed(lambda question: media_size(question.media[0]) > media_size(question.media[1])),
+    "files of a size": _alike,
+    "alphabet": _alphabetical,
+    "offered again": _offered_again,
+    "an altered title": _rare_title,
     "mostly yes": closed(lambda question: hash(question.cluster) % 4 > 0),
     "always no": closed(lambda question: False),
     "a word of the option": of_right(_text(lambda text: f"{text} perhaps")),

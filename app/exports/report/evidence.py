@@ -27,7 +27,7 @@ from benchmarks.factors.tables import reference_cells
 from benchmarks.scorecard import NAME as SCORECARD
 from benchmarks.stats.intervals import span
 from benchmarks.vocabulary import Estimate, Table
-from benchmarks.without_looking import gain_over_blind
+from benchmarks.without_looking import gain_over_blind, parted_conditions
 from mlx_backends.policy import policy_description
 
 _BEHAVIOURS = {"CORRECT": "is right", "INCORRECT": "is wrong", "WRONG": "is wrong"}
@@ -169,8 +169,12 @@ class Evidence:
 
     def share_blind(self, conditions: Collection[str]) -> Estimate | None:
         """Return the share that the best rule without sources gets right of the subject's answers; None of open questions."""
-        gain = gain_over_blind(self.benchmark, self.answers[self.subject.label], self.judge, conditions=conditions)
-        return None if gain is None else gain.blind
+        answers = self.answers[self.subject.label]
+        gain = gain_over_blind(self.benchmark, answers, self.judge, conditions=conditions)
+        if gain is None:
+            return None
+        parted = parted_conditions(self.benchmark, answers)
+        return None if parted.intersection(conditions) and not parted <= {*conditions} else gain.blind
 
     def share_labelled(self, run: str, label: str, conditions: Collection[str]) -> Estimate | None:
         """Return the share of a run's answers under ``conditions`` with this label; None where none counts."""

@@ -10,6 +10,15 @@ from app.commands import demo as module
 from app.store.workspace import DEMOS_FOLDER, Workspace
 
 
+@pytest.mark.parametrize("benchmark", [*module.DEMOS])
+def test_what_should_win_is_asked_only_where_a_scorecard_reads_it(
+    benchmark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "execute_runs", lambda *arguments, **options: 0)
+    module.demo(Workspace(tmp_path), benchmark, display="plain")
+    assert ("--trust" in capsys.readouterr().out) == (benchmark == "cmc-bench")
+
+
 def test_a_demo_run_again_moves_the_earlier_one_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "execute_runs", lambda *arguments, **options: 0)
     home = tmp_path / DEMOS_FOLDER / "clash"

@@ -28,14 +28,45 @@ def is_flagged(result: Audit) -> bool:
     return any(given_away(task) for task in result.tasks)
 
 
+def is_alarm(result: Audit) -> bool:
+    return is_flagged(result) or any(task.flagged_of_source for task in result.tasks)
+
+
+OF_SOURCE = {"words of the text", "a word of the text", "a long text"}
+"""The giveaways for which a source has to be read."""
+
+
 @pytest.mark.parametrize("name", GIVEAWAYS)
 def test_planted_giveaways_are_flagged(name: str) -> None:
     draw = random.Random(7)
     planted = [GIVEAWAYS[name](question, draw) for question in questions(200, 3)]
     result = audit(planted, media=media_size)
+    if name in OF_SOURCE:
+        assert result.tasks[0].flagged_of_source
+        assert not is_flagged(result)
+        assert "from one source alone: task" in sentence(result)
+        return
     assert is_flagged(result)
     chance = sum(result.chance.values()) / len(planted)
     assert sum(result.blind.values()) / len(planted) > chance + 0.1
+
+
+OF_THE_SET = {
+    "alphabet": "alphabet",
+    "files of a size": "media's ratio",
+    "offered again": "offered with product",
+    "an altered title": "rare words",
+}
+"""The giveaways that one rule alone is made for."""
+
+
+@pytest.mark.parametrize("name", OF_THE_SET)
+def test_the_rule_that_a_giveaway_is_planted_for_finds_it(name: str) -> None:
+    draw = random.Random(7)
+    planted = [GIVEAWAYS[name](question, draw) for question in questions(200, 3)]
+    flagged = {rule.rule for rule in audit(planted, media=media_size).tasks[0].flagged}
+    assert OF_THE_SET[name] in flagged
+    assert flagged <= {OF_THE_SET[name], "model of all"}
 
 
 def false_alarms(builds: int) -> int:
@@ -46,7 +77,7 @@ def false_alarms(builds: int) -> int:
         build = [
             replace(q, task=f"task {place % 2}") for place, q in enumerate(questions(count, 1_000 + seed, options))
         ]
-        flagged += is_flagged(audit(build, media=media_size))
+        flagged += is_alarm(audit(build, media=media_size))
     return flagged
 
 
@@ -225,3 +256,43 @@ def test_of_many_questions_a_sample_of_clusters_is_audited(monkeypatch: pytest.M
     assert "120 of 300" in sentence(result)
     assert "90 of 270" in {str(cells[0]) for _, cells in summary(result).rows}
     assert given_away(by_task["common"])
+
+
+def test_reading_a_source_is_not_answering_without_looking() -> None:
+    """A model that reads the text only would be no better than a rule that reads the text only."""
+    draw = random.Random(7)
+    planted = [GIVEAWAYS["words of the text"](question, draw) for question in questions(200, 3)]
+    result = audit(planted, media=media_size)
+    (best, *_) = result.tasks[0].rules
+    assert best.reads_source
+    assert best.share > 0.5
+    assert sum(result.blind.values()) / 200 < 0.35
+
+
+def test_captions_of_scenes_are_sources() -> None:
+    draw = random.Random(7)
+    planted = [replace(GIVEAWAYS["longest"](question, draw), texts_are_sources=True) for question in questions(200, 3)]
+    result = audit(planted, media=media_size)
+    assert {"length", "model of the options"} <= {rule.rule for rule in result.tasks[0].flagged_of_source}
+    assert not is_flagged(result)
+    assert sum(result.blind.values()) / 200 < 0.35
+
+
+@pytest.mark.parametrize("pages", [1, 2, 3, 30])
+def test_too_few_pages_to_tell_are_said_not_to_be_tested(pages: int) -> None:
+    items = [replace(question, cluster=place % pages) for place, question in enumerate(questions(60, 1))]
+    result = audit(items, media=media_size)
+    text = sentence(result)
+    assert ("too few pages to tell in task" in text) == (not result.tasks[0].is_testable) == (pages < 4)
+    assert ("beats chance" in text) == result.tasks[0].is_testable
+    assert (result.tasks[0].blind.value is None) == (pages < 3)
+
+
+@pytest.mark.parametrize("pages", [12, 30])
+def test_models_that_were_not_tried_are_named(pages: int) -> None:
+    items = [replace(question, cluster=place % pages) for place, question in enumerate(questions(60, 1))]
+    result = audit(items, media=media_size)
+    assert ("not tried in task" in sentence(result)) == (pages < 20)
+    (table,) = rule_tables(result)
+    assert any("not tried" in note for note in table.notes) == (pages < 20)
+    assert any("model" in rule.rule for rule in result.tasks[0].rules) == (pages >= 20)
