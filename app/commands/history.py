@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from app.figures.tables import draw_table
 from app.report.render import print_table, to_csv, to_json, to_markdown
 from app.store.tried_models import read_tried
 from app.store.workspace import Workspace
+from app.text.escape import clean
 from benchmarks.errors import SpecError
 from benchmarks.untrusted.typed_paths import typed_path
 
@@ -49,7 +51,8 @@ def history(
         print(json.dumps({"set": question_set.name, "models": _to_json(models), "table": to_json(table)}, indent=2))
         return
     if formats is None:
-        print_table(table)
+        print(clean(table.notes[0]))
+        print_table(replace(table, notes=table.notes[1:]))
         return
     inches("column")
     files: Files = {}

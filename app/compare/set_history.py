@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app.compare.claims import NOT_SHOWN, Claim, claims
+from app.compare.claims import BETTER, NOT_SHOWN, WORSE, Claim, claims
 from app.compare.cost import cost_cells
 from app.compare.non_inferiority import TargetShares, target_shares
 from app.compare.packed_answers import PackedAnswers, PackedTexts, Places
@@ -253,6 +253,24 @@ def _at(run: RunView, places: Places) -> RunView:
     return replace(run, answers=chosen, read=lambda numbers: run.read(places[list(numbers)].tolist()))
 
 
+def headline(history: SetHistory) -> str:
+    """Return in one or two sentences which models are shown to be better or worse, and beside which."""
+    labels = [view.label for view in history.views.runs]
+    verdicts = {place: claim.verdict for place, claim in history.claims.items()}
+    parts = [
+        f"{words} {', '.join(labels[place] for place, verdict in verdicts.items() if verdict == wanted)}."
+        for wanted, words in ((BETTER, "Shown to be better:"), (WORSE, "Shown to be worse:"))
+        if wanted in verdicts.values()
+    ]
+    pages = history.shares.credits.clusters.count
+    if history.incumbent is not None:
+        beside = f"Beside {labels[history.incumbent]}, the model in use"
+    else:
+        beside = "Beside the best of the others, as no model in use is named (`rashomon try MODEL --against MODEL`)"
+    shown = " ".join(parts) or "no model is shown to be better or worse; that does not make them equal."
+    return f"{beside}, on {history.answers} answers about {pages} pages: {shown}"
+
+
 def history_table(history: SetHistory) -> Table:
     """Return a row for each model, in the order in which they were tried."""
     rows: list[tuple[str, tuple[Cell, ...]]] = []
@@ -260,7 +278,7 @@ def history_table(history: SetHistory) -> Table:
         claim = history.claims.get(place)
         is_incumbent = place == history.incumbent
         lead = None if claim is None else Estimate(claim.lead, claim.low, claim.high, history.answers)
-        verdict = "the incumbent" if is_incumbent else NOT_SHOWN if claim is None else claim.verdict
+        verdict = "in use" if is_incumbent else NOT_SHOWN if claim is None else claim.verdict
         _, seconds, peak, _ = cost_cells(run)
         rows.append(
             (
@@ -268,13 +286,15 @@ def history_table(history: SetHistory) -> Table:
                 (history.share(place), lead, verdict, history.look(place), history.versions(place), peak, seconds),
             )
         )
-    beside = "the incumbent" if history.incumbent is not None else "the best of the others"
+    beside = "the model in use" if history.incumbent is not None else "the best of the others"
     notes = (
-        f"share: {rule_words(history)}, over the {history.answers} answers that all of them gave; lead: over "
-        f"{beside}, better or worse if its interval excludes 0.",
-        f"Corrected for the {history.tried} models tried on this set (Holm 1979). look: again for a model that was tried before "
-        "with other prompts, settings or weights, whose choice the rows may have guided. version: those of the set that it was "
-        "asked.",
+        headline(history),
+        f"share: {rule_words(history)}; n: those of the {history.answers} answers whose label is known. lead: over {beside}, on "
+        "the answers known of both, so it may differ from the difference of the shares. not shown: neither better nor worse is "
+        "shown. The intervals of leads and the verdicts are corrected for the "
+        f"{history.tried} models tried on this set (Holm 1979).",
+        "look: again for a model that was tried before with other prompts, settings or weights, whose choice the rows may have "
+        "guided. version: those of the set that it was asked.",
         INTERVALS,
         *(
             f"Left out: {model_label(run.model)}, which shares too few answers; try it again."
