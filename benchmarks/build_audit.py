@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 FILE = "audit.json"
-_VERSION = 3
+_VERSION = 4
 """Raise it whenever a rule changes, so that stored audits are made again."""
 _LARGEST = 256 << 20
 
@@ -75,7 +75,7 @@ def blind_questions(
             questions.append((question, instance.group))
             if build is not None:
                 _add_sizes(sizes, build, instance)
-    return [replace(question, cluster=names.cluster(group)) for question, group in questions], sizes
+    return [replace(question, cluster=names.cluster(group), example=group) for question, group in questions], sizes
 
 
 def _add_sizes(sizes: dict[str, int], build: Build, instance: Instance) -> None:

@@ -41,6 +41,7 @@ class BlindQuestion:
         media: The sha256 of the media that belong to the question and to no option, in the order of the prompt.
         offered: True if the prompt offers the options. Else the question is open: only who knows its sources can choose.
         texts_are_sources: True if the options' texts are what the sources show, such as captions of scenes.
+        example: The group of its instance: what recurs under other conditions of one example is counted once.
     """
 
     id: str
@@ -54,6 +55,7 @@ class BlindQuestion:
     media: tuple[str, ...] = ()
     offered: bool = True
     texts_are_sources: bool = False
+    example: str = ""
 
     @property
     def chance(self) -> float:

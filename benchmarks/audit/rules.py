@@ -66,11 +66,11 @@ def words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts over a whole set of questions without their answers, of all tasks.
+    """Counts over a whole set of questions without their answers, of all tasks; an example is counted once.
 
     Attributes:
-        phrases: The number of questions with a sequence of three words.
-        values: The number of questions with a value of a category, or a question's text, by the category's name and the value.
+        phrases: The number of examples with a sequence of three words.
+        values: The number of examples with a value of a category, or a question's text, by the category's name and the value.
         offers: The number of these that offer a text.
     """
 
@@ -81,13 +81,16 @@ class Counts:
     @classmethod
     def of(cls, items: Iterable[BlindQuestion]) -> Counts:
         """Return the counts of these questions."""
-        counts = cls(Counter(), Counter(), Counter())
+        phrases: set[tuple[str, tuple[str, ...]]] = set()
+        values: set[tuple[str, tuple[str, str]]] = set()
+        offers: set[tuple[str, tuple[str, str, str]]] = set()
         for item in items:
-            counts.phrases.update(set(_phrases(item)))
+            example = item.example or item.id
+            phrases |= {(example, phrase) for phrase in _phrases(item)}
             for value in _values(item).items():
-                counts.values[value] += 1
-                counts.offers.update({(*value, option.text) for option in item.options})
-        return counts
+                values.add((example, value))
+                offers |= {(example, (*value, option.text)) for option in item.options}
+        return cls(Counter(p for _, p in phrases), Counter(v for _, v in values), Counter(o for _, o in offers))
 
     def rarest_phrase(self, item: BlindQuestion) -> str:
         """Return how often the rarest sequence of words of a question occurs."""

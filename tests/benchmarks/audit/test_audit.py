@@ -51,6 +51,33 @@ def test_planted_giveaways_are_flagged(name: str) -> None:
     assert sum(result.blind.values()) / len(planted) > chance + 0.1
 
 
+def test_what_an_example_repeats_under_its_conditions_gives_nothing_away() -> None:
+    """The right option is the same under all conditions of an example, while the wrong ones differ."""
+    siblings = []
+    for number, question in enumerate(questions(100, 5)):
+        right = question.options[min(question.right)]
+        for condition in range(3):
+            wrong = [BlindOption(f"{number * 7 + condition * 3 + place} crates") for place in range(3)]
+            place = (number + condition) % 4
+            options = (*wrong[:place], right, *wrong[place:])
+            task = f"condition {condition}"
+            siblings.append(
+                replace(
+                    question,
+                    id=f"{question.id}/{condition}",
+                    task=task,
+                    options=options,
+                    right=frozenset({place}),
+                    question=f"What is number {number}?",
+                    example=question.id,
+                )
+            )
+    flagged = {rule.rule for task in audit(siblings).tasks for rule in task.flagged}
+    assert not {rule for rule in flagged if rule.startswith("offered with")}
+    alone = [replace(question, example="") for question in siblings]
+    assert {rule.rule for task in audit(alone).tasks for rule in task.flagged} >= {"offered with question"}
+
+
 OF_THE_SET = {
     "alphabet": "alphabet",
     "files of a size": "media's ratio",
