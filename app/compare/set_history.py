@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.compare.claims import BETTER, NOT_SHOWN, WORSE, Claim, claims
 from app.compare.cost import cost_cells
@@ -24,10 +25,12 @@ from app.text.shell import shell_quote
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.stats.intervals import INTERVALS
-from benchmarks.vocabulary import Cell, Estimate, Table, digest
+from benchmarks.vocabulary import Cell, Estimate, Instance, Media, Table, digest, part_to_json
 from mlx_backends.baseline import split_baseline
 from mlx_backends.person import PERSON
 from mlx_backends.policy import PREFIX
+
+Mask = NDArray[np.bool_]
 
 FINAL = "final"
 _NOT_SUBJECT = ("data digest", "part", "device", "seed", "fresh")
@@ -207,37 +210,66 @@ def set_history(
     labels = unique_labels([model_label(run.model) for run in chosen])
     views = replace(views, runs=tuple(replace(v, label=label) for v, label in zip(views.runs, labels, strict=True)))
     measure = next((i for i, run in enumerate(chosen) if run.subject == candidate), len(chosen) - 1)
-    used = _sharing(views.runs, measure, [run.model == against for run in chosen])
+    named = [bool(against) and run.model == against for run in chosen]
+    used, common = _common_answers(views.runs, measure, named)
     runs = tuple(chosen[i] for i in used)
-    common = common_answers(replace(views, runs=tuple(views.runs[i] for i in used)))
-    shares = target_shares(common, decisive_target(common, trust or None), jointly=False)
-    incumbent = next((i for i in reversed(range(len(runs))) if against and runs[i].model == against), None)
-    number = len(tried.decisions) if final else max(len(all_subjects(every, tried)), len(runs))
-    if against and incumbent is None and any(run.model == against for run in chosen):
+    if candidate and any(named) and not any(named[i] for i in used):
         raise SpecError(f"{against} was asked none of these rows; `rashomon try {shell_quote(against)}` asks it again.")
+    incumbents = [place for place, i in enumerate(used) if named[i]]
+    alike = [place for place in incumbents if _prompts(views.runs[used[place]]) == _prompts(views.runs[measure])]
+    incumbent = max(alike or incumbents, default=None)
+    ids = views.runs[measure].coded.ids.at(np.flatnonzero(common))
+    compared = replace(views, runs=tuple(_at(views.runs[i], views.runs[i].coded.places(ids)) for i in used))
+    shares = target_shares(compared, decisive_target(compared, trust or None), jointly=False)
+    number = len(tried.decisions) if final else max(len(all_subjects(every, tried)), len(runs))
     left_out = tuple(run for i, run in enumerate(chosen) if i not in used)
     return SetHistory(question_set, runs, left_out, number, tuple(every), shares, incumbent)
 
 
-def _sharing(runs: Sequence[RunView], measure: int, always: Sequence[bool]) -> list[int]:
-    """Return the places of the runs that share enough answers with the run at ``measure``."""
-    coded = runs[measure].coded
-    least = _LEAST_SHARED * len(coded)
-    shared = [int((run.coded.places(coded.ids) >= 0).sum()) for run in runs]
-    return [i for i, count in enumerate(shared) if i == measure or count >= least or (always[i] and count)]
+def _common_answers(runs: Sequence[RunView], measure: int, named: Sequence[bool]) -> tuple[list[int], Mask]:
+    """Return the places of the runs that are compared, and a mask of the answers of the run at ``measure`` that all share.
+
+    A run that shares less than half of these answers is left out, unless it is ``named``; so is one that leaves none in common.
+    The named ones come first, then the newest.
+    """
+    common, used = np.ones(len(runs[measure].coded), np.bool_), [measure]
+    for i in sorted(range(len(runs)), key=lambda i: (not named[i], -i)):
+        shared = _asked_too(runs[i], runs[measure])
+        enough = named[i] or shared.sum() >= _LEAST_SHARED * len(shared)
+        if i != measure and enough and (common & shared).any():
+            common &= shared
+            used.append(i)
+    return sorted(used), common
 
 
-def common_answers(views: RunViews) -> RunViews:
-    """Return the runs with the answers to prompts that all of them were asked, by content. Raises SpecError without any."""
-    first = views.runs[0].coded
-    places = [run.coded.places(first.ids) for run in views.runs]
-    common = np.logical_and.reduce([place >= 0 for place in places])
-    for run, place in zip(views.runs, places, strict=True):
-        common &= run.coded.prompt[np.maximum(place, 0)] == first.prompt
-    if not common.any():
-        raise SpecError("these models were asked no row in common; try them on the newest version of the set.")
-    runs = [_at(run, place[common]) for run, place in zip(views.runs, places, strict=True)]
-    return replace(views, runs=tuple(runs))
+def _asked_too(run: RunView, other: RunView) -> Mask:
+    """Return a mask of the answers of ``other`` whose instance ``run`` was asked, too.
+
+    Instances are the same if their prompts are; under other prompt settings, if they ask the same about the same sources.
+    """
+    places = run.coded.places(other.coded.ids)
+    shared: Mask = places >= 0
+    if _prompts(run) == _prompts(other):
+        shared[shared] = run.coded.prompt[places[shared]] == other.coded.prompt[shared]
+    else:
+        ids = other.coded.ids.at(np.flatnonzero(shared))
+        ours, theirs = (
+            {name: _content(record.instance) for name, record in view.records(ids)} for view in (run, other)
+        )
+        shared[shared] = [name in ours and ours[name] == theirs.get(name) for name in ids]
+    return shared
+
+
+def _prompts(run: RunView) -> tuple[Any, Any]:
+    """Return the prompt settings of a run."""
+    return run.spec.get("prompt_set"), run.spec.get("prompt")
+
+
+def _content(instance: Instance) -> str:
+    """Return the digest of what an instance asks and displays, whatever the words of its prompt."""
+    media = [part_to_json(part) for part in instance.parts if isinstance(part, Media)]
+    references = {source: list(answers) for source, answers in instance.references.items()}
+    return digest([instance.question, instance.condition, media, references])
 
 
 def _at(run: RunView, places: Places) -> RunView:
