@@ -208,7 +208,10 @@ def _incumbent(
     remembered: TriedModels,
     arguments: TryArguments,
 ) -> _Subject | None:
-    """Return the incumbent if it has to be asked, too: a named one without a complete run; on the held-out rows, always."""
+    """Return the incumbent if it has to be asked, too.
+
+    A named one is without a complete run on the newest version; on the held-out rows, it always is.
+    """
     model = remembered.incumbent
     if not model and arguments.final:
         others = [run for run in newest_runs(runs, remembered) if run.subject != candidate.key]
@@ -217,13 +220,14 @@ def _incumbent(
         history = set_history(workspace, question_set, remembered, trust=remembered.trust or None)
         order = sorted(range(len(history.runs)), key=lambda run: -(history.share(run).value or 0.0))
         model = next(history.runs[run].model for run in order if history.runs[run].subject != candidate.key)
-    if not model or (
-        not arguments.final and any(run.complete and not run.is_final and run.model == model for run in runs)
-    ):
+    answered = [run for run in runs if run.complete and run.model == model and run.is_final == arguments.final]
+    if not model or (not arguments.final and any(run.version == question_set.latest.number for run in answered)):
         return None
     try:
         return _Subject.of(question_set, model, arguments)
     except (SpecError, ModelError) as error:
+        if answered and not arguments.final:
+            return None  # its answers to an earlier version, on the rows that stayed
         raise SpecError(
             f"the incumbent {model_label(model)} has no answers to these rows, and cannot give them: {error} Name another with "
             "--against, or --against best."

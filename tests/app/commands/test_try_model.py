@@ -12,10 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.commands.try_model import TryArguments, _Subject
+from app.compare.set_history import SetRun
 from app.exit_codes import BETTER, NOT_SHOWN, WORSE
+from app.store.question_sets import QuestionSet
 from app.store.run import RunStore
 from app.store.tried_models import TriedModels, read_tried, update_tried
-from benchmarks.errors import StoreError
+from benchmarks.errors import ModelError, StoreError
 from tests.support.command import Rashomon, kill_all
 from tests.support.demo import BF16, DEMO, FOUR_BIT
 
@@ -112,16 +115,45 @@ def test_rows_that_a_batch_has_asked_are_no_fresh_look(rashomon: Rashomon) -> No
     assert any("every-row" in remark for remark in final["remarks"])
 
 
-def test_an_edited_set_is_compared_on_the_rows_that_stayed(rashomon: Rashomon) -> None:
+def test_an_edited_set_is_compared_on_its_newest_version(rashomon: Rashomon) -> None:
     first = tried(rashomon, IMAGE, code=NOT_SHOWN)
     assert first["lead"] is None
     build(rashomon, edit={"passage": "In the end, kale came to 68."})
     second = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
     assert second["version"] == 2
-    assert 0 < second["answers"] < first["answers"] + 1
-    assert second["against_run"] == first["run"]  # the incumbent is not asked again
+    assert second["against_run"] != first["run"]  # the incumbent is asked the newest version, too
     history = json.loads(rashomon.run("history", "--json").stdout)
-    assert [model["versions"] for model in history["models"]] == ["1"]  # policies are listed as incumbents alone
+    assert [model["versions"] for model in history["models"]] == ["1, 2"]  # policies are listed as incumbents alone
+
+
+def test_an_incumbent_that_is_gone_is_compared_on_the_rows_that_stayed(
+    rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tried(rashomon, IMAGE, code=NOT_SHOWN)
+    build(rashomon, edit={"passage": "In the end, kale came to 68."})
+    gone = _Subject.of
+
+    def of(question_set: QuestionSet, model: str, arguments: TryArguments) -> _Subject:
+        if model == IMAGE:
+            raise ModelError("it was deleted.")
+        return gone(question_set, model, arguments)
+
+    monkeypatch.setattr(_Subject, "of", of)
+    second = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    assert second["against_run"] == first["run"]
+    assert 0 < second["answers"] <= first["answers"]
+
+
+def test_other_prompt_settings_are_another_model_on_the_same_rows(
+    rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tried(rashomon, TEXT, "--trust", "text", code=NOT_SHOWN)
+    other = tried(rashomon, IMAGE, "--prompt-set", "expect-conflict", "--against", TEXT, code=WORSE)
+    assert (other["answers"], other["tried"]) == (first["answers"], 2)
+    again = tried(rashomon, IMAGE, code=WORSE)
+    assert again["answers"] == first["answers"]
+    monkeypatch.setattr(SetRun, "is_model", True)
+    assert len(json.loads(rashomon.run("history", "--json").stdout)["models"]) == 3
 
 
 def test_what_is_wrong_is_said_before_anything_is_asked(rashomon: Rashomon) -> None:
@@ -174,7 +206,7 @@ def test_the_incumbent_itself_is_compared_with_the_best_of_the_others(rashomon: 
     assert memory(rashomon).incumbent == IMAGE
 
 
-def test_an_incumbent_without_a_row_in_common_is_named(tmp_path: Path) -> None:
+def test_an_incumbent_without_a_row_in_common_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rashomon = Rashomon(tmp_path)
     build(rashomon)
     tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
@@ -182,10 +214,13 @@ def test_an_incumbent_without_a_row_in_common_is_named(tmp_path: Path) -> None:
     lines = table.read_text().splitlines()
     table.write_text("\n".join([lines[0], *lines[25:]]))
     rashomon.run("build", "cmc-bench", "--from", table)
-    message = rashomon.run("try", TEXT, code=2).stderr
-    assert f"rashomon try {IMAGE}" in message
-    tried(rashomon, IMAGE, code=NOT_SHOWN)
-    assert tried(rashomon, TEXT)["verdict"] == "better"
+    rashomon.run("batch", "--benchmark", "cmc-bench", "--model", TEXT, "--data", "charts")
+    with monkeypatch.context() as patch:
+        patch.setattr(SetRun, "is_model", True)
+        printed = rashomon.run("history").stdout
+        assert f"Left out: {IMAGE}" in " ".join(printed.split())
+    verdict = tried(rashomon, TEXT)
+    assert (verdict["verdict"], verdict["against"]) == ("better", IMAGE)
 
 
 def test_answers_that_are_interrupted_or_partial_do_not_count(rashomon: Rashomon) -> None:
