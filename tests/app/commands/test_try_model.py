@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from app.exit_codes import BETTER, NOT_SHOWN, WORSE
 from app.store.question_sets import QuestionSet
 from app.store.run import RunStore
 from app.store.tried_models import TriedModels, read_tried, update_tried
+from app.text.plural import count_of
 from benchmarks.errors import ModelError, StoreError
 from tests.support.command import Rashomon, kill_all
 from tests.support.demo import BF16, DEMO, FOUR_BIT
@@ -93,6 +95,46 @@ def test_five_lines_fit_a_terminal_and_name_the_pictures(rashomon: Rashomon) -> 
     assert lines[0].startswith("Better than")
     assert all(line.startswith("gained: 0") and ".png: " in line for line in lines[2:])
     assert len({line.split(": ")[1] for line in lines[2:]}) == 3  # of different pictures
+
+
+def lines(rashomon: Rashomon, *arguments: str | Path, code: int = BETTER) -> list[str]:
+    """Return what a trial prints last: its header and the lines of the verdict."""
+    printed = rashomon.run("try", *arguments, "--display", "plain", code=code).stdout
+    return printed.rstrip("\n").rpartition("\n\n")[2].splitlines()
+
+
+def test_a_remembered_rule_and_incumbent_are_named_and_can_be_undone(rashomon: Rashomon) -> None:
+    typed = lines(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    remembered = lines(rashomon, TEXT)
+    assert "text wins" in typed[1]
+    assert [typed[0], *typed[1:]] == [remembered[0], *remembered[2:]]
+    assert all(word in remembered[1] for word in (IMAGE, "--against best", "text wins", "--trust none"))
+    assert "by right answers" in tried(rashomon, TEXT, "--trust", "none", code=NOT_SHOWN)["remarks"][-1].casefold()
+    assert memory(rashomon) == replace(memory(rashomon), trust="", incumbent=IMAGE)
+    rashomon.run("try", TEXT, "--trust", "neither", code=2)
+
+
+def test_the_rule_of_a_history_can_be_left_out(rashomon: Rashomon) -> None:
+    tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    rules = [
+        json.loads(rashomon.run("history", *options, "--json").stdout)["table"]["notes"][1]
+        for options in ([], ["--trust", "none"])
+    ]
+    assert "obedience" in rules[0]
+    assert "obedience" not in rules[1]
+
+
+def test_a_policy_that_no_model_beats_is_named(rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SetRun, "is_model", property(lambda run: run.model != TEXT))
+    tried(rashomon, TEXT, "--trust", "text", code=NOT_SHOWN)
+    sentence = f"{TEXT} has 100%: no model beats it."
+    assert sentence in tried(rashomon, IMAGE, code=NOT_SHOWN)["remarks"]
+    assert sentence in " ".join(rashomon.run("history").stdout.split())
+    assert sentence not in " ".join(rashomon.run("history", "--trust", "image").stdout.split())
+
+
+def test_counts_of_one_are_singular() -> None:
+    assert [count_of(number, "row") for number in (0, 1, 1200)] == ["0 rows", "1 row", "1,200 rows"]
 
 
 def test_the_held_out_rows_are_asked_only_for_a_final_decision(rashomon: Rashomon) -> None:
