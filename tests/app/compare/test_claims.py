@@ -46,7 +46,7 @@ def test_the_changed_answers_explain_the_verdict(incumbent: int, sign: int, monk
     leads = basis.credits.hit[:, claim.run] - basis.credits.hit[:, claim.rival]
     assert {-1.0, 1.0} <= {*leads}
     history = cast(SetHistory, SimpleNamespace(shares=basis, views=basis.views))
-    assert changed_answers(history, claim, 3) == [sign] * 3
+    assert cast(list[float], changed_answers(history, claim, 3)) == [sign] * 3
 
 
 def test_the_best_of_the_others_is_the_rival() -> None:
