@@ -26,10 +26,13 @@ from app.cli.options import (
 )
 from benchmarks import number_ranges as ranges
 
-trust = click.option(
+_RULES = ("image", "text", "flag")
+_TRUST = "What should win where sources disagree: the image, the text, or a flag on the conflict"
+trust = click.option("--trust", type=click.Choice(_RULES), help=f"{_TRUST}.")
+trust_or_none = click.option(
     "--trust",
-    type=click.Choice(["image", "text", "flag"]),
-    help="What should win where sources disagree: the image, the text, or a flag on the conflict.",
+    type=click.Choice([*_RULES, "none"]),
+    help=f"{_TRUST}; none: right answers count. Default: the set's remembered rule.",
 )
 
 
@@ -228,7 +231,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
     shell_complete=completion.models,
     help="The model to compare with, remembered for the set; best: the best so far, which is the default.",
 )
-@trust
+@trust_or_none
 @click.option(
     "--final", is_flag=True, help="Decide on the rows held out, a third of the pages; once for each decision."
 )
@@ -259,7 +262,7 @@ def try_command(workspace: Any, /, model: str, **options: Any) -> int:
 
 @click.command()
 @click.argument("name", required=False, metavar="[SET]", shell_complete=completion.sets)
-@trust
+@trust_or_none
 @judge
 @click.option("--format", "formats", metavar="F,F", help="Write files instead: csv, md, png, svg, pdf.")
 @click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./history.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.spinner import spinner
-from app.commands.try_model import chosen_set
+from app.commands.try_model import NO_RULE, chosen_set
 from app.compare.set_history import SetHistory, history_figure, history_table, set_history
 from app.exports.export_input import Files
 from app.exports.writer import write_files, written_message
@@ -42,10 +42,9 @@ def history(
         if form not in (*_TEXTS, *_PICTURES):
             raise SpecError(f"there is no format {form!r} of a history; use {', '.join((*_TEXTS, *_PICTURES))}.")
     tried = read_tried(question_set.latest.build.parent)
+    rule = None if trust == NO_RULE else trust or tried.trust or None
     with spinner(f"reading the runs of {question_set.name}"):
-        models = set_history(
-            workspace, question_set, tried, trust=trust or tried.trust or None, judge=judge, against=tried.incumbent
-        )
+        models = set_history(workspace, question_set, tried, trust=rule, judge=judge, against=tried.incumbent)
     table = history_table(models)
     if as_json:
         print(json.dumps({"set": question_set.name, "models": _to_json(models), "table": to_json(table)}, indent=2))

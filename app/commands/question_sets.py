@@ -32,6 +32,7 @@ from app.store.question_sets import (
 from app.store.set_changes import SetChanges, latest_changes
 from app.store.workspace import Workspace
 from app.text.escape import clean
+from app.text.plural import count_of
 from benchmarks.base import Benchmark
 from benchmarks.build import Build, BuiltRow
 from benchmarks.errors import AnotherBuildError, RashomonError, SpecError, StoreError
@@ -275,7 +276,9 @@ def _set_to_json(workspace: Workspace, question_set: QuestionSet) -> dict[str, A
             if version == question_set.latest:
                 examples, final = len(build.built_rows()), len(question_set.final_examples(build))
             if changed := changed_media(version.build):
-                problem = f"{len(changed)} of its pictures were changed or lost; building the table again repairs them"
+                problem = (
+                    f"it has {count_of(len(changed), 'changed or lost picture')}; building the table again repairs this"
+                )
         except (RashomonError, OSError) as error:
             problem = str(error)
         facts = {"number": version.number, "digest": version.digest, "made": version.made.isoformat()}

@@ -24,9 +24,9 @@ from app.compare.set_history import (
     rule_words,
     set_history,
     subject_of,
+    unbeaten_sentence,
 )
 from app.compare.spec_diff import difference_warnings
-from app.compare.trust import OBEDIENCE
 from app.engine.plan import identity_of
 from app.engine.training.spec import plain_name
 from app.exit_codes import BETTER as BETTER_CODE
@@ -39,8 +39,9 @@ from app.store.tried_models import TriedModels, read_tried, update_tried
 from app.store.workspace import Workspace, read_summary
 from app.text.elide import elide_shared
 from app.text.escape import clean, size
+from app.text.plural import count_of
 from app.text.shell import shell_quote
-from benchmarks.acts import check_rule, names_sources
+from benchmarks.acts import EACH_ROW, check_rule, names_sources
 from benchmarks.build import Build
 from benchmarks.errors import ModelError, SourceError, SpecError, StoreError
 from benchmarks.registry import get_benchmark
@@ -52,6 +53,8 @@ _CHANGED = 3
 """The number of changed answers that are listed."""
 _LABEL, _PICTURE, _QUESTION, _ANSWER = 24, 14, 24, 12
 """The widths of a model's name, of a picture's name, of a question and of an answer in a line of 80 columns."""
+NO_RULE = "none"
+"""The name of no rule: right answers count."""
 _OPEN = "open"
 _FAILED = 1
 
@@ -64,7 +67,7 @@ class TryArguments:
         name: The set; None for the only one of the workspace.
         against: The model to compare with, remembered for the set; None for the one that was remembered, or else the best so far;
             "best" forgets it.
-        trust: The rule on what should win, remembered too; None for the one that was remembered.
+        trust: The rule on what should win, remembered too; None for the one that was remembered; "none" forgets it.
         final: Whether the held-out rows are opened.
         settings: More keys of the spec: prompt set, judge, exact.
     """
@@ -95,9 +98,9 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     Called again, it resumes what was interrupted and comes to the same verdict. Raises SpecError, SourceError, StoreError,
     ModelError.
     """
-    check_rule(arguments.trust)
+    check_rule(None if arguments.trust == NO_RULE else arguments.trust)
     question_set = chosen_set(workspace, arguments.name)
-    if arguments.trust and not names_sources(get_benchmark(question_set.benchmark)):
+    if arguments.trust not in (None, NO_RULE) and not names_sources(get_benchmark(question_set.benchmark)):
         raise SpecError(f"the labels of {question_set.benchmark} name no source; leave --trust out.")
     folder = question_set.latest.build.parent
     _check_pictures(question_set)
@@ -130,7 +133,7 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
         against=against,
         final=arguments.final,
     )
-    verdict = Verdict.of(history, candidate.key, Build.open(question_set.latest.build))
+    verdict = Verdict.of(history, candidate.key, Build.open(question_set.latest.build), arguments)
     if arguments.as_json:
         print(json.dumps(verdict.to_json(), indent=2))
     else:
@@ -151,8 +154,8 @@ def _check_pictures(question_set: QuestionSet) -> None:
         raise SourceError(f"{latest.build} cannot be read: {error.strerror}; build the table again.") from error
     if changed:
         raise SourceError(
-            f"{len(changed)} pictures of {question_set.name}@{latest.number} were changed or lost; "
-            f"`rashomon build {question_set.benchmark} --from {shell_quote(question_set.table)}` repairs them."
+            f"{question_set.name}@{latest.number} has {count_of(len(changed), 'changed or lost picture')}; "
+            f"`rashomon build {question_set.benchmark} --from {shell_quote(question_set.table)}` repairs this."
         )
 
 
@@ -197,7 +200,8 @@ def _remember(tried: TriedModels, arguments: TryArguments, question_set: Questio
     elif arguments.against is not None:
         values = {"benchmark": question_set.benchmark, "model": [arguments.against]}
         incumbent = parse_spec({}, values, "the command line").runs()[0].model
-    return replace(tried, incumbent=incumbent, trust=arguments.trust or tried.trust)
+    trust = tried.trust if arguments.trust is None else "" if arguments.trust == NO_RULE else arguments.trust
+    return replace(tried, incumbent=incumbent, trust=trust)
 
 
 def _incumbent(
@@ -208,7 +212,10 @@ def _incumbent(
     remembered: TriedModels,
     arguments: TryArguments,
 ) -> _Subject | None:
-    """Return the incumbent if it has to be asked, too: a named one without a complete run; on the held-out rows, always."""
+    """Return the incumbent if it has to be asked, too.
+
+    A named one is without a complete run on the newest version; on the held-out rows, it always is.
+    """
     model = remembered.incumbent
     if not model and arguments.final:
         others = [run for run in newest_runs(runs, remembered) if run.subject != candidate.key]
@@ -217,13 +224,14 @@ def _incumbent(
         history = set_history(workspace, question_set, remembered, trust=remembered.trust or None)
         order = sorted(range(len(history.runs)), key=lambda run: -(history.share(run).value or 0.0))
         model = next(history.runs[run].model for run in order if history.runs[run].subject != candidate.key)
-    if not model or (
-        not arguments.final and any(run.complete and not run.is_final and run.model == model for run in runs)
-    ):
+    answered = [run for run in runs if run.complete and run.model == model and run.is_final == arguments.final]
+    if not model or (not arguments.final and any(run.version == question_set.latest.number for run in answered)):
         return None
     try:
         return _Subject.of(question_set, model, arguments)
     except (SpecError, ModelError) as error:
+        if answered and not arguments.final:
+            return None  # its answers to an earlier version, on the rows that stayed
         raise SpecError(
             f"the incumbent {model_label(model)} has no answers to these rows, and cannot give them: {error} Name another with "
             "--against, or --against best."
@@ -237,21 +245,26 @@ def _add_subjects(tried: TriedModels, runs: Sequence[SetRun], pair: tuple[str, s
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on the run at a place of a history; ``pictures`` has the row and the picture's name of each example."""
+    """The verdict on the run at a place of a history.
+
+    ``pictures`` has the picture's name, or else the row, of each example. Where ``arguments`` name no incumbent or rule, a
+    remembered one is in use.
+    """
 
     history: SetHistory
     run: int
     claim: Claim | None
     pictures: Mapping[str, str]
+    arguments: TryArguments
 
     @classmethod
-    def of(cls, history: SetHistory, candidate: str, build: Build) -> Verdict:
+    def of(cls, history: SetHistory, candidate: str, build: Build, arguments: TryArguments) -> Verdict:
         """Return the verdict on the model with the key ``candidate``. Raises StoreError if its run is gone."""
         run = next((place for place, run in enumerate(history.runs) if run.subject == candidate), None)
         if run is None:
             raise StoreError("the run was removed while it was asked; try the model again.")
         pictures = {row.group: f"{row.picture or row.row}" for row in build.built_rows()}
-        return cls(history, run, history.claims.get(run), pictures)
+        return cls(history, run, history.claims.get(run), pictures, arguments)
 
     @property
     def word(self) -> str:
@@ -264,8 +277,10 @@ class Verdict:
         part = ", held-out rows" if history.runs[self.run].is_final else ""
         yield (
             f"{self._labels[0]} on {history.question_set.name}@{history.question_set.latest.number}{part}: "
-            f"{history.answers} answers to {history.rows} rows, {self._tried}"
+            f"{count_of(history.answers, 'answer')} to {count_of(history.rows, 'row')}, {self._tried}"
         )
+        if memory := [*self._remembered()]:
+            yield f"Remembered: {', '.join(memory)}"
         yield self._verdict()
         yield self._costs()
         if self.claim is not None:
@@ -284,18 +299,38 @@ class Verdict:
             return f"decision {count}" if count > 1 else "the first decision"
         return f"{count} models tried" if count > 1 else "the first model tried"
 
+    def _remembered(self) -> Iterator[str]:
+        """Yield what an earlier command has chosen, with the option that undoes it."""
+        history, arguments = self.history, self.arguments
+        if (
+            self.claim is not None
+            and history.incumbent is not None
+            and arguments.against is None
+            and not arguments.final
+        ):
+            yield f"beside {self._labels[1]} (--against best: the best so far)"
+        if history.rule and history.rule != EACH_ROW and arguments.trust is None:
+            yield f"{_wins(history.rule)} (--trust none: right answers)"
+
+    @property
+    def _right(self) -> str:
+        """What earns credit, in words: "by your rule, text wins", or "right"."""
+        rule = self.history.rule
+        if rule == EACH_ROW:
+            return "by your rows' rules"
+        return f"by your rule, {_wins(rule)}" if rule else "right"
+
     def _verdict(self) -> str:
         history = self.history
-        does = "by your rule" if history.shares.metric.name == OBEDIENCE else "right"
         rival = None if self.claim is None else self.claim.rival
-        here = f"{history.share(self.run, rival).value or 0:.0%} {does}"
+        here = f"{history.share(self.run, rival).value or 0:.0%} {self._right}"
         if self.claim is None:
             return f"Not shown: {here}; there is no other model yet to compare with."
         there = history.share(self.claim.rival, self.run).value or 0
         words = {NOT_SHOWN: "Not shown to differ from", BETTER: "Better than", WORSE: "Worse than"}
         the_best = "" if history.incumbent is not None or len(history.runs) == 2 else "the best, "
         ends = f"{_points(self.claim.low)} to {_points(self.claim.high)} points"
-        return f"{words[self.word]} {the_best}{self._labels[1]}: {here}, there {there:.0%} ({ends})."
+        return f"{words[self.word]} {the_best}{self._labels[1]}: {here}{';' if ',' in here else ','} there {there:.0%} ({ends})."
 
     def _costs(self) -> str:
         runs = self.history.views.runs
@@ -308,7 +343,7 @@ class Verdict:
         return f"It takes {own} an answer; {self._labels[1]} {f'takes {other}' if other else 'was not measured'}."
 
     def _changes(self) -> list[ChangedAnswer]:
-        return [] if self.claim is None else changed_answers(self.history, self.run, self.claim.rival, _CHANGED)
+        return [] if self.claim is None else changed_answers(self.history, self.claim, _CHANGED)
 
     def _change_lines(self) -> Iterator[str]:
         changes = self._changes()
@@ -327,7 +362,12 @@ class Verdict:
         if history.shares.every is not None and self.claim is not None:
             for place in (self.run, self.claim.rival):
                 if count := history.shares.every.counts[place]:
-                    yield f"{runs[place].label} lacks the label of {count} answers; the verdict holds whatever it is."
+                    ends = (
+                        ", which counts against any claim"
+                        if self.word == NOT_SHOWN
+                        else "; the verdict holds whatever it is"
+                    )
+                    yield f"{runs[place].label} lacks the label of {count_of(count, 'answer')}{ends}."
         if self.claim is not None:
             compared = [runs[self.claim.rival], runs[self.run]]
             warnings = difference_warnings(compared)
@@ -340,7 +380,8 @@ class Verdict:
             asked = [run.name for run in history.every if not run.part]
             if asked:
                 yield f"{asked[0]} asked all rows of the set, the held-out ones too: this is no fresh look."
-        if history.shares.metric.name != OBEDIENCE and history.views.own_rows_only:
+        yield from map(unbeaten_sentence, history.unbeaten)
+        if not history.rule and history.views.own_rows_only:
             yield "By right answers; --trust image, text or flag decides by what should win."
 
     def to_json(self) -> dict[str, Any]:
@@ -382,6 +423,10 @@ class Verdict:
             ],
             "remarks": list(self.remarks()),
         }
+
+
+def _wins(rule: str) -> str:
+    return f"{'a flag' if rule == 'flag' else rule} wins"
 
 
 def _points(share: float) -> str:

@@ -8,26 +8,31 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.compare.claims import BETTER, NOT_SHOWN, WORSE, Claim, claims
 from app.compare.cost import cost_cells
 from app.compare.non_inferiority import TargetShares, target_shares
 from app.compare.packed_answers import PackedAnswers, PackedTexts, Places
 from app.compare.run_view import RunView, RunViews, load_views
-from app.compare.trust import decisive_target
+from app.compare.trust import OBEDIENCE, decisive_target, rules_of
 from app.report.tables import model_label, unique_labels
 from app.store.question_sets import QuestionSet
 from app.store.run import RunStore
 from app.store.tried_models import TriedModels
 from app.store.workspace import Workspace, read_summary
+from app.text.plural import count_of
 from app.text.shell import shell_quote
+from benchmarks.acts import name_rules
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.stats.intervals import INTERVALS
-from benchmarks.vocabulary import Cell, Estimate, Table, digest
+from benchmarks.vocabulary import Cell, Estimate, Instance, Media, Table, digest, part_to_json
 from mlx_backends.baseline import split_baseline
 from mlx_backends.person import PERSON
 from mlx_backends.policy import PREFIX
+
+Mask = NDArray[np.bool_]
 
 FINAL = "final"
 _NOT_SUBJECT = ("data digest", "part", "device", "seed", "fresh")
@@ -61,6 +66,11 @@ class SetRun:
     def is_model(self) -> bool:
         """False for a policy, a baseline and a person, which no decision is about."""
         return not self.model.startswith((PREFIX, PERSON)) and not split_baseline(self.model)[0]
+
+    @property
+    def is_policy(self) -> bool:
+        """True for a policy and a baseline."""
+        return not self.is_model and not self.model.startswith(PERSON)
 
     @property
     def is_final(self) -> bool:
@@ -129,6 +139,8 @@ class SetHistory:
         tried: The number of models tried, with those that have no complete run; of decisions, on the held-out rows.
         every: All runs of the set that were begun.
         incumbent: The index of the incumbent among the runs; None for the best so far.
+        rule: The rule by which an answer gets credit, as in :func:`name_rules`; "" for right answers.
+        unbeaten: The policies and baselines that no model has a higher share than, with their shares of these answers.
     """
 
     question_set: QuestionSet
@@ -138,6 +150,8 @@ class SetHistory:
     every: tuple[SetRun, ...]
     shares: TargetShares
     incumbent: int | None = None
+    rule: str = ""
+    unbeaten: tuple[tuple[str, float], ...] = ()
 
     @property
     def views(self) -> RunViews:
@@ -203,41 +217,95 @@ def set_history(
     ]
     if not chosen:
         raise SpecError(f"no model has answered the set {question_set.name} yet; `rashomon try MODEL` asks one.")
-    views = load_views([workspace.runs_folder / run.name for run in chosen], judge=judge)
-    labels = unique_labels([model_label(run.model) for run in chosen])
+    policies = [run for run in newest_runs(every, tried) if run.is_policy and run not in chosen and not final]
+    views = load_views([workspace.runs_folder / run.name for run in (*chosen, *policies)], judge=judge)
+    labels = unique_labels([model_label(run.model) for run in (*chosen, *policies)])
     views = replace(views, runs=tuple(replace(v, label=label) for v, label in zip(views.runs, labels, strict=True)))
     measure = next((i for i, run in enumerate(chosen) if run.subject == candidate), len(chosen) - 1)
-    used = _sharing(views.runs, measure, [run.model == against for run in chosen])
+    named = [bool(against) and run.model == against for run in chosen]
+    used, common = _common_answers(views.runs[: len(chosen)], measure, named)
     runs = tuple(chosen[i] for i in used)
-    common = common_answers(replace(views, runs=tuple(views.runs[i] for i in used)))
-    shares = target_shares(common, decisive_target(common, trust or None), jointly=False)
-    incumbent = next((i for i in reversed(range(len(runs))) if against and runs[i].model == against), None)
-    number = len(tried.decisions) if final else max(len(all_subjects(every, tried)), len(runs))
-    if against and incumbent is None and any(run.model == against for run in chosen):
+    if candidate and any(named) and not any(named[i] for i in used):
         raise SpecError(f"{against} was asked none of these rows; `rashomon try {shell_quote(against)}` asks it again.")
+    incumbents = [place for place, i in enumerate(used) if named[i]]
+    alike = [place for place in incumbents if _prompts(views.runs[used[place]]) == _prompts(views.runs[measure])]
+    incumbent = max(alike or incumbents, default=None)
+    ids = views.runs[measure].coded.ids.at(np.flatnonzero(common))
+    compared = replace(views, runs=tuple(_at(views.runs[i], views.runs[i].coded.places(ids)) for i in used))
+    target = decisive_target(compared, trust)
+    shares = target_shares(compared, target, jointly=False)
+    rule = (name_rules(rules_of(compared, trust)) or trust or "") if target.name == OBEDIENCE else ""
+    beside = [v for v in views.runs[len(chosen) :] if _asked_too(v, views.runs[measure])[common].all()]
+    beside = [_at(view, view.coded.places(ids)) for view in beside]
+    number = len(tried.decisions) if final else max(len(all_subjects(every, tried)), len(runs))
     left_out = tuple(run for i, run in enumerate(chosen) if i not in used)
-    return SetHistory(question_set, runs, left_out, number, tuple(every), shares, incumbent)
+    history = SetHistory(question_set, runs, left_out, number, tuple(every), shares, incumbent, rule)
+    return replace(history, unbeaten=_unbeaten(history, beside))
 
 
-def _sharing(runs: Sequence[RunView], measure: int, always: Sequence[bool]) -> list[int]:
-    """Return the places of the runs that share enough answers with the run at ``measure``."""
-    coded = runs[measure].coded
-    least = _LEAST_SHARED * len(coded)
-    shared = [int((run.coded.places(coded.ids) >= 0).sum()) for run in runs]
-    return [i for i, count in enumerate(shared) if i == measure or count >= least or (always[i] and count)]
+def _unbeaten(history: SetHistory, policies: Sequence[RunView]) -> tuple[tuple[str, float], ...]:
+    """Return the policies, on the answers of a history, that no model has a higher share than, with their shares."""
+    if not policies:
+        return ()
+    shares = target_shares(
+        replace(history.views, runs=(*history.views.runs, *policies)), history.shares.metric, jointly=False
+    )
+    every = replace(history, shares=shares)
+    models = len(history.runs)
+    best = max(history.share(run).value or 0.0 for run in range(models))
+    own = ((policy.label, every.share(models + place).value) for place, policy in enumerate(policies))
+    return tuple((label, share) for label, share in own if share is not None and share >= best)
 
 
-def common_answers(views: RunViews) -> RunViews:
-    """Return the runs with the answers to prompts that all of them were asked, by content. Raises SpecError without any."""
-    first = views.runs[0].coded
-    places = [run.coded.places(first.ids) for run in views.runs]
-    common = np.logical_and.reduce([place >= 0 for place in places])
-    for run, place in zip(views.runs, places, strict=True):
-        common &= run.coded.prompt[np.maximum(place, 0)] == first.prompt
-    if not common.any():
-        raise SpecError("these models were asked no row in common; try them on the newest version of the set.")
-    runs = [_at(run, place[common]) for run, place in zip(views.runs, places, strict=True)]
-    return replace(views, runs=tuple(runs))
+def unbeaten_sentence(policy: tuple[str, float]) -> str:
+    """Say that no model beats a policy, given by its label and its share."""
+    return f"{policy[0]} has {policy[1]:.0%}: no model beats it."
+
+
+def _common_answers(runs: Sequence[RunView], measure: int, named: Sequence[bool]) -> tuple[list[int], Mask]:
+    """Return the places of the runs that are compared, and a mask of the answers of the run at ``measure`` that all share.
+
+    A run that shares less than half of these answers is left out, unless it is ``named``; so is one that leaves none in common.
+    The named ones come first, then the newest.
+    """
+    common, used = np.ones(len(runs[measure].coded), np.bool_), [measure]
+    for i in sorted(range(len(runs)), key=lambda i: (not named[i], -i)):
+        shared = _asked_too(runs[i], runs[measure])
+        enough = named[i] or shared.sum() >= _LEAST_SHARED * len(shared)
+        if i != measure and enough and (common & shared).any():
+            common &= shared
+            used.append(i)
+    return sorted(used), common
+
+
+def _asked_too(run: RunView, other: RunView) -> Mask:
+    """Return a mask of the answers of ``other`` whose instance ``run`` was asked, too.
+
+    Instances are the same if their prompts are; under other prompt settings, if they ask the same about the same sources.
+    """
+    places = run.coded.places(other.coded.ids)
+    shared: Mask = places >= 0
+    if _prompts(run) == _prompts(other):
+        shared[shared] = run.coded.prompt[places[shared]] == other.coded.prompt[shared]
+    else:
+        ids = other.coded.ids.at(np.flatnonzero(shared))
+        ours, theirs = (
+            {name: _content(record.instance) for name, record in view.records(ids)} for view in (run, other)
+        )
+        shared[shared] = [name in ours and ours[name] == theirs.get(name) for name in ids]
+    return shared
+
+
+def _prompts(run: RunView) -> tuple[Any, Any]:
+    """Return the prompt settings of a run."""
+    return run.spec.get("prompt_set"), run.spec.get("prompt")
+
+
+def _content(instance: Instance) -> str:
+    """Return the digest of what an instance asks and displays, whatever the words of its prompt."""
+    media = [part_to_json(part) for part in instance.parts if isinstance(part, Media)]
+    references = {source: list(answers) for source, answers in instance.references.items()}
+    return digest([instance.question, instance.condition, media, references])
 
 
 def _at(run: RunView, places: Places) -> RunView:
@@ -268,7 +336,8 @@ def headline(history: SetHistory) -> str:
     else:
         beside = "Beside the best of the others, as no model in use is named (`rashomon try MODEL --against MODEL`)"
     shown = " ".join(parts) or "no model is shown to be better or worse; that does not make them equal."
-    return f"{beside}, on {history.answers} answers about {pages} pages: {shown}"
+    basis = f"{count_of(history.answers, 'answer')} about {count_of(pages, 'page')}"
+    return " ".join([f"{beside}, on {basis}: {shown}", *map(unbeaten_sentence, history.unbeaten)])
 
 
 def history_table(history: SetHistory) -> Table:
@@ -289,10 +358,10 @@ def history_table(history: SetHistory) -> Table:
     beside = "the model in use" if history.incumbent is not None else "the best of the others"
     notes = (
         headline(history),
-        f"share: {rule_words(history)}; n: those of the {history.answers} answers whose label is known. lead: over {beside}, on "
-        "the answers known of both, so it may differ from the difference of the shares. not shown: neither better nor worse is "
-        "shown. The intervals of leads and the verdicts are corrected for the "
-        f"{history.tried} models tried on this set (Holm 1979).",
+        f"share: {rule_words(history)}; n: those of the {count_of(history.answers, 'answer')} whose label is known. "
+        f"lead: over {beside}, on the answers known of both, so it may differ from the difference of the shares. not shown: "
+        "neither better nor worse is shown. The intervals of leads and the verdicts are corrected for the "
+        f"{count_of(history.tried, 'model')} tried on this set (Holm 1979).",
         "look: again for a model that was tried before with other prompts, settings or weights, whose choice the rows may have "
         "guided. version: those of the set that it was asked.",
         INTERVALS,
@@ -330,16 +399,19 @@ class ChangedAnswer:
     change: str
 
 
-def changed_answers(history: SetHistory, run: int, rival: int, count: int) -> list[ChangedAnswer]:
-    """Return the answers of ``run`` that differ most from the rival's, of different examples.
+def changed_answers(history: SetHistory, claim: Claim, count: int) -> list[ChangedAnswer]:
+    """Return the answers of a claim's run that differ most from the rival's, of different examples.
 
-    Those whose credit changes come first, by the change in their whole example; losses before gains.
+    Those whose credit changes come first: gains before losses if the run is better, else losses before gains; of these, by the
+    change in their whole example.
     """
+    run, rival = claim.run, claim.rival
     of, runs = history.shares.credits, history.views.runs
     lead = np.nan_to_num(of.hit[:, run] - of.hit[:, rival])
     by_example = np.bincount(of.group, np.abs(lead), minlength=int(of.group.max()) + 1)[of.group]
     differs = of.label[:, run] != of.label[:, rival]
-    order = np.lexsort((np.arange(len(lead)), lead, -by_example, -np.abs(lead), ~differs))
+    direction = lead if claim.verdict != BETTER else -lead
+    order = np.lexsort((np.arange(len(lead)), -by_example, direction, lead == 0, ~differs))
     chosen: dict[int, int] = {}
     for place in order[: int(differs.sum())].tolist():
         if len(chosen) < count:

@@ -142,7 +142,7 @@ def test_the_same_table_is_no_new_version_and_repairs_changed_pictures(home: Ras
     damaged.unlink()
     damaged.write_bytes(picture(99))
     listed = json.loads(home.run("sets", "--json").stdout)[0]["versions"]
-    assert "1 of its pictures" in listed[0]["problem"]
+    assert "1 changed or lost picture" in listed[0]["problem"]
     assert listed[1]["problem"] is None
     again = build(home, edited(ROWS))
     assert (again["version"], again["changes"]) == (2, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.commands.try_model import TryArguments, _Subject
+from app.compare.set_history import SetRun
 from app.exit_codes import BETTER, NOT_SHOWN, WORSE
+from app.store.question_sets import QuestionSet
 from app.store.run import RunStore
 from app.store.tried_models import TriedModels, read_tried, update_tried
-from benchmarks.errors import StoreError
+from app.text.plural import count_of
+from benchmarks.errors import ModelError, StoreError
 from tests.support.command import Rashomon, kill_all
 from tests.support.demo import BF16, DEMO, FOUR_BIT
 
@@ -92,6 +97,46 @@ def test_five_lines_fit_a_terminal_and_name_the_pictures(rashomon: Rashomon) -> 
     assert len({line.split(": ")[1] for line in lines[2:]}) == 3  # of different pictures
 
 
+def lines(rashomon: Rashomon, *arguments: str | Path, code: int = BETTER) -> list[str]:
+    """Return what a trial prints last: its header and the lines of the verdict."""
+    printed = rashomon.run("try", *arguments, "--display", "plain", code=code).stdout
+    return printed.rstrip("\n").rpartition("\n\n")[2].splitlines()
+
+
+def test_a_remembered_rule_and_incumbent_are_named_and_can_be_undone(rashomon: Rashomon) -> None:
+    typed = lines(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    remembered = lines(rashomon, TEXT)
+    assert "text wins" in typed[1]
+    assert [typed[0], *typed[1:]] == [remembered[0], *remembered[2:]]
+    assert all(word in remembered[1] for word in (IMAGE, "--against best", "text wins", "--trust none"))
+    assert "by right answers" in tried(rashomon, TEXT, "--trust", "none", code=NOT_SHOWN)["remarks"][-1].casefold()
+    assert memory(rashomon) == replace(memory(rashomon), trust="", incumbent=IMAGE)
+    rashomon.run("try", TEXT, "--trust", "neither", code=2)
+
+
+def test_the_rule_of_a_history_can_be_left_out(rashomon: Rashomon) -> None:
+    tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    rules = [
+        json.loads(rashomon.run("history", *options, "--json").stdout)["table"]["notes"][1]
+        for options in ([], ["--trust", "none"])
+    ]
+    assert "obedience" in rules[0]
+    assert "obedience" not in rules[1]
+
+
+def test_a_policy_that_no_model_beats_is_named(rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SetRun, "is_model", property(lambda run: run.model != TEXT))
+    tried(rashomon, TEXT, "--trust", "text", code=NOT_SHOWN)
+    sentence = f"{TEXT} has 100%: no model beats it."
+    assert sentence in tried(rashomon, IMAGE, code=NOT_SHOWN)["remarks"]
+    assert sentence in " ".join(rashomon.run("history").stdout.split())
+    assert sentence not in " ".join(rashomon.run("history", "--trust", "image").stdout.split())
+
+
+def test_counts_of_one_are_singular() -> None:
+    assert [count_of(number, "row") for number in (0, 1, 1200)] == ["0 rows", "1 row", "1,200 rows"]
+
+
 def test_the_held_out_rows_are_asked_only_for_a_final_decision(rashomon: Rashomon) -> None:
     first = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
     final = tried(rashomon, TEXT, "--final")
@@ -112,16 +157,45 @@ def test_rows_that_a_batch_has_asked_are_no_fresh_look(rashomon: Rashomon) -> No
     assert any("every-row" in remark for remark in final["remarks"])
 
 
-def test_an_edited_set_is_compared_on_the_rows_that_stayed(rashomon: Rashomon) -> None:
+def test_an_edited_set_is_compared_on_its_newest_version(rashomon: Rashomon) -> None:
     first = tried(rashomon, IMAGE, code=NOT_SHOWN)
     assert first["lead"] is None
     build(rashomon, edit={"passage": "In the end, kale came to 68."})
     second = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
     assert second["version"] == 2
-    assert 0 < second["answers"] < first["answers"] + 1
-    assert second["against_run"] == first["run"]  # the incumbent is not asked again
+    assert second["against_run"] != first["run"]  # the incumbent is asked the newest version, too
     history = json.loads(rashomon.run("history", "--json").stdout)
-    assert [model["versions"] for model in history["models"]] == ["1"]  # policies are listed as incumbents alone
+    assert [model["versions"] for model in history["models"]] == ["1, 2"]  # policies are listed as incumbents alone
+
+
+def test_an_incumbent_that_is_gone_is_compared_on_the_rows_that_stayed(
+    rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tried(rashomon, IMAGE, code=NOT_SHOWN)
+    build(rashomon, edit={"passage": "In the end, kale came to 68."})
+    gone = _Subject.of
+
+    def of(question_set: QuestionSet, model: str, arguments: TryArguments) -> _Subject:
+        if model == IMAGE:
+            raise ModelError("it was deleted.")
+        return gone(question_set, model, arguments)
+
+    monkeypatch.setattr(_Subject, "of", of)
+    second = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
+    assert second["against_run"] == first["run"]
+    assert 0 < second["answers"] <= first["answers"]
+
+
+def test_other_prompt_settings_are_another_model_on_the_same_rows(
+    rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tried(rashomon, TEXT, "--trust", "text", code=NOT_SHOWN)
+    other = tried(rashomon, IMAGE, "--prompt-set", "expect-conflict", "--against", TEXT, code=WORSE)
+    assert (other["answers"], other["tried"]) == (first["answers"], 2)
+    again = tried(rashomon, IMAGE, code=WORSE)
+    assert again["answers"] == first["answers"]
+    monkeypatch.setattr(SetRun, "is_model", True)
+    assert len(json.loads(rashomon.run("history", "--json").stdout)["models"]) == 3
 
 
 def test_what_is_wrong_is_said_before_anything_is_asked(rashomon: Rashomon) -> None:
@@ -174,7 +248,7 @@ def test_the_incumbent_itself_is_compared_with_the_best_of_the_others(rashomon: 
     assert memory(rashomon).incumbent == IMAGE
 
 
-def test_an_incumbent_without_a_row_in_common_is_named(tmp_path: Path) -> None:
+def test_an_incumbent_without_a_row_in_common_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rashomon = Rashomon(tmp_path)
     build(rashomon)
     tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
@@ -182,10 +256,13 @@ def test_an_incumbent_without_a_row_in_common_is_named(tmp_path: Path) -> None:
     lines = table.read_text().splitlines()
     table.write_text("\n".join([lines[0], *lines[25:]]))
     rashomon.run("build", "cmc-bench", "--from", table)
-    message = rashomon.run("try", TEXT, code=2).stderr
-    assert f"rashomon try {IMAGE}" in message
-    tried(rashomon, IMAGE, code=NOT_SHOWN)
-    assert tried(rashomon, TEXT)["verdict"] == "better"
+    rashomon.run("batch", "--benchmark", "cmc-bench", "--model", TEXT, "--data", "charts")
+    with monkeypatch.context() as patch:
+        patch.setattr(SetRun, "is_model", True)
+        printed = rashomon.run("history").stdout
+        assert f"Left out: {IMAGE}" in " ".join(printed.split())
+    verdict = tried(rashomon, TEXT)
+    assert (verdict["verdict"], verdict["against"]) == ("better", IMAGE)
 
 
 def test_answers_that_are_interrupted_or_partial_do_not_count(rashomon: Rashomon) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
 from app.compare.claims import BETTER, NOT_SHOWN, WORSE, claims, pair_lead
 from app.compare.non_inferiority import ALPHA, TargetShares, UndecidedAnswers
+from app.compare.set_history import SetHistory, changed_answers
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.paired_tests import holm
 from tests.support.compared_runs import basis_of, simulated
@@ -31,6 +34,19 @@ def test_a_clear_difference_is_shown_in_both_directions() -> None:
     assert verdicts(basis, incumbent=0) == {1: WORSE}
     assert verdicts(basis, incumbent=1) == {0: BETTER}
     assert verdicts(basis) == {0: BETTER, 1: WORSE}
+
+
+@pytest.mark.parametrize(("incumbent", "sign"), [(1, 1), (0, -1)])
+def test_the_changed_answers_explain_the_verdict(incumbent: int, sign: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The better model loses answers, too, but those that it gains come first; the reverse for the worse one."""
+    monkeypatch.setattr("app.compare.set_history._changes", lambda first, second, ids, leads: leads)
+    basis = some_models(0.3)
+    basis = replace(basis, ids=[str(place) for place in range(len(basis.group))])
+    (claim,) = claims(basis, incumbent)
+    leads = basis.credits.hit[:, claim.run] - basis.credits.hit[:, claim.rival]
+    assert {-1.0, 1.0} <= {*leads}
+    history = cast(SetHistory, SimpleNamespace(shares=basis, views=basis.views))
+    assert cast(list[float], changed_answers(history, claim, 3)) == [sign] * 3
 
 
 def test_the_best_of_the_others_is_the_rival() -> None:
