@@ -204,6 +204,33 @@ def test_two_tables_do_not_share_a_name_by_accident(home: Rashomon) -> None:
     assert [known.name for known in Workspace(home.workspace).question_sets()] == ["new", "rows"]
 
 
+def test_another_table_that_shares_a_few_rows_does_not_take_a_set_over(home: Rashomon) -> None:
+    build(home, ROWS)
+    strange = [ROWS[0], *(row.replace("How many", "What number") for row in ROWS[1:])]
+    other = home.home / "other"
+    other.mkdir()
+    for n in range(8):
+        shutil.copyfile(home.home / f"{n}.png", other / f"{n}.png")
+    (other / "rows.csv").write_text(HEADER + "".join(strange), "utf-8")
+    command = ("build", "cmc-bench", "--from", other / "rows.csv")
+    home.run(*command, code=2)
+    home.run(*command, "--replace", code=2)
+    assert [len(known["versions"]) for known in json.loads(home.run("sets", "--json").stdout)] == [1]
+    home.run(*command, "--name", "strange")
+    (home.home / "rows.csv").rename(home.home / "old.csv")
+    assert json.loads(home.run(*command, "--json").stdout)["set"]["moved_from"] == str(home.home / "rows.csv")
+
+
+def test_most_rows_of_a_copied_table_make_it_the_next_version_and_the_move_is_said(home: Rashomon) -> None:
+    build(home, ROWS)
+    for n in range(8):
+        (home.home / "copy").mkdir(exist_ok=True)
+        shutil.copyfile(home.home / f"{n}.png", home.home / "copy" / f"{n}.png")
+    recorded = build(home, edited(ROWS), table="copy/rows.csv")
+    assert (recorded["version"], recorded["moved_from"]) == (2, str(home.home / "rows.csv"))
+    assert build(home, ROWS, table="copy/rows.csv")["moved_from"] is None
+
+
 @pytest.mark.parametrize("name", ["", "..", "a/b", "a b", "\x1b[31m", "x" * 81, ".removed", "-x", "a@1"])
 def test_a_name_that_is_none_is_refused(home: Rashomon, name: str) -> None:
     (home.home / "rows.csv").write_text(HEADER + "".join(ROWS), "utf-8")
