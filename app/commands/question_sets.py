@@ -73,6 +73,7 @@ class RecordedVersion:
             else {
                 "added": [row.row for row in changes.added],
                 "removed": [row.row for row in changes.removed],
+                "left_out": [row.row for row in changes.left_out],
                 "changed": [{"row": new.row, "cells": _cell_changes(old, new)} for old, new in changes.changed],
                 "instances": changes.instances,
                 "same_instances": changes.same_instances,
@@ -204,6 +205,7 @@ def version_lines(question_set: QuestionSet, changes: SetChanges | None) -> list
         *(f"changed: {new.row}: {_in_words(_cell_changes(old, new))}" for old, new in changes.changed),
         *(f"added: {_row_text(row)}" for row in changes.added),
         *(f"removed: {_row_text(row)}" for row in changes.removed),
+        *(f"left out now: {_row_text(row)}" for row in changes.left_out),
     ]
 
 
@@ -212,6 +214,7 @@ def _summary(question_set: QuestionSet, changes: SetChanges | None) -> str:
     if changes is None:
         return "" if len(question_set.versions) == 1 else ", as before"
     counts = {"changed": changes.changed, "added": changes.added, "removed": changes.removed}
+    counts["left out now"] = changes.left_out
     rows = [f"{len(rows)} row{'s'[: len(rows) != 1]} {word}" for word, rows in counts.items() if rows]
     before = question_set.versions[-2].number
     same = f"{changes.same_instances} of {changes.instances} instances are those of version {before}"

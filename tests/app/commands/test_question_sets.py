@@ -135,6 +135,21 @@ def test_rows_are_compared_by_content(
     assert (changes["added"], changes["removed"], changed) == expected
 
 
+def test_a_row_that_the_table_still_has_is_left_out_and_not_removed(home: Rashomon) -> None:
+    build(home, ROWS)
+    unusable = [row.replace("6.png", "none.png").replace("How many", "") if row == ROWS[6] else row for row in ROWS]
+    changes = build(home, ["0.png,How many in all?,99,\n", *unusable[:2], *unusable[3:]])["changes"]
+    assert (changes["added"], changes["removed"], changes["left_out"]) == (
+        ["rows.csv:2"],
+        ["rows.csv:4"],
+        ["rows.csv:8"],
+    )
+    stdout = home.run("build", "cmc-bench", "--from", home.home / "rows.csv", "--name", "rows").stdout
+    assert "left out: rows.csv:8" in stdout
+    changes = build(home, unusable[:6])["changes"]
+    assert (changes["removed"], changes["left_out"]) == (["rows.csv:2", "rows.csv:9"], [])
+
+
 def test_the_same_table_is_no_new_version_and_repairs_changed_pictures(home: Rashomon) -> None:
     first = build(home, ROWS)
     build(home, edited(ROWS))
