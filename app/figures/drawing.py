@@ -261,6 +261,7 @@ def intervals(rows: Sequence[tuple[str, Estimate]], *, x: str, title: str, width
         axes.set_yticks(range(len(rows)), names, fontsize=6, linespacing=0.9)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlabel(label(x, 50))
+        axes.locator_params(axis="x", nbins=5)
         _percent(axes.xaxis)
         figure.suptitle(_title(title, width_inches))
     return figure
