@@ -99,6 +99,20 @@ def test_an_untried_set_takes_a_typed_model_which_is_no_option(tmp_path: Path, m
     drive(app, script)
 
 
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_the_line_to_type_in_is_on_display_below_many_models(
+    size: tuple[int, int], app: RashomonApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.tui.screens.sets._models_here", lambda workspace: [f"org/model-{n}" for n in range(40)])
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await to_sets(pilot, app, "better")
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog) and "Esc cancels" in screen_text(app))
+
+    drive(app, script, size)
+
+
 def test_fetched_models_and_those_nearby_are_listed(tmp_path: Path) -> None:
     assert str(FOUR_BIT) in _models_here(Workspace(tmp_path))
 

@@ -32,6 +32,7 @@ class ChoiceDialog(Dialog[str | None]):
     def __init__(self, heading: str, words: Sequence[str], *, chosen: str | None = None, typed: str = "") -> None:
         super().__init__(Content(heading))
         self._words, self._chosen, self._typed = list(words), chosen, typed
+        self.set_class(bool(typed), "-typed")
 
     def compose(self) -> ComposeResult:
         with Vertical():
