@@ -456,6 +456,9 @@ def test_a_reused_answer_costs_what_it_took_where_it_was_given(tmp_path: Path) -
     assert (cost.peak_memory, cost.timed, cost.unmeasured) == (1000, cost.answers, 0)
     assert cost.answers > 2 * asked
     assert cost.seconds == pytest.approx(0.3 * (cost.answers - asked) + 0.01 * asked)
+    with RunStore.read(folder) as store:
+        assert any(p.peak_memory for p in store.progress())
+        assert not any(p.known_peak for p in store.progress())
     tokens = cost.tokens
     shutil.rmtree(lender)
     view = load_views([folder]).runs[0]
