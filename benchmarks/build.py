@@ -206,6 +206,15 @@ class Build:
         except (OSError, UnsafeFileError, ValueError, KeyError, TypeError) as error:
             raise SourceError(f"{self.path}/{_BUILT_ROWS} is damaged; build again.") from error
 
+    def left_out_rows(self) -> frozenset[str]:
+        """Return the places of the source rows that became no example under any condition. Raises SourceError if damaged."""
+        try:
+            with open_read(self.path, _SKIPPED) as lines:
+                rows = [parse_json(line, _LONGEST_ROW) for line in lines]
+            return frozenset(str(row["row"]) for row in rows if "condition" not in row)
+        except (OSError, UnsafeFileError, ValueError, KeyError, TypeError) as error:
+            raise SourceError(f"{self.path}/{_SKIPPED} is missing or damaged; build again.") from error
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Raise SourceError instead of what a row or a manifest raises where its benchmark cannot read it."""

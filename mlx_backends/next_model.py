@@ -83,8 +83,8 @@ def recommend_models(available: int, prompt: PromptSize = TYPICAL) -> tuple[Reco
 
 
 def smallest_need(prompt: PromptSize = TYPICAL) -> int:
-    """Return the memory in bytes, a tenth for other programs included, with which at least one model is recommended."""
-    return math.ceil(min(_candidate(model, prompt).needs for model in _recent_models()) / _SHARE)
+    """Return the bytes that the smallest recommended model needs, without the tenth for other programs."""
+    return min(_candidate(model, prompt).needs for model in _recent_models())
 
 
 def _recent_models() -> list[CatalogModel]:

@@ -10,11 +10,11 @@ from typing import Any
 
 from app.commands.spinner import spinner
 from app.commands.try_model import NO_RULE, chosen_set
-from app.compare.set_history import SetHistory, history_figure, history_table, set_history
+from app.compare.set_history import SetHistory, history_leads, history_table, set_history
 from app.exports.export_input import Files
 from app.exports.writer import write_files, written_message
+from app.figures.drawing import intervals
 from app.figures.style import inches, to_bytes
-from app.figures.tables import draw_table
 from app.report.render import print_table, to_csv, to_json, to_markdown
 from app.store.tried_models import read_tried
 from app.store.workspace import Workspace
@@ -59,8 +59,9 @@ def history(
         if form in _TEXTS:
             files[f"history.{form}"] = _TEXTS[form](table).encode("utf-8")
         else:
-            figure = draw_table(history_figure(models), width="column")
-            assert figure is not None
+            place = models.incumbent
+            beside = "the best of the others" if place is None else models.views.runs[place].label
+            figure = intervals(history_leads(models), x=f"lead over {beside}", title=table.title, width="column")
             files[f"history.{form}"] = to_bytes(figure, form)
     folder = typed_path(out or Path("history"))
     write_files(folder, files)

@@ -95,7 +95,8 @@ def recommend(workspace: Workspace, memory: str | None, data: Path | None, *, as
     if not recommended:
         raise ModelError(
             f"no listed model fits in the {available / 1e9:.1f} GB of {source}: the smallest needs "
-            f"{smallest_need(prompt) / 1e9:.1f} GB; use a remote model, or `rashomon demo`."
+            f"{smallest_need(prompt) / 1e9:.1f} GB, and a tenth is left to other programs; use a remote model, or "
+            "`rashomon demo`."
         )
     fetched = {model.name for model in cached_models() if model.problem is None}
     if as_json:

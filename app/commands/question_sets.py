@@ -27,7 +27,7 @@ from app.store.question_sets import (
     set_folder,
     set_folders,
     set_name,
-    shares_rows,
+    share_of_rows,
 )
 from app.store.set_changes import SetChanges, latest_changes
 from app.store.workspace import Workspace
@@ -38,6 +38,7 @@ from benchmarks.build import Build, BuiltRow
 from benchmarks.errors import AnotherBuildError, RashomonError, SpecError, StoreError
 from benchmarks.rows.base import shortened
 from benchmarks.rows.workbook_rows import split_sheet
+from benchmarks.untrusted.typed_paths import path_exists
 
 _MOST_ROWS = 20
 """The number of changed rows that are listed one by one."""
@@ -52,12 +53,14 @@ class RecordedVersion:
     Attributes:
         changes: The changes from the version before; None for the first version, and if nothing was changed.
         adopted: True if the build that was in the benchmark's folder before became the set's first version.
+        moved_from: The table of the version before, if that was another one; else empty.
     """
 
     question_set: QuestionSet
     build: Build
     changes: SetChanges | None
     adopted: bool
+    moved_from: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the version as JSON."""
@@ -65,11 +68,13 @@ class RecordedVersion:
         return {
             "name": self.question_set.name,
             "version": self.question_set.latest.number,
+            "moved_from": self.moved_from or None,
             "changes": None
             if changes is None
             else {
                 "added": [row.row for row in changes.added],
                 "removed": [row.row for row in changes.removed],
+                "left_out": [row.row for row in changes.left_out],
                 "changed": [{"row": new.row, "cells": _cell_changes(old, new)} for old, new in changes.changed],
                 "instances": changes.instances,
                 "same_instances": changes.same_instances,
@@ -80,6 +85,8 @@ class RecordedVersion:
         """Print the version, and what changed; with ``every`` all rows that did."""
         first, *rows = version_lines(self.question_set, self.changes)
         print(f"  {clean(first)}")
+        if self.moved_from:
+            print(f"    from {clean(self.question_set.table)}; the version before is from {clean(self.moved_from)}")
         for line in rows if every else rows[:_MOST_ROWS]:
             print(f"    {clean(line)}")
         if not every and len(rows) > _MOST_ROWS:
@@ -108,7 +115,7 @@ class _SetTarget:
         if (
             before is None
             and is_earlier_build(self._default, self.benchmark)
-            and shares_rows(self._default, build.path)
+            and share_of_rows(self._default, build.path)
         ):
             made = datetime.fromtimestamp(int((self._default / "manifest.json").stat().st_mtime), UTC)
             before = self._record(Build.open(self._default), made)
@@ -122,7 +129,8 @@ class _SetTarget:
         recorded = Build.open(question_set.latest.build)
         is_new = before is None or before.latest.digest != recorded.digest
         changes = latest_changes(question_set) if is_new else None
-        return RecordedVersion(question_set, recorded, changes, adopted)
+        moved_from = before.table if before is not None and before.table != question_set.table else ""
+        return RecordedVersion(question_set, recorded, changes, adopted, moved_from)
 
     def _record(self, build: Build, made: datetime | None = None) -> QuestionSet:
         return record_version(self.workspace.path, self.name, build, table=str(self.rows), seed=self.seed, made=made)
@@ -132,9 +140,17 @@ class _SetTarget:
         if not (set_folder(self.workspace.path, self.name) / "set.json").exists():
             return None
         earlier = self.workspace.question_set(self.name)
-        if earlier.table != str(self.rows) and not shares_rows(earlier.latest.build, build.path):
+        if earlier.table == str(self.rows):
+            return earlier
+        shared = share_of_rows(earlier.latest.build, build.path)
+        if not shared:
             raise SpecError(
                 f"the set {earlier.name} is of another table, {earlier.table}, without a row of this one; choose another --name."
+            )
+        if shared < 0.5 and path_exists(split_sheet(Path(earlier.table))[0]):
+            raise SpecError(
+                f"the set {earlier.name} is of another table, {earlier.table}, and most rows of this one differ; choose another "
+                "--name, or move that table away if this one replaces it."
             )
         return earlier
 
@@ -190,6 +206,7 @@ def version_lines(question_set: QuestionSet, changes: SetChanges | None) -> list
         *(f"changed: {new.row}: {_in_words(_cell_changes(old, new))}" for old, new in changes.changed),
         *(f"added: {_row_text(row)}" for row in changes.added),
         *(f"removed: {_row_text(row)}" for row in changes.removed),
+        *(f"left out now: {_row_text(row)}" for row in changes.left_out),
     ]
 
 
@@ -198,6 +215,7 @@ def _summary(question_set: QuestionSet, changes: SetChanges | None) -> str:
     if changes is None:
         return "" if len(question_set.versions) == 1 else ", as before"
     counts = {"changed": changes.changed, "added": changes.added, "removed": changes.removed}
+    counts["left out now"] = changes.left_out
     rows = [f"{len(rows)} row{'s'[: len(rows) != 1]} {word}" for word, rows in counts.items() if rows]
     before = question_set.versions[-2].number
     same = f"{changes.same_instances} of {changes.instances} instances are those of version {before}"

@@ -16,6 +16,7 @@ from benchmarks.vocabulary import Cell, Estimate, Table
 COSTS = ("tokens per second", "seconds per answer", "peak memory, GB", "size on disk, GB")
 _GB = 1e9
 _NOT_TIMED, _NO_TOKENS = "no answer was timed", "the engine does not count tokens"
+_REUSED = "most answers were reused from runs that are not here"
 _UNLABELLED = "there is no labelled answer"
 
 LabelMask = NDArray[np.bool_]
@@ -26,10 +27,11 @@ def cost_cells(run: RunView) -> tuple[Estimate, ...]:
     cost = run.cost
     peak = None if cost.peak_memory is None else cost.peak_memory / _GB
     size = None if run.weights_bytes is None else run.weights_bytes / _GB
+    reused = _REUSED if 2 * cost.unmeasured > cost.answers else ""
     return (
-        Estimate(cost.tokens_per_second, n=cost.timed, reason=_NOT_TIMED),
-        Estimate(cost.seconds_per_answer, n=cost.timed, reason=_NOT_TIMED),
-        Estimate(peak, n=cost.answers, reason="the engine does not report its memory"),
+        Estimate(cost.tokens_per_second, n=cost.timed, reason=reused or _NOT_TIMED),
+        Estimate(cost.seconds_per_answer, n=cost.timed, reason=reused or _NOT_TIMED),
+        Estimate(peak, n=cost.answers, reason=reused or "the engine does not report its memory"),
         Estimate(size, n=1, reason="the model has no local weights, or the run predates their measurement"),
     )
 
@@ -42,7 +44,7 @@ def cost_table(runs: Sequence[RunView]) -> Table:
     notes = (
         "Over all answers of a run except errors. tokens per second: the tokens after an answer's first, divided by their "
         "decoding time; seconds per answer: from the prepared prompt to the last token; peak memory: the engine's highest; "
-        "GB: 10^9 bytes.",
+        "GB: 10^9 bytes. Reused answers count with what they cost in the run that gave them.",
     )
     return Table("cost", "Memory and speed", ("quantisation", "chip", "answers", *COSTS), tuple(rows), notes)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -29,7 +30,7 @@ from app.system.parallel import map_shares
 from benchmarks.answer_quality import AnswerQuality
 from benchmarks.answers import AnswerKind
 from benchmarks.base import Benchmark
-from benchmarks.errors import SpecError
+from benchmarks.errors import SpecError, StoreError
 from benchmarks.factors.tables import is_varied, reference_note, reference_positions
 from benchmarks.protocols import answered_by
 from benchmarks.registry import get_benchmark
@@ -58,6 +59,8 @@ class RunCost:
     metered: int = 0
     tokens: int = 0
     """The tokens of prompts and answers, of all steps of the ``metered`` answers."""
+    unmeasured: int = 0
+    """The answers that were reused from runs that are not there. If these are most, times and memory are unknown."""
 
     @property
     def tokens_per_answer(self) -> float | None:
@@ -328,7 +331,7 @@ class _ViewReader:
             identity=identity,
             engines=tuple(store.engines()),
             answers=packed,
-            cost=cost.total(),
+            cost=_with_lent(cost.total(), store, counted),
             judged=self._judge in answers.judges,
             remarks=(*store.meta("remarks", []), *(f"{clause}." for clause in quality.clauses)),
             cut_clause=quality.cut_clause,
@@ -409,6 +412,40 @@ class _CostSum:
             self._metered,
             self._tokens,
         )
+
+
+def _with_lent(cost: RunCost, store: RunStore, conditions: Collection[str]) -> RunCost:
+    """Return a run's cost with the times and memory that its reused answers took in the runs beside it that gave them."""
+    lent: dict[tuple[str, str], set[str]] = {}
+    for origin, is_last in store.origins():
+        if is_last and origin.same is None:
+            lent.setdefault((origin.run, origin.name), set()).add(origin.instance)
+    if not lent:
+        return cost
+    of_lenders, expected = _CostSum(), sum(map(len, lent.values()))
+    for (run, name), instances in lent.items():
+        # A name in an origin is hostile; one that is no single part names no run.
+        with suppress(StoreError), RunStore.read(store.folder.parent / Path(name).name) as lender:
+            if lender.meta("id") != run:
+                continue
+            for page in lender.pages():
+                for row in page.instances:
+                    if row[1] in instances:
+                        steps = page.generations.get(row[0], ()) if row[2] in conditions else ()
+                        of_lenders.add([StepUsage(step[6], *step[8:13]) for step in steps])
+                        expected -= 1
+    if 2 * expected > cost.answers:
+        return replace(cost, timed=0, seconds=0.0, decode_s=0.0, decoded=0, peak_memory=None, unmeasured=expected)
+    total = of_lenders.total()
+    return replace(
+        cost,
+        timed=cost.timed + total.timed,
+        seconds=cost.seconds + total.seconds,
+        decode_s=cost.decode_s + total.decode_s,
+        decoded=cost.decoded + total.decoded,
+        peak_memory=max((p for p in (cost.peak_memory, total.peak_memory) if p is not None), default=None),
+        unmeasured=expected,
+    )
 
 
 def unlabelled_outcomes(run: RunView, labels: Sequence[str]) -> Counter[str]:

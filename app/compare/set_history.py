@@ -374,11 +374,15 @@ def history_table(history: SetHistory) -> Table:
     return Table("history", f"Models tried on {history.question_set.name}", columns, tuple(rows), notes)
 
 
-def history_figure(history: SetHistory) -> Table:
-    """Return the shares as the series of a line figure, a model a place."""
-    labels = tuple(f"{place + 1} {run.label}" for place, run in enumerate(history.views.runs))
-    series = (history.question_set.name, tuple(history.share(place) for place in range(len(labels))))
-    return Table("history", f"Models tried on {history.question_set.name}", labels, (series,), chart="lines")
+def history_leads(history: SetHistory) -> list[tuple[str, Estimate]]:
+    """Return the label and the lead of each model, in the order in which they were tried; n/a where no claim is made."""
+    leads = []
+    for place, run in enumerate(history.views.runs):
+        claim = history.claims.get(place)
+        reason = "in use" if place == history.incumbent else "no other model"
+        lead = Estimate(claim.lead, claim.low, claim.high, history.answers) if claim else Estimate(None, reason=reason)
+        leads.append((f"{place + 1} {run.label}", lead))
+    return leads
 
 
 def rule_words(history: SetHistory) -> str:

@@ -244,7 +244,7 @@ def load_runs(
                 inputs.runs[label].count(lambda kind: kind.outcome(judge_id)),
                 workspace.build_of(store),
                 ExcludedInstances.load(store),
-                max((progress.peak_memory for progress in store.progress()), default=0),
+                max((progress.known_peak for progress in store.progress()), default=0),
                 str(store.meta(LICENCE_KEY, "") or ""),
                 ReusedAnswers.load(store).sentence,
             )

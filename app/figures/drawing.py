@@ -243,6 +243,30 @@ def scatter(points: Sequence[Point], *, x: str, y: str, title: str, width: str) 
     return figure
 
 
+def intervals(rows: Sequence[tuple[str, Estimate]], *, x: str, title: str, width: str) -> Figure:
+    """Draw a point with its interval for each name, the first on top, beside a line at 0; n/a is written as its reason."""
+    width_inches = inches(width)
+    with styled():
+        figure = _figure(width_inches, 0.9 + 0.26 * len(rows))
+        axes = figure.subplots()
+        axes.axvline(0, color="black", linewidth=0.5, linestyle=":")
+        for y, (_, value) in enumerate(rows):
+            if value.value is None:
+                axes.text(0, y, f" {value.reason or 'n/a'}", va="center", fontsize=6)
+                continue
+            if value.low is not None and value.high is not None:
+                axes.plot([value.low, value.high], [y, y], color="black", linewidth=0.7)
+            axes.plot([value.value], [y], "o", color=ink(0).fill, markeredgecolor="black", markersize=4)
+        names = [label(name, _room(width_inches)) for name, _ in rows]
+        axes.set_yticks(range(len(rows)), names, fontsize=6, linespacing=0.9)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlabel(label(x, 50))
+        axes.locator_params(axis="x", nbins=5)
+        _percent(axes.xaxis)
+        figure.suptitle(_title(title, width_inches))
+    return figure
+
+
 def risk_coverage(points: Sequence[tuple[str, Estimate, Estimate]], *, title: str, width: str) -> Figure:
     """Draw each run at its coverage and risk with both intervals; a run that answers nothing has no risk and is skipped.
 

@@ -86,6 +86,11 @@ class ConditionProgress:
     judged: Mapping[str, JudgedCounts]
     reused: int = 0
 
+    @property
+    def known_peak(self) -> int:
+        """The peak memory in bytes; 0 if it is unknown, or of the few answers that were not reused."""
+        return 0 if 2 * self.reused > self.done else self.peak_memory
+
 
 NODES_KEY = "nodes"
 """The meta key of a run's :class:`NodeStatus` entries."""

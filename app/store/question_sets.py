@@ -412,11 +412,10 @@ def is_own_build(folder: Path, source: str) -> bool:
         return False
 
 
-def shares_rows(first: Path, second: Path) -> bool:
-    """Return whether two builds have a row in common; False if either cannot be read."""
+def share_of_rows(first: Path, second: Path) -> float:
+    """Return the share of the smaller of two builds' rows that the other one has, too; 0 if either cannot be read."""
     try:
-        return not {row.group for row in Build.open(first).built_rows()}.isdisjoint(
-            row.group for row in Build.open(second).built_rows()
-        )
+        rows = [{row.group for row in Build.open(path).built_rows()} for path in (first, second)]
     except SourceError:
-        return False
+        return 0.0
+    return len(rows[0] & rows[1]) / (min(map(len, rows)) or 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,8 @@ class SetChanges:
 
     Attributes:
         added: The rows that only the newer version has, in the order of its table.
-        removed: The rows that only the older one has.
+        removed: The rows that only the older one has, and that are gone from the table.
+        left_out: The rows that only the older one has, whose place in the newer table has a row that could not be used.
         changed: Pairs of an older and a newer row that agree in most cells.
         instances: The number of instances of the newer version.
         same_instances: The number of these whose prompt and media the older version has, too.
@@ -34,27 +35,30 @@ class SetChanges:
     changed: Sequence[tuple[BuiltRow, BuiltRow]]
     instances: int
     same_instances: int
+    left_out: Sequence[BuiltRow] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.changed)
+        return bool(self.added or self.removed or self.changed or self.left_out)
 
 
 def compare_builds(older: Build, newer: Build) -> SetChanges:
     """Return the changes from one build of a table to another. Raises SourceError if a build was damaged."""
     before, after = (sorted(build.built_rows(), key=_by_place) for build in (older, newer))
     matches = _match(before, after)
-    old_places, new_places = {old for old, _ in matches}, {new for _, new in matches}
+    new_places = {new for _, new in matches}
     changed = [
         (before[old], after[new]) for old, new in matches if before[old].cells and before[old].cells != after[new].cells
     ]
     requests = {_request(instance) for instance in build_instances(older)}
     same = [_request(instance) in requests for instance in build_instances(newer)]
+    gone, left_out = _split_gone(before, {before[old].row: after[new].row for old, new in matches}, newer)
     return SetChanges(
         [row for place, row in enumerate(after) if place not in new_places],
-        [row for place, row in enumerate(before) if place not in old_places],
+        gone,
         changed,
         len(same),
         sum(same),
+        left_out,
     )
 
 
@@ -64,6 +68,35 @@ def latest_changes(question_set: QuestionSet) -> SetChanges | None:
         return None
     older, newer = (Build.open(version.build) for version in question_set.versions[-2:])
     return compare_builds(older, newer)
+
+
+def _split_gone(
+    before: Sequence[BuiltRow], places: Mapping[str, str], newer: Build
+) -> tuple[list[BuiltRow], list[BuiltRow]]:
+    """Return the rows without a new place that are gone, and those whose place has a row that was left out of ``newer``.
+
+    A left-out row has no content to compare, so its place is the one behind the row before it. ``places`` are the new places
+    of the rows that stayed, by the old ones.
+    """
+    skipped, shift = newer.left_out_rows(), 0
+    gone, left_out = list[BuiltRow](), list[BuiltRow]()
+    table = next((_split_place(place)[0] for place in places.values()), None)
+    for row in before:
+        name, number = _split_place(row.row)
+        if row.row in places:
+            shift = _split_place(places[row.row])[1] - number
+        elif f"{name if table is None else table}{number + shift}" in skipped:
+            left_out.append(row)
+        else:
+            gone.append(row)
+            shift -= 1
+    return gone, left_out
+
+
+def _split_place(place: str) -> tuple[str, int]:
+    """Return a place such as "rows.csv:10" as the text before its number and the number; -1 without one."""
+    match = re.fullmatch(r"(.*?)([0-9]{1,18})", place, re.DOTALL)
+    return (match[1], int(match[2])) if match else (place, -1)
 
 
 def _by_place(row: BuiltRow) -> list[str | int]:

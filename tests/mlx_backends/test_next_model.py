@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from math import ceil
 
 import pytest
 
@@ -83,14 +84,15 @@ def test_more_memory_gives_a_finer_quantisation_of_the_same_model() -> None:
 
 def test_too_little_memory_gives_none_and_the_smallest_need_gives_one() -> None:
     least = smallest_need()
-    assert recommend_models(least)
-    assert recommend_models(least - 100_000_000) == ()
+    (smallest,) = recommend_models(ceil(least / 0.9))
+    assert smallest.needs == least
+    assert recommend_models(ceil(least / 0.9) - 100_000_000) == ()
     assert recommend_models(0) == ()
     assert smallest_need(PromptSize(100_000, (), "a book")) >= least
 
 
 def test_a_model_without_a_configuration_says_so() -> None:
-    (item,) = recommend_models(smallest_need())
+    (item,) = recommend_models(ceil(smallest_need() / 0.9))
     assert item.model.config is None
     assert not item.is_exact
     assert "flat allowance" in item.facts[0]

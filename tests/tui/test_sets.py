@@ -12,11 +12,12 @@ from textual.pilot import Pilot
 from app.store.tried_models import read_tried
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
-from app.tui.screens.sets import SetsScreen
+from app.tui.screens.sets import SetsScreen, _models_here
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.command_dialog import CommandDialog
 from tests.app.commands.test_try_model import build, tried
 from tests.support.command import Rashomon
+from tests.support.demo import FOUR_BIT
 from tests.support.tui_stage import SIZES, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 
@@ -33,7 +34,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def app(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RashomonApp:
     monkeypatch.setattr("app.compare.set_history.SetRun.is_model", True)
-    monkeypatch.setattr("app.tui.screens.sets._fetched_models", list)
+    monkeypatch.setattr("app.tui.screens.sets._models_here", lambda workspace: [])
     shutil.copytree(home / "workspace", tmp_path / "workspace", symlinks=True)
     return RashomonApp(Workspace(tmp_path / "workspace"))
 
@@ -73,6 +74,47 @@ def test_a_model_is_tried_in_five_keys(app: RashomonApp) -> None:
         await until(pilot, lambda: "✓ done" in screen_text(app))
 
     drive(app, script)
+
+
+def test_an_untried_set_takes_a_typed_model_which_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.tui.screens.sets._models_here", lambda workspace: [])
+    rashomon = Rashomon(tmp_path)
+    build(rashomon)
+    app = RashomonApp(Workspace(rashomon.workspace))
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await to_sets(pilot, app, "charts")
+        for typed in ("--help", "policy:always-text"):
+            await pilot.press("t")
+            await until(pilot, lambda: isinstance(app.screen, ChoiceDialog) and app.screen.displayed)
+            await pilot.press(*typed, "enter")
+            await until(pilot, lambda: isinstance(app.screen, CommandDialog) and app.screen.displayed)
+            await pilot.press("y")
+            await until(pilot, lambda: "✓ done" in screen_text(app) or "✗" in screen_text(app))
+            assert "Usage" not in screen_text(app)
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, SetsScreen))
+        assert len(list((app.workspace.runs_folder).iterdir())) == 1
+
+    drive(app, script)
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_the_line_to_type_in_is_on_display_below_many_models(
+    size: tuple[int, int], app: RashomonApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.tui.screens.sets._models_here", lambda workspace: [f"org/model-{n}" for n in range(40)])
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await to_sets(pilot, app, "better")
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog) and "Esc cancels" in screen_text(app))
+
+    drive(app, script, size)
+
+
+def test_fetched_models_and_those_nearby_are_listed(tmp_path: Path) -> None:
+    assert str(FOUR_BIT) in _models_here(Workspace(tmp_path))
 
 
 def test_the_incumbent_is_chosen_and_forgotten(app: RashomonApp) -> None:

@@ -70,7 +70,7 @@ class RunRow:
     @property
     def peak(self) -> int:
         """The peak memory in bytes; 0 if it is unknown."""
-        return max((p.peak_memory for p in self.run.summary.progress), default=0)
+        return max((p.known_peak for p in self.run.summary.progress), default=0)
 
 
 @dataclass(frozen=True, slots=True)

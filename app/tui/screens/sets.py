@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -13,8 +14,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 
 from app.compare.set_history import SetHistory, history_table, set_history
+from app.new_run.choices import cached_choices, nearby_choices
 from app.store.question_sets import QuestionSet
 from app.store.tried_models import TriedModels, read_tried, update_tried
+from app.store.workspace import Workspace
 from app.tui.commands import bindings
 from app.tui.confirmations import confirm_addresses
 from app.tui.latest_only import LatestOnly
@@ -28,7 +31,6 @@ from app.tui.widgets.result_table import ResultTable
 from app.tui.widgets.virtual_table import Column, VirtualTable
 from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Estimate
-from mlx_backends.models.discovery import cached_models
 
 _COLUMNS = (Column("set", 0, tail=0.5), Column("version", 8, right=True), Column("benchmark", 12))
 _BEST = "the best so far"
@@ -129,23 +131,21 @@ class SetsScreen(RashomonScreen):
             return
         known = list(self._models.values())
 
-        def show(fetched: list[str]) -> None:
-            models = list(dict.fromkeys([*fetched, *known]))
-            if models:
-                self.app.push_screen(ChoiceDialog("Try which model?", models), on_choice)
-            else:
-                self.rashomon.toast("no model is fetched; f6 fetches one, and `rashomon try MODEL` takes any folder")
+        def show(models: list[str]) -> None:
+            words = list(dict.fromkeys([*models, *known]))
+            self.app.push_screen(ChoiceDialog("Try which model?", words, typed="another: an id or a folder"), on_choice)
 
         def on_choice(model: str | None) -> None:
             if model is not None:
                 confirm_addresses(self.rashomon, (model,), lambda addresses: self._try(question_set, model, addresses))
 
-        self.in_thread(_fetched_models, show, group="models")
+        self.in_thread(partial(_models_here, self.rashomon.workspace), show, group="models")
 
     def _try(self, question_set: QuestionSet, model: str, addresses: list[str]) -> None:
         rule = read_tried(question_set.latest.build.parent).trust or self.rashomon.settings.rule
         trust = ["--trust", rule] if rule else []
-        arguments = ["try", model, "--set", question_set.name, *trust, *allow_address_options(addresses)]
+        options = ["--set", question_set.name, *trust, *allow_address_options(addresses)]
+        arguments = ["try", *options, "--", model]  # what was typed is no option
         text = f"{model}\non {question_set.name}@{question_set.latest.number}, all rows but those held out"
         dialog = CommandDialog(self.rashomon, "Try a model", arguments, text=text)
         self.rashomon.push_screen(dialog, lambda _: self.action_again())
@@ -172,6 +172,7 @@ class SetsScreen(RashomonScreen):
             self.action_again()
 
 
-def _fetched_models() -> list[str]:
-    """Return the fetched models that take images and can be loaded."""
-    return [model.name for model in cached_models() if model.problem is None and "image" in model.takes]
+def _models_here(workspace: Workspace) -> list[str]:
+    """Return the models that New run lists, if they take images and can be loaded."""
+    choices = [*cached_choices(), *nearby_choices(workspace)]
+    return [choice.spec_name for choice in choices if not choice.problem and "image" in choice.takes]

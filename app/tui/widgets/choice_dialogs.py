@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import OptionList, Static
+from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from app.tui.hostile_text import literal
@@ -18,7 +18,10 @@ from app.tui.widgets.dialogs import Dialog
 
 
 class ChoiceDialog(Dialog[str | None]):
-    """A choice of one word; None if the dialog is cancelled. ``words`` may be hostile, ``heading`` must be ours."""
+    """A choice of one word; None if the dialog is cancelled. ``words`` may be hostile, ``heading`` must be ours.
+
+    With ``typed``, which says what, another word may be typed below the list.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Cancel"),
@@ -26,27 +29,37 @@ class ChoiceDialog(Dialog[str | None]):
         Binding("k", "move('up')", "Up", show=False),
     ]
 
-    def __init__(self, heading: str, words: Sequence[str], *, chosen: str | None = None) -> None:
+    def __init__(self, heading: str, words: Sequence[str], *, chosen: str | None = None, typed: str = "") -> None:
         super().__init__(Content(heading))
-        self._words, self._chosen = list(words), chosen
+        self._words, self._chosen, self._typed = list(words), chosen, typed
+        self.set_class(bool(typed), "-typed")
 
     def compose(self) -> ComposeResult:
         with Vertical():
             yield self.painted
-            yield OptionList(*(Option(literal(word, limit=200)) for word in self._words))
-            yield Static(Content("Enter confirms, Esc cancels"), classes="hint")
+            if self._words:
+                yield OptionList(*(Option(literal(word, limit=200)) for word in self._words))
+            if self._typed:
+                yield Input(placeholder=self._typed)
+            to_input = "Tab goes to the line, " if self._typed and self._words else ""
+            yield Static(Content(f"{to_input}Enter confirms, Esc cancels"), classes="hint")
 
     def on_mount(self) -> None:
-        options = self.query_one(OptionList)
-        options.highlighted = self._words.index(self._chosen) if self._chosen in self._words else 0
+        for options in self.query(OptionList):
+            options.highlighted = self._words.index(self._chosen) if self._chosen in self._words else 0
 
     def action_move(self, direction: str) -> None:
-        options = self.query_one(OptionList)
-        options.action_cursor_down() if direction == "down" else options.action_cursor_up()
+        for options in self.query(OptionList):
+            options.action_cursor_down() if direction == "down" else options.action_cursor_up()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         self.dismiss(self._words[event.option_index])
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if word := event.value.strip():
+            self.dismiss(word)
 
     def action_leave(self) -> None:
         self.dismiss(None)

@@ -135,6 +135,21 @@ def test_rows_are_compared_by_content(
     assert (changes["added"], changes["removed"], changed) == expected
 
 
+def test_a_row_that_the_table_still_has_is_left_out_and_not_removed(home: Rashomon) -> None:
+    build(home, ROWS)
+    unusable = [row.replace("6.png", "none.png").replace("How many", "") if row == ROWS[6] else row for row in ROWS]
+    changes = build(home, ["0.png,How many in all?,99,\n", *unusable[:2], *unusable[3:]])["changes"]
+    assert (changes["added"], changes["removed"], changes["left_out"]) == (
+        ["rows.csv:2"],
+        ["rows.csv:4"],
+        ["rows.csv:8"],
+    )
+    stdout = home.run("build", "cmc-bench", "--from", home.home / "rows.csv", "--name", "rows").stdout
+    assert "left out: rows.csv:8" in stdout
+    changes = build(home, unusable[:6])["changes"]
+    assert (changes["removed"], changes["left_out"]) == (["rows.csv:2", "rows.csv:9"], [])
+
+
 def test_the_same_table_is_no_new_version_and_repairs_changed_pictures(home: Rashomon) -> None:
     first = build(home, ROWS)
     build(home, edited(ROWS))
@@ -202,6 +217,33 @@ def test_two_tables_do_not_share_a_name_by_accident(home: Rashomon) -> None:
     assert build(home, ROWS[4:], "--name", "new", table="moved/Rows.csv")["name"] == "new"
     assert build(home, ROWS[2:], table="moved/Rows.csv")["version"] == 2, "a moved table has rows in common"
     assert [known.name for known in Workspace(home.workspace).question_sets()] == ["new", "rows"]
+
+
+def test_another_table_that_shares_a_few_rows_does_not_take_a_set_over(home: Rashomon) -> None:
+    build(home, ROWS)
+    strange = [ROWS[0], *(row.replace("How many", "What number") for row in ROWS[1:])]
+    other = home.home / "other"
+    other.mkdir()
+    for n in range(8):
+        shutil.copyfile(home.home / f"{n}.png", other / f"{n}.png")
+    (other / "rows.csv").write_text(HEADER + "".join(strange), "utf-8")
+    command = ("build", "cmc-bench", "--from", other / "rows.csv")
+    home.run(*command, code=2)
+    home.run(*command, "--replace", code=2)
+    assert [len(known["versions"]) for known in json.loads(home.run("sets", "--json").stdout)] == [1]
+    home.run(*command, "--name", "strange")
+    (home.home / "rows.csv").rename(home.home / "old.csv")
+    assert json.loads(home.run(*command, "--json").stdout)["set"]["moved_from"] == str(home.home / "rows.csv")
+
+
+def test_most_rows_of_a_copied_table_make_it_the_next_version_and_the_move_is_said(home: Rashomon) -> None:
+    build(home, ROWS)
+    for n in range(8):
+        (home.home / "copy").mkdir(exist_ok=True)
+        shutil.copyfile(home.home / f"{n}.png", home.home / "copy" / f"{n}.png")
+    recorded = build(home, edited(ROWS), table="copy/rows.csv")
+    assert (recorded["version"], recorded["moved_from"]) == (2, str(home.home / "rows.csv"))
+    assert build(home, ROWS, table="copy/rows.csv")["moved_from"] is None
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "a b", "\x1b[31m", "x" * 81, ".removed", "-x", "a@1"])

@@ -66,6 +66,13 @@ def test_a_memory_in_which_no_model_fits_is_refused(tmp_path: Path) -> None:
         module.recommend(Workspace(tmp_path), "1GB", None, as_json=False)
 
 
+def test_the_smallest_need_is_that_of_the_model_which_more_memory_lists(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    (model,) = recommend(rashomon, "--for", "4GB")["models"]
+    stderr = " ".join(rashomon.run("models", "--for", "2GB", code=2).stderr.split())
+    assert f"needs {model['memory'] / 1e9:.1f} GB" in stderr
+
+
 def test_a_machine_of_unknown_memory_asks_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_estimate, "_total", lambda: -4096)  # as os.sysconf says that it does not know
     monkeypatch.setattr(memory_estimate, "metal_working_set", lambda: None)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.compare.cost import cost_cells
 from app.compare.run_view import load_views
 from app.compare.spec_diff import difference_warnings
 from app.engine import lenders as lending
@@ -440,6 +441,32 @@ def test_a_share_is_asked_again_and_what_differs_is_counted(tmp_path: Path) -> N
     assert again.checked > 0
     warnings = difference_warnings(load_views([lender, folder]).runs)
     assert any(f"{sum(result.lenders.values())} answers" in warning for warning in warnings)
+
+
+def test_a_reused_answer_costs_what_it_took_where_it_was_given(tmp_path: Path) -> None:
+    class Light(Model):
+        def _generation(self, request: Request) -> Generation:
+            return replace(super()._generation(request), prefill_s=0.0, decode_s=0.01, peak_memory=10)
+
+    items = instances(4)
+    lender = answered(tmp_path, "week1", items)
+    folder = answered(tmp_path, "week2", edited(items, 7), Light())
+    asked = len(items) - sum(reused(folder).lenders.values())
+    cost = load_views([folder]).runs[0].cost
+    assert (cost.peak_memory, cost.timed, cost.unmeasured) == (1000, cost.answers, 0)
+    assert cost.answers > 2 * asked
+    assert cost.seconds == pytest.approx(0.3 * (cost.answers - asked) + 0.01 * asked)
+    with RunStore.read(folder) as store:
+        assert any(p.peak_memory for p in store.progress())
+        assert not any(p.known_peak for p in store.progress())
+    tokens = cost.tokens
+    shutil.rmtree(lender)
+    view = load_views([folder]).runs[0]
+    assert (view.cost.peak_memory, view.cost.seconds_per_answer, view.cost.tokens) == (None, None, tokens)
+    assert [cell.value for cell in cost_cells(view)[:3]] == [None] * 3
+    assert "reused" in cost_cells(view)[2].reason
+    answered(tmp_path, "week1", items[:1])  # another run under the name of the lender
+    assert load_views([folder]).runs[0].cost == view.cost
 
 
 def test_runs_that_reuse_a_third_ones_answers_do_not_agree_by_themselves(tmp_path: Path) -> None:

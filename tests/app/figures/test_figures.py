@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from app.figures.distribution import Panel, count_panels, sunburst
-from app.figures.drawing import Bar, Point, bars, flips, heat, scatter, stacked
+from app.figures.drawing import Bar, Point, bars, flips, heat, intervals, scatter, stacked
 from app.figures.style import INKS, inches, ink, to_bytes
 from app.figures.tables import draw_quality_and_memory, draw_table
 from benchmarks.errors import SpecError
@@ -240,3 +240,18 @@ def test_an_unknown_width_is_told_with_the_nearest() -> None:
     assert draw_table(Table("t", "t", ("a",), (("r", (Estimate(0.1),)),)), width="column") is None, (
         "the paper draws none"
     )
+
+
+def test_intervals_have_a_point_each_no_line_between_them_and_names_that_do_not_overlap() -> None:
+    name = "mlx-community/Some-Very-Long-Model-Name-{}-4bit"
+    rows = [(name.format(i), Estimate(0.1 * i, 0.1 * i - 0.3, 0.1 * i + 0.3)) for i in range(-6, 6)]
+    figure = intervals([*rows, ("in use", Estimate(None, reason="in use"))], x="lead", title="Models", width="column")
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    boxes = [text.get_window_extent() for text in axes.get_yticklabels()]
+    assert not [1 for upper, lower in pairwise(boxes) if upper.overlaps(lower)]
+    drawn: list[Any] = axes.lines[1:]
+    points = [line for line in drawn if line.get_marker() == "o"]
+    assert [len(line.get_xdata()) for line in points] == [1] * len(rows)
+    assert all(len(set(line.get_ydata())) == 1 for line in drawn), "nothing joins two models"
+    assert "in use" in axes.texts[0].get_text()
