@@ -19,7 +19,6 @@ from app.compare.set_history import (
     SetRun,
     all_subjects,
     changed_answers,
-    newest_runs,
     read_runs,
     rule_words,
     set_history,
@@ -218,12 +217,11 @@ def _incumbent(
     """
     model = remembered.incumbent
     if not model and arguments.final:
-        others = [run for run in newest_runs(runs, remembered) if run.subject != candidate.key]
+        history = set_history(workspace, question_set, remembered, trust=remembered.trust or None)
+        others = [place for place, run in enumerate(history.runs) if run.model != candidate.spec.model]
         if not others:
             raise SpecError("there is no other model to decide between; try one without --final first.")
-        history = set_history(workspace, question_set, remembered, trust=remembered.trust or None)
-        order = sorted(range(len(history.runs)), key=lambda run: -(history.share(run).value or 0.0))
-        model = next(history.runs[run].model for run in order if history.runs[run].subject != candidate.key)
+        model = history.runs[max(others, key=lambda place: history.share(place).value or 0.0)].model
     answered = [run for run in runs if run.complete and run.model == model and run.is_final == arguments.final]
     if not model or (not arguments.final and any(run.version == question_set.latest.number for run in answered)):
         return None

@@ -151,6 +151,17 @@ def test_the_held_out_rows_are_asked_only_for_a_final_decision(rashomon: Rashomo
     assert tried(rashomon, RANDOM, "--final", code=NOT_SHOWN)["tried"] == 2
 
 
+def test_a_final_decision_needs_another_model(rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy is no rival, nor is the model itself with other settings."""
+    monkeypatch.setattr(SetRun, "is_model", property(lambda run: run.model != TEXT))
+    tried(rashomon, TEXT, code=NOT_SHOWN)
+    tried(rashomon, IMAGE, code=NOT_SHOWN)
+    assert "without --final" in rashomon.run("try", IMAGE, "--final", code=2).stderr
+    tried(rashomon, IMAGE, "--prompt-set", "expect-conflict", code=NOT_SHOWN)
+    assert "without --final" in rashomon.run("try", IMAGE, "--final", code=2).stderr
+    assert not memory(rashomon).decisions
+
+
 def test_rows_that_a_batch_has_asked_are_no_fresh_look(rashomon: Rashomon) -> None:
     rashomon.run("batch", "--benchmark", "cmc-bench", "--model", TEXT, "--data", "charts", "--name", "every-row")
     final = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text", "--final")
@@ -207,7 +218,7 @@ def test_what_is_wrong_is_said_before_anything_is_asked(rashomon: Rashomon) -> N
     refused(TEXT, "--trust", "text", "--against", TEXT, expected="--against")
     refused("no/such-model", expected="no/such-model")
     refused(TEXT, "--against", "no/such-model", expected="no/such-model")
-    refused(TEXT, "--final", expected="without --final")
+    refused(TEXT, "--final", expected="no model has answered")
     picture = next((rashomon.workspace / "sets" / "charts" / "1" / "media").iterdir())
     picture.write_bytes(b"another picture")
     refused(TEXT, expected="rashomon build")
