@@ -14,7 +14,7 @@ from app.compare.set_history import SetHistory, history_leads, history_table, se
 from app.exports.export_input import Files
 from app.exports.writer import write_files, written_message
 from app.figures.drawing import intervals
-from app.figures.style import inches, to_bytes
+from app.figures.style import FIGURE_FORMATS, to_bytes
 from app.report.render import print_table, to_csv, to_json, to_markdown
 from app.store.tried_models import read_tried
 from app.store.workspace import Workspace
@@ -23,7 +23,6 @@ from benchmarks.errors import SpecError
 from benchmarks.untrusted.typed_paths import typed_path
 
 _TEXTS = {"csv": to_csv, "md": to_markdown}
-_PICTURES = ("png", "svg", "pdf")
 
 
 def history(
@@ -39,8 +38,8 @@ def history(
     """Print the models tried on a set as a table, or write it and its figure. Raises SpecError, StoreError."""
     question_set = chosen_set(workspace, name)
     for form in formats or ():
-        if form not in (*_TEXTS, *_PICTURES):
-            raise SpecError(f"there is no format {form!r} of a history; use {', '.join((*_TEXTS, *_PICTURES))}.")
+        if form not in (*_TEXTS, *FIGURE_FORMATS):
+            raise SpecError(f"there is no format {form!r} of a history; use {', '.join((*_TEXTS, *FIGURE_FORMATS))}.")
     tried = read_tried(question_set.latest.build.parent)
     rule = None if trust == NO_RULE else trust or tried.trust or None
     with spinner(f"reading the runs of {question_set.name}"):
@@ -53,7 +52,6 @@ def history(
         print(clean(table.notes[0]))
         print_table(replace(table, notes=table.notes[1:]))
         return
-    inches("column")
     files: Files = {}
     for form in dict.fromkeys(formats):
         if form in _TEXTS:
