@@ -182,6 +182,13 @@ class SetHistory:
         """The number of examples of these answers."""
         return len(np.unique(self.shares.credits.group))
 
+    def lead(self, run: int) -> Estimate:
+        """Return a run's lead with its interval; n/a where no claim is made."""
+        claim = self.claims.get(run)
+        if claim is None:
+            return Estimate(None, reason="in use" if run == self.incumbent else "no other model")
+        return Estimate(claim.lead, claim.low, claim.high, self.answers)
+
     def look(self, run: int) -> str:
         """Return "first" for a model that was not tried before with other prompts, settings or weights, else "again"."""
         seen = [other.model for other in self.runs[:run]]
@@ -345,9 +352,8 @@ def history_table(history: SetHistory) -> Table:
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for place, run in enumerate(history.views.runs):
         claim = history.claims.get(place)
-        is_incumbent = place == history.incumbent
-        lead = None if claim is None else Estimate(claim.lead, claim.low, claim.high, history.answers)
-        verdict = "in use" if is_incumbent else NOT_SHOWN if claim is None else claim.verdict
+        lead = None if claim is None else history.lead(place)
+        verdict = "in use" if place == history.incumbent else NOT_SHOWN if claim is None else claim.verdict
         _, seconds, peak, _ = cost_cells(run)
         rows.append(
             (
@@ -376,13 +382,7 @@ def history_table(history: SetHistory) -> Table:
 
 def history_leads(history: SetHistory) -> list[tuple[str, Estimate]]:
     """Return the label and the lead of each model, in the order in which they were tried; n/a where no claim is made."""
-    leads = []
-    for place, run in enumerate(history.views.runs):
-        claim = history.claims.get(place)
-        reason = "in use" if place == history.incumbent else "no other model"
-        lead = Estimate(claim.lead, claim.low, claim.high, history.answers) if claim else Estimate(None, reason=reason)
-        leads.append((f"{place + 1} {run.label}", lead))
-    return leads
+    return [(f"{place + 1} {run.label}", history.lead(place)) for place, run in enumerate(history.views.runs)]
 
 
 def rule_words(history: SetHistory) -> str:

@@ -30,7 +30,6 @@ from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.result_table import ResultTable
 from app.tui.widgets.virtual_table import Column, VirtualTable
 from benchmarks.errors import RashomonError
-from benchmarks.vocabulary import Estimate
 
 _COLUMNS = (Column("set", 0, tail=0.5), Column("version", 8, right=True), Column("benchmark", 12))
 _BEST = "the best so far"
@@ -110,8 +109,7 @@ class SetsScreen(RashomonScreen):
         result.show(history_table(history))
         beside = "the best of the others" if history.incumbent is None else "the incumbent"
         set_panel_title(self.query_one("#leads"), Content(f"Leads over {beside}"))
-        leads = {place: Estimate(claim.lead, claim.low, claim.high) for place, claim in history.claims.items()}
-        forest.show([ForestRow(labels[place], lead) for place, lead in leads.items()])
+        forest.show([ForestRow(labels[place], history.lead(place)) for place in history.claims])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self.ready and self.current is not None if action in ("try", "against") else True
