@@ -113,25 +113,31 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     runs = read_runs(workspace, question_set)
     incumbent = _incumbent(workspace, question_set, candidate, runs, remembered, arguments)
     against = remembered.incumbent if incumbent is None else incumbent.spec.model
-    pair = (candidate.key, incumbent.key) if arguments.final and incumbent is not None else None
-    update_tried(folder, lambda tried: _add_subjects(remember(tried), runs, pair))
+    opened = [(candidate.key, incumbent.key)] if arguments.final and incumbent is not None else []
+    update_tried(
+        folder,
+        lambda tried: replace(
+            remember(tried),
+            subjects=all_subjects(runs, tried),
+            decisions=tuple(dict.fromkeys([*tried.decisions, *opened])),
+        ),
+    )
     quiet = replace(options, display="none") if arguments.as_json else options
     for subject in filter(None, (incumbent, candidate)):
         code = batch(workspace, None, subject.overrides, quiet, tables=False)
         if read_summary(workspace.runs_folder / subject.name).state != "done":
             return code or _FAILED
-    answered = read_runs(workspace, question_set)
-    remembered = update_tried(folder, lambda tried: _add_subjects(tried, answered, None))
     history = set_history(
         workspace,
         question_set,
-        remembered,
+        read_tried(folder),
         trust=remembered.trust or None,
         judge=(arguments.settings or {}).get("judge"),
         candidate=candidate.key,
         against=against,
         final=arguments.final,
     )
+    update_tried(folder, lambda tried: replace(tried, subjects=all_subjects(history.every, tried)))
     verdict = Verdict.of(history, candidate.key, Build.open(question_set.latest.build), arguments)
     if arguments.as_json:
         print(json.dumps(verdict.to_json(), indent=2))
@@ -236,11 +242,6 @@ def _incumbent(
         ) from error
 
 
-def _add_subjects(tried: TriedModels, runs: Sequence[SetRun], pair: tuple[str, str] | None) -> TriedModels:
-    decisions = dict.fromkeys([*tried.decisions, *([pair] if pair else [])])
-    return replace(tried, subjects=all_subjects(runs, tried), decisions=tuple(decisions))
-
-
 @dataclass(frozen=True)
 class Verdict:
     """The verdict on the run at a place of a history.
@@ -312,7 +313,7 @@ class Verdict:
 
     @property
     def _right(self) -> str:
-        """What earns credit, in words: "by your rule, text wins", or "right"."""
+        """The ground for credit, in words: "by your rule, text wins", or "right"."""
         rule = self.history.rule
         if rule == EACH_ROW:
             return "by your rows' rules"
