@@ -58,21 +58,21 @@ def claims(shares: TargetShares, incumbent: int | None = None, *, tests: int = 0
     if len(everyone) < 2:
         return []
     missing = max(0, tests - (len(everyone) - 1))
-    made = [
+    tested = [
         _Test(shares, run, [incumbent] if incumbent is not None else [o for o in everyone if o != run], missing, seed)
         for run in everyone
         if run != incumbent
     ]
     # At most one run leads all others, and the comparisons behind that are corrected among themselves.
-    family = [test for test in made if incumbent is not None or not test.leads]
+    family = [test for test in tested if incumbent is not None or not test.leads]
     size = max(tests, len(everyone) - 1)
     corrected = holm([*(test.p for test in family), *[1.0] * max(0, size - len(family))])
     p_values = {test.run: p for test, p in zip(family, corrected, strict=False)}
-    return [test.claim(p_values.get(test.run, test.p) or 0.0, size) for test in made]
+    return [test.claim(p_values.get(test.run, test.p) or 0.0, size) for test in tested]
 
 
 class _Test:
-    """Test of one run against its rivals. Answers whose label is not known count against whichever claim is made.
+    """Test of one run against its rivals. Answers whose label is not known count against either claim.
 
     Attributes:
         rival: The rival that has the best of the leads over the run.
