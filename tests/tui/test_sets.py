@@ -15,6 +15,7 @@ from app.tui.app import RashomonApp
 from app.tui.screens.sets import SetsScreen, _models_here
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.command_dialog import CommandDialog
+from app.tui.widgets.dialogs import ErrorDialog
 from tests.app.commands.test_try_model import build, tried
 from tests.support.command import Rashomon
 from tests.support.demo import FOUR_BIT
@@ -137,6 +138,8 @@ def test_a_hostile_memory_is_an_error_in_words(app: RashomonApp) -> None:
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await to_sets(pilot, app, "tried.json")
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and "tried.json" in screen_text(app))
         assert "\x1b]52" not in screen_text(app)
 
     drive(app, script)

@@ -127,20 +127,24 @@ class SetsScreen(RashomonScreen):
         question_set = self.current
         if question_set is None or not self.rashomon.may_write():
             return
-        known = list(self._models.values())
+        known, workspace = list(self._models.values()), self.rashomon.workspace
 
-        def show(models: list[str]) -> None:
-            words = list(dict.fromkeys([*models, *known]))
+        def read() -> tuple[list[str], TriedModels]:
+            return _models_here(workspace), read_tried(question_set.latest.build.parent)
+
+        def show(choices: tuple[list[str], TriedModels]) -> None:
+            models, tried = choices
+            words, rule = list(dict.fromkeys([*models, *known])), tried.trust or self.rashomon.settings.rule
+
+            def on_choice(model: str | None) -> None:
+                if model is not None:
+                    confirm_addresses(self.rashomon, (model,), partial(self._try, question_set, model, rule))
+
             self.app.push_screen(ChoiceDialog("Try which model?", words, typed="another: an id or a folder"), on_choice)
 
-        def on_choice(model: str | None) -> None:
-            if model is not None:
-                confirm_addresses(self.rashomon, (model,), lambda addresses: self._try(question_set, model, addresses))
+        self.in_thread(read, show, group="models")
 
-        self.in_thread(partial(_models_here, self.rashomon.workspace), show, group="models")
-
-    def _try(self, question_set: QuestionSet, model: str, addresses: list[str]) -> None:
-        rule = read_tried(question_set.latest.build.parent).trust or self.rashomon.settings.rule
+    def _try(self, question_set: QuestionSet, model: str, rule: str | None, addresses: list[str]) -> None:
         trust = ["--trust", rule] if rule else []
         options = ["--set", question_set.name, *trust, *allow_address_options(addresses)]
         arguments = ["try", *options, "--", model]  # what was typed is no option
