@@ -10,8 +10,9 @@ from typing import Any
 
 from app.commands.batch import ExecutionOptions, batch, print_message
 from app.compare.claims import BETTER, NOT_SHOWN, WORSE, Claim
-from app.compare.non_inferiority import format_points
+from app.compare.non_inferiority import ALPHA, format_points
 from app.compare.run_view import RunView
+from app.compare.sample_size import examples_to_show
 from app.compare.set_history import (
     FINAL,
     ChangedAnswer,
@@ -54,6 +55,8 @@ _LABEL, _PICTURE, _QUESTION, _ANSWER = 24, 14, 24, 12
 """The widths of a model's name, of a picture's name, of a question and of an answer in a line of 80 columns."""
 NO_RULE = "none"
 """The name of no rule: right answers count."""
+_LEAST_DIFFERENCE = 0.03
+"""The smallest difference of shares for which the rows are estimated that show it: the margin of ``recommend``."""
 _OPEN = "open"
 _FAILED = 1
 
@@ -367,6 +370,7 @@ class Verdict:
                         else "; the verdict holds whatever it is"
                     )
                     yield f"{runs[place].label} lacks the label of {count_of(count, 'answer')}{ends}."
+        yield from self._rows_needed()
         if self.claim is not None:
             compared = [runs[self.claim.rival], runs[self.run]]
             warnings = difference_warnings(compared)
@@ -382,6 +386,21 @@ class Verdict:
         yield from map(unbeaten_sentence, history.unbeaten)
         if not history.rule and history.views.own_rows_only:
             yield "By right answers; --trust image, text or flag decides by what should win."
+
+    def _rows_needed(self) -> Iterator[str]:
+        """Yield the number of rows that a difference like this one takes to be shown, if that is why it is not."""
+        history, claim = self.history, self.claim
+        if claim is None or self.word != NOT_SHOWN:
+            return
+        lead, difference = max(abs(claim.lead), _LEAST_DIFFERENCE), history.shares.least(claim.run, claim.rival)
+        if difference.clusters < 2:
+            return  # one page says nothing of others
+        needed = examples_to_show(difference, history.rows, lead, ALPHA / (2 * history.comparisons))
+        if needed > history.rows:
+            yield (
+                f"Showing a difference of {100 * lead:.0f} points takes about {count_of(needed, 'row')}, on as many more "
+                f"pages; there are {history.rows:,}."
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as JSON."""

@@ -25,6 +25,7 @@ from benchmarks import number_ranges as ranges
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.factors.instances import instances_of
+from benchmarks.stats.paired_tests import Difference
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 RESAMPLES = 2_000
@@ -140,7 +141,6 @@ def _effort_cells(examples: int, runs: Sequence[RunView]) -> tuple[Cell, ...]:
 
 def _paired_rows(shares: TargetShares, width: float, margin: float) -> list[tuple[str, tuple[Cell, ...]]]:
     runs, best = shares.views.runs, shares.best
-    reach = _NORMAL.inv_cdf(1 - ALPHA) + _NORMAL.inv_cdf(POWER)
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for index, run in enumerate(runs):
         if index == best:
@@ -152,7 +152,7 @@ def _paired_rows(shares: TargetShares, width: float, margin: float) -> list[tupl
         pair = (run, runs[best])
         name = f"{run.label} / {shares.metric.name} beside {runs[best].label}"
         rows.append((name, (*now, *_effort_cells(_scaled(examples, high - low, width), pair))))
-        effort = _effort_cells(_scaled(examples, difference.error, margin / reach), pair)
+        effort = _effort_cells(examples_to_show(difference, examples, margin), pair)
         rows.append((f"{name}, to show the margin {margin:g}", (*now, *effort)))
     return rows
 
@@ -162,12 +162,19 @@ def examples_for_margin(shares: TargetShares, margin: float) -> int | None:
 
     None where it is unknown: one page says nothing of others.
     """
-    reach = _NORMAL.inv_cdf(1 - ALPHA) + _NORMAL.inv_cdf(POWER)
-    others = [run for run in range(len(shares.views.runs)) if run != shares.best]
-    errors = [error for run in others if math.isfinite(error := shares.difference(run, shares.best).error)]
-    if shares.clusters.own_count < 2 or not errors:
+    others = [shares.difference(run, shares.best) for run in range(len(shares.views.runs)) if run != shares.best]
+    if shares.clusters.own_count < 2 or not others:
         return None
-    return max(_scaled(shares.examples, error, margin / reach) for error in errors)
+    return max(examples_to_show(difference, shares.examples, margin) for difference in others)
+
+
+def examples_to_show(difference: Difference, examples: int, size: float, alpha: float = ALPHA) -> int:
+    """Return the number of examples whose one-sided test at ``alpha`` shows a difference of ``size`` with a power of 80%.
+
+    ``difference`` is that of a pilot of ``examples``.
+    """
+    reach = _NORMAL.inv_cdf(1 - alpha) + _NORMAL.inv_cdf(POWER)
+    return _scaled(examples, difference.error, size / reach)
 
 
 def _scaled(examples: int, now: float, wanted: float) -> int:

@@ -160,8 +160,13 @@ class SetHistory:
     @cached_property
     def claims(self) -> dict[int, Claim]:
         """The claim about each run, by its index."""
-        tests = self.tried if all(run.is_final for run in self.runs) else self.tried - 1
-        return {claim.run: claim for claim in claims(self.shares, self.incumbent, tests=tests, seed=self.views.seed)}
+        every = claims(self.shares, self.incumbent, tests=self.comparisons, seed=self.views.seed)
+        return {claim.run: claim for claim in every}
+
+    @property
+    def comparisons(self) -> int:
+        """The number of comparisons that the claims are corrected for."""
+        return self.tried if all(run.is_final for run in self.runs) else self.tried - 1
 
     def share(self, run: int, rival: int | None = None) -> Estimate:
         """Return a run's share with its interval, over its answers with a known label, and with one of a ``rival``, too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -84,6 +85,10 @@ def test_the_exit_code_tells_the_verdict_by_the_users_rule(rashomon: Rashomon) -
     assert worse["lead"]["high"] < 0
     neither = tried(rashomon, TEXT, "--trust", "flag", code=NOT_SHOWN)
     assert (neither["verdict"], neither["lead"]["value"]) == ("not shown", 0)
+    needed = [re.search(r"difference of 3 points takes about ([\d,]+) rows", remark) for remark in neither["remarks"]]
+    (rows,) = (int(match[1].replace(",", "")) for match in needed if match)
+    assert rows > 10 * neither["rows"]
+    assert not any("points takes" in remark for verdict in (better, worse) for remark in verdict["remarks"])
 
 
 def test_five_lines_fit_a_terminal_and_name_the_pictures(rashomon: Rashomon) -> None:
