@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.compare.claims import BETTER, NOT_SHOWN, WORSE, Claim, claims
 from app.compare.cost import cost_cells
-from app.compare.non_inferiority import TargetShares, target_shares
+from app.compare.non_inferiority import TargetShares, format_points, target_shares
 from app.compare.packed_answers import PackedAnswers, PackedTexts, Places
 from app.compare.run_view import RunView, RunViews, load_views
 from app.compare.trust import OBEDIENCE, decisive_target, rules_of
@@ -141,6 +141,7 @@ class SetHistory:
         incumbent: The index of the incumbent among the runs; None for the best so far.
         rule: The rule by which an answer gets credit, as in :func:`name_rules`; "" for right answers.
         unbeaten: The policies and baselines that no model has a higher share than, with their shares of these answers.
+        decisions: A clause on each decision on the held-out rows; empty in the history of a trial.
     """
 
     question_set: QuestionSet
@@ -152,6 +153,7 @@ class SetHistory:
     incumbent: int | None = None
     rule: str = ""
     unbeaten: tuple[tuple[str, float], ...] = ()
+    decisions: tuple[str, ...] = ()
 
     @property
     def views(self) -> RunViews:
@@ -252,7 +254,44 @@ def set_history(
     number = len(tried.decisions) if final else max(len(all_subjects(every, tried)), len(runs))
     left_out = tuple(run for i, run in enumerate(chosen) if i not in used)
     history = SetHistory(question_set, runs, left_out, number, tuple(every), shares, incumbent, rule)
-    return replace(history, unbeaten=_unbeaten(history, beside))
+    decisions = () if candidate or final else _decisions(workspace, question_set, tried, every, trust, judge)
+    return replace(history, unbeaten=_unbeaten(history, beside), decisions=tuple(decisions))
+
+
+def _decisions(
+    workspace: Workspace,
+    question_set: QuestionSet,
+    tried: TriedModels,
+    every: Sequence[SetRun],
+    trust: str | None,
+    judge: str | None,
+) -> Iterator[str]:
+    """Yield a clause on each decision on the held-out rows: its models, the verdict, the lead and the rows."""
+    models = {run.subject: run.model for run in newest_runs(every, tried, final=True)}
+    for candidate, rival in tried.decisions:
+        if not {candidate, rival} <= models.keys():
+            yield "one whose answers are gone"
+            continue
+        against = models[rival]
+        try:
+            history = set_history(
+                workspace,
+                question_set,
+                tried,
+                trust=trust,
+                judge=judge,
+                candidate=candidate,
+                against=against,
+                final=True,
+            )
+        except SpecError:  # since then, one of them was asked other rows
+            yield f"{model_label(models[candidate])} beside {model_label(against)}: no row in common any more"
+            continue
+        labels = [view.label for view in history.views.runs]
+        for claim in history.claims.values():
+            ends = f"{format_points(claim.low, sign=True)} to {format_points(claim.high, sign=True)} points"
+            rows = count_of(history.rows, "row")
+            yield f"{labels[claim.run]} beside {labels[claim.rival]}: {claim.verdict} ({ends}, {rows})"
 
 
 def _unbeaten(history: SetHistory, policies: Sequence[RunView]) -> tuple[tuple[str, float], ...]:
@@ -376,6 +415,7 @@ def history_table(history: SetHistory) -> Table:
         "look: again for a model that was tried before with other prompts, settings or weights, whose choice the rows may have "
         "guided. version: those of the set that it was asked.",
         INTERVALS,
+        *([f"Decided on the held-out rows: {'; '.join(history.decisions)}."] if history.decisions else []),
         *(
             f"Left out: {model_label(run.model)}, which shares too few answers; try it again."
             for run in history.left_out

@@ -154,6 +154,29 @@ def test_the_held_out_rows_are_asked_only_for_a_final_decision(rashomon: Rashomo
     assert len(memory(rashomon).decisions) == final["tried"] == 1
     assert tried(rashomon, TEXT, "--final") == final  # the same decision
     assert tried(rashomon, RANDOM, "--final", code=NOT_SHOWN)["tried"] == 2
+    history = " ".join(rashomon.run("history").stdout.split())
+    assert f"held-out rows: {TEXT} beside {IMAGE}: better" in history
+    assert f"; {RANDOM} beside {IMAGE}: not shown" in history
+    shutil.rmtree(rashomon.workspace / "runs" / final["run"])
+    assert f"answers are gone; {RANDOM} beside" in " ".join(rashomon.run("history").stdout.split())
+
+
+def test_a_decision_on_rows_that_were_replaced_stays_in_the_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rashomon = Rashomon(tmp_path)
+    build(rashomon)
+    monkeypatch.setattr(SetRun, "is_model", True)
+    tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text", "--final")
+    table = write_table(rashomon.home, 48)
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([lines[0], *lines[25:]]))
+    rashomon.run("build", "cmc-bench", "--from", table)
+    tried(rashomon, RANDOM, "--against", TEXT, code=WORSE)
+    tried(rashomon, RANDOM, "--final", code=WORSE)
+    history = " ".join(rashomon.run("history").stdout.split())
+    assert f"held-out rows: {TEXT} beside {IMAGE}: no row in common" in history
+    assert f"; {RANDOM} beside {TEXT}: worse" in history
 
 
 def test_a_final_decision_needs_another_model(rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch) -> None:
