@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shutil
@@ -18,30 +17,14 @@ from app.engine import lenders
 from app.store.lending import ReusedAnswers
 from app.store.run import RunStore
 from tests.support.command import Rashomon
-from tests.support.demo import DEMO, FOUR_BIT
+from tests.support.demo import FOUR_BIT, write_table
 from tests.support.seeing_server import SeeingServer, seeing
 
 ROWS = 2
 
 
-def write_table(folder: Path, name: str, edit: dict[str, str] | None = None) -> Path:
-    """Write the demo's first rows as a table, the second one with other cells."""
-    folder.mkdir(exist_ok=True)
-    if not (folder / "held_out").exists():
-        shutil.copytree(DEMO / "held_out", folder / "held_out")
-    with (DEMO / "rows.csv").open(newline="") as file:
-        reader = csv.DictReader(file)
-        rows = [row for row, _ in zip(reader, range(ROWS), strict=False)]
-        rows[1] |= edit or {}
-        with (folder / f"{name}.csv").open("w", newline="") as table:
-            writer = csv.DictWriter(table, reader.fieldnames or ())
-            writer.writeheader()
-            writer.writerows(rows)
-    return folder / f"{name}.csv"
-
-
 def build(rashomon: Rashomon, name: str, **edit: str) -> Path:
-    table = write_table(rashomon.home / "tables", name, edit)
+    table = write_table(rashomon.home / "tables", ROWS, name, edit)
     rashomon.run("build", "cmc-bench", "--from", table, "--out", rashomon.home / name)
     return rashomon.home / name
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from assets.demo.recipe import evaluate
@@ -18,6 +21,22 @@ DEMO = Path(__file__).resolve().parents[2] / "assets" / "demo"
 BF16, FOUR_BIT = DEMO / "model-bf16", DEMO / "model-4bit"
 ENOUGH = 24
 """Number of instances per condition; an eighth of unlucky ones among them is 0.125."""
+
+
+def write_table(folder: Path, rows: int, name: str = "charts", edit: Mapping[str, str] | None = None) -> Path:
+    """Write the demo's first rows as a table beside its pictures, the second one with other cells."""
+    folder.mkdir(exist_ok=True)
+    if not (folder / "held_out").exists():
+        shutil.copytree(DEMO / "held_out", folder / "held_out")
+    with (DEMO / "rows.csv").open(newline="") as file:
+        reader = csv.DictReader(file)
+        chosen = [*islice(reader, rows)]
+    chosen[1] |= edit or {}
+    with (folder / f"{name}.csv").open("w", newline="") as table:
+        writer = csv.DictWriter(table, reader.fieldnames or ())
+        writer.writeheader()
+        writer.writerows(chosen)
+    return folder / f"{name}.csv"
 
 
 class HeldOutSet:

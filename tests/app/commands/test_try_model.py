@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -23,30 +22,15 @@ from app.store.tried_models import TriedModels, read_tried, update_tried
 from app.text.plural import count_of
 from benchmarks.errors import ModelError, StoreError
 from tests.support.command import Rashomon, kill_all
-from tests.support.demo import BF16, DEMO, FOUR_BIT
+from tests.support.demo import BF16, FOUR_BIT, write_table
 
 TEXT, IMAGE, RANDOM = "policy:always-text", "policy:always-image", "policy:uniform"
 ROWS = 24
 FIELDS = ("incumbent", "trust", "subjects", "decisions")
 
 
-def write_table(folder: Path, rows: int = ROWS, *, name: str = "charts", edit: dict[str, str] | None = None) -> Path:
-    """Write the demo's first rows as a table, the second one with other cells."""
-    if not (folder / "held_out").exists():
-        shutil.copytree(DEMO / "held_out", folder / "held_out")
-    with (DEMO / "rows.csv").open(newline="") as file:
-        reader = csv.DictReader(file)
-        chosen = [row for row, _ in zip(reader, range(rows), strict=False)]
-    chosen[1] |= edit or {}
-    with (folder / f"{name}.csv").open("w", newline="") as table:
-        writer = csv.DictWriter(table, reader.fieldnames or ())
-        writer.writeheader()
-        writer.writerows(chosen)
-    return folder / f"{name}.csv"
-
-
 def build(rashomon: Rashomon, rows: int = ROWS, *, name: str = "charts", edit: dict[str, str] | None = None) -> None:
-    rashomon.run("build", "cmc-bench", "--from", write_table(rashomon.home, rows, name=name, edit=edit))
+    rashomon.run("build", "cmc-bench", "--from", write_table(rashomon.home, rows, name, edit))
 
 
 def tried(rashomon: Rashomon, model: str | Path, *options: str | Path, code: int = BETTER) -> dict[str, Any]:
