@@ -13,6 +13,7 @@ import pytest
 
 from app.compare.claims import BETTER, NOT_SHOWN, WORSE, claims, pair_lead
 from app.compare.non_inferiority import ALPHA, TargetShares, UndecidedAnswers
+from app.compare.sample_size import examples_to_show
 from app.compare.set_history import SetHistory, changed_answers
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.paired_tests import holm
@@ -181,3 +182,13 @@ def test_a_model_that_is_better_than_nineteen_others_is_told() -> None:
     random = np.random.default_rng(9)
     wins = [claims(basis_of(simulated(random, 150, 2, [0.1] * (MODELS - 1))))[0].verdict for _ in range(20)]
     assert wins.count(BETTER) >= 12
+
+
+@pytest.mark.slow
+def test_as_many_rows_as_are_estimated_show_a_difference_in_most_studies() -> None:
+    random = np.random.default_rng(3)
+    pilots = [basis_of(simulated(random, 60, 2, [0.1])).least(0, 1) for _ in range(20)]
+    examples = int(np.median([examples_to_show(pilot, 60, 0.1, ALPHA / 2) for pilot in pilots]))
+    studies = (basis_of(simulated(random, examples, 2, [0.1])) for _ in range(120))
+    shown = sum(claims(study, 1)[0].verdict == BETTER for study in studies)
+    assert 0.7 <= shown / 120 <= 0.97
