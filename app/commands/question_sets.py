@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -257,9 +257,10 @@ def _row_text(row: BuiltRow) -> str:
 def sets(workspace: Workspace, *, as_json: bool) -> None:
     """Print the question sets with their versions, and how many runs each version has."""
     entries: list[dict[str, Any]] = []
+    runs_by_data = workspace.runs_by_data()
     for folder in set_folders(workspace.path):
         try:
-            entries.append(_set_to_json(workspace, read_set(folder)))
+            entries.append(_set_to_json(read_set(folder), runs_by_data))
         except StoreError as error:
             entries.append({"name": folder.name, "problem": str(error)})
     if as_json:
@@ -283,8 +284,7 @@ def sets(workspace: Workspace, *, as_json: bool) -> None:
             print(clean(f"    {entry['name']}@{version['number']}  built {made:%Y-%m-%d %H:%M}: {facts}"))
 
 
-def _set_to_json(workspace: Workspace, question_set: QuestionSet) -> dict[str, Any]:
-    runs = workspace.runs_of_set(question_set)
+def _set_to_json(question_set: QuestionSet, runs_by_data: Mapping[str, list[str]]) -> dict[str, Any]:
     versions, examples, final = [], 0, 0
     for version in question_set.versions:
         instances, problem = None, None
@@ -301,7 +301,7 @@ def _set_to_json(workspace: Workspace, question_set: QuestionSet) -> dict[str, A
             problem = str(error)
         facts = {"number": version.number, "digest": version.digest, "made": version.made.isoformat()}
         paths = {"path": str(version.build), "instances": instances, "problem": problem}
-        versions.append({**facts, **paths, "runs": runs[version.number]})
+        versions.append({**facts, **paths, "runs": runs_by_data.get(version.digest, [])})
     return {
         "name": question_set.name,
         "benchmark": question_set.benchmark,
@@ -316,7 +316,8 @@ def remove(workspace: Workspace, name: str, *, yes: bool) -> int:
     """Remove a set and its versions after a confirmation; return the exit code. Raises SpecError without one."""
     workspace.require_writable()
     question_set = workspace.question_set(name)
-    runs = sum(map(len, workspace.runs_of_set(question_set).values()))
+    runs_by_data = workspace.runs_by_data()
+    runs = sum(len(runs_by_data.get(data, ())) for data in {version.digest for version in question_set.versions})
     consequence = f"Its runs ({runs}) stay, but show no pictures and cannot resume without it."
     print(clean(f"the set {question_set.name} has {question_set.numbers}. {consequence}"))
     if not yes:
