@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from app.store.answer_sums import ENDPOINT_KEY
@@ -45,6 +46,10 @@ class Loan(NamedTuple):
 
 class Lender(RunStore):
     """A run that may lend its answers; opened through :meth:`read`."""
+
+    @cached_property
+    def _id(self) -> str:
+        return str(self.meta("id"))
 
     def engine_on(self, terms: LoanTerms) -> tuple[int, int] | None:
         """Return the number of the engine whose answers may be lent, and the id after which these come; None if none may.
@@ -89,7 +94,7 @@ class Lender(RunStore):
                     answer.completion_tokens,
                     calls=0,
                     scores=answer.scores,
-                    origin=origin or Origin(self.meta("id"), self.folder.name, instance["id"]),
+                    origin=origin or Origin(self._id, self.folder.name, instance["id"]),
                 )
                 return Loan(lent, row["finished_at"])
         return None
