@@ -96,9 +96,13 @@ def test_a_listing_reads_each_run_once(home: Rashomon, monkeypatch: pytest.Monke
     for table in ("rows.csv", "other.csv"):
         build(home, ROWS, table=table)
     run(home, "mine")
-    reads = []
-    read = RunStore.read.__func__  # type: ignore[attr-defined]
-    monkeypatch.setattr(RunStore, "read", classmethod(lambda cls, folder: reads.append(folder) or read(cls, folder)))
+    reads, read = [], RunStore.read
+
+    def count(folder: Path) -> RunStore:
+        reads.append(folder)
+        return read(folder)
+
+    monkeypatch.setattr(RunStore, "read", count)
     home.run("sets")
     assert len(reads) == 1
 
