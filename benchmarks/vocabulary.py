@@ -322,6 +322,11 @@ class Generation:
     def is_reused(self) -> bool:
         return self.origin is not None and self.origin.same is None
 
+    def without_call(self) -> Generation:
+        """Return the answer for an equal request that no call was made for: without times, memory and origin."""
+        times: dict[str, Any] = dict.fromkeys(("prefill_s", "decode_s", "peak_memory", "active_memory", "cache_memory"))
+        return replace(self, **times, error=None, calls=0, origin=None)
+
 
 BEHAVIOURS: Mapping[str, str] = {
     "image": "follows the image",

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,9 +24,9 @@ from app.store.question_sets import (
     record_version,
     remove_set,
     restore_set,
-    set_folder,
     set_folders,
     set_name,
+    set_of_build,
     share_of_rows,
 )
 from app.store.set_changes import SetChanges, latest_changes
@@ -117,8 +117,8 @@ class _SetTarget:
             and is_earlier_build(self._default, self.benchmark)
             and share_of_rows(self._default, build.path)
         ):
-            made = datetime.fromtimestamp(int((self._default / "manifest.json").stat().st_mtime), UTC)
-            before = self._record(Build.open(self._default), made)
+            built = datetime.fromtimestamp(int((self._default / "manifest.json").stat().st_mtime), UTC)
+            before = self._record(Build.open(self._default), built)
             adopted = True
         elif os.path.lexists(self._default) and not is_version_link(self.workspace.path, self._default):
             if not self.replace:
@@ -132,15 +132,13 @@ class _SetTarget:
         moved_from = before.table if before is not None and before.table != question_set.table else ""
         return RecordedVersion(question_set, recorded, changes, adopted, moved_from)
 
-    def _record(self, build: Build, made: datetime | None = None) -> QuestionSet:
-        return record_version(self.workspace.path, self.name, build, table=str(self.rows), seed=self.seed, made=made)
+    def _record(self, build: Build, built: datetime | None = None) -> QuestionSet:
+        return record_version(self.workspace.path, self.name, build, table=str(self.rows), seed=self.seed, built=built)
 
     def _earlier(self, build: Build) -> QuestionSet | None:
         """Return the set so far, if it is this table's. Raises SpecError if it is another's."""
-        if not (set_folder(self.workspace.path, self.name) / "set.json").exists():
-            return None
-        earlier = self.workspace.question_set(self.name)
-        if earlier.table == str(self.rows):
+        earlier = set_of_build(self.out)
+        if earlier is None or earlier.table == str(self.rows):
             return earlier
         shared = share_of_rows(earlier.latest.build, build.path)
         if not shared:
@@ -174,10 +172,8 @@ def set_target(
     workspace.make()
     with building(workspace.path, name) as out:
         default = workspace.build_folder(benchmark.name)
-        if (out.parent / "set.json").exists():
-            earlier = workspace.question_set(name)
-            if earlier.benchmark != benchmark.name:
-                raise SpecError(f"the set {earlier.name} is of {earlier.benchmark}; choose another --name.")
+        if (earlier := set_of_build(out)) is not None and earlier.benchmark != benchmark.name:
+            raise SpecError(f"the set {earlier.name} is of {earlier.benchmark}; choose another --name.")
         is_lost = os.path.lexists(default) and not is_version_link(workspace.path, default)
         if is_lost and not replace and not is_earlier_build(default, benchmark):
             raise another_build(default)
@@ -216,7 +212,7 @@ def _summary(question_set: QuestionSet, changes: SetChanges | None) -> str:
         return "" if len(question_set.versions) == 1 else ", as before"
     counts = {"changed": changes.changed, "added": changes.added, "removed": changes.removed}
     counts["left out now"] = changes.left_out
-    rows = [f"{len(rows)} row{'s'[: len(rows) != 1]} {word}" for word, rows in counts.items() if rows]
+    rows = [f"{count_of(len(rows), 'row')} {word}" for word, rows in counts.items() if rows]
     before = question_set.versions[-2].number
     same = f"{changes.same_instances} of {changes.instances} instances are those of version {before}"
     return f": {', '.join(rows) or 'no row changed'}; {same}"
@@ -257,9 +253,10 @@ def _row_text(row: BuiltRow) -> str:
 def sets(workspace: Workspace, *, as_json: bool) -> None:
     """Print the question sets with their versions, and how many runs each version has."""
     entries: list[dict[str, Any]] = []
+    runs_by_data = workspace.runs_by_data()
     for folder in set_folders(workspace.path):
         try:
-            entries.append(_set_to_json(workspace, read_set(folder)))
+            entries.append(_set_to_json(read_set(folder), runs_by_data))
         except StoreError as error:
             entries.append({"name": folder.name, "problem": str(error)})
     if as_json:
@@ -277,14 +274,12 @@ def sets(workspace: Workspace, *, as_json: bool) -> None:
         if entry["examples"]:
             print(f"    held out for a final decision: {entry['final_examples']} of {entry['examples']} examples")
         for version in entry["versions"]:
-            made = datetime.fromisoformat(version["made"]).astimezone()
-            runs = f"{len(version['runs'])} run{'s'[: len(version['runs']) != 1]}"
-            facts = version["problem"] or f"{version['instances']} instances, {runs}"
-            print(clean(f"    {entry['name']}@{version['number']}  built {made:%Y-%m-%d %H:%M}: {facts}"))
+            built = datetime.fromisoformat(version["made"]).astimezone()
+            facts = version["problem"] or f"{version['instances']} instances, {count_of(len(version['runs']), 'run')}"
+            print(clean(f"    {entry['name']}@{version['number']}  built {built:%Y-%m-%d %H:%M}: {facts}"))
 
 
-def _set_to_json(workspace: Workspace, question_set: QuestionSet) -> dict[str, Any]:
-    runs = workspace.runs_of_set(question_set)
+def _set_to_json(question_set: QuestionSet, runs_by_data: Mapping[str, list[str]]) -> dict[str, Any]:
     versions, examples, final = [], 0, 0
     for version in question_set.versions:
         instances, problem = None, None
@@ -301,7 +296,7 @@ def _set_to_json(workspace: Workspace, question_set: QuestionSet) -> dict[str, A
             problem = str(error)
         facts = {"number": version.number, "digest": version.digest, "made": version.made.isoformat()}
         paths = {"path": str(version.build), "instances": instances, "problem": problem}
-        versions.append({**facts, **paths, "runs": runs[version.number]})
+        versions.append({**facts, **paths, "runs": runs_by_data.get(version.digest, [])})
     return {
         "name": question_set.name,
         "benchmark": question_set.benchmark,
@@ -316,7 +311,8 @@ def remove(workspace: Workspace, name: str, *, yes: bool) -> int:
     """Remove a set and its versions after a confirmation; return the exit code. Raises SpecError without one."""
     workspace.require_writable()
     question_set = workspace.question_set(name)
-    runs = sum(map(len, workspace.runs_of_set(question_set).values()))
+    runs_by_data = workspace.runs_by_data()
+    runs = sum(len(runs_by_data.get(data, ())) for data in {version.digest for version in question_set.versions})
     consequence = f"Its runs ({runs}) stay, but show no pictures and cannot resume without it."
     print(clean(f"the set {question_set.name} has {question_set.numbers}. {consequence}"))
     if not yes:

@@ -82,8 +82,9 @@ def read_runs(workspace: Workspace, question_set: QuestionSet) -> list[SetRun]:
     benchmark = get_benchmark(question_set.benchmark)
     conditions = set(benchmark.default_conditions or benchmark.conditions)
     runs = []
-    for version, names in workspace.runs_of_set(question_set).items():
-        for name in names:
+    by_data = workspace.runs_by_data()
+    for build_digest, version in {version.digest: version.number for version in question_set.versions}.items():
+        for name in by_data.get(build_digest, ()):
             folder = workspace.runs_folder / name
             with RunStore.read(folder) as store:
                 spec, identity, created = store.meta("spec"), store.meta("identity"), store.meta("created", 0.0)

@@ -61,7 +61,7 @@ def difference_warnings(runs: Sequence[RunView], *, quantisation: bool = False) 
                 messages.append(f"The runs differ in more than the {compared}: {key} ({_by_value(values)}).")
     if compared == "model":
         messages += _model_warnings(runs, quantisation)
-    messages += _prompt_warnings(runs) + _reuse_warnings(runs)
+    messages += _prompt_warnings(runs) + reuse_warnings(runs)
     return messages + _machine_warnings(runs)
 
 
@@ -91,7 +91,7 @@ def _prompt_warnings(runs: Sequence[RunView]) -> list[str]:
     return messages
 
 
-def _reuse_warnings(runs: Sequence[RunView]) -> list[str]:
+def reuse_warnings(runs: Sequence[RunView]) -> list[str]:
     """Return a warning for each run that has answers in common with the first, which one of them, or a third run, gave."""
     first, messages = runs[0], []
     for run in runs[1:]:

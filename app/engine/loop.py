@@ -204,16 +204,7 @@ class AnswerLoop:
         _, request = pending
         generation, engine, _ = answer
         self._submitted[request.id] = pending
-        equal = Generation(
-            request.id,
-            generation.text,
-            generation.finish_reason,
-            tokens=generation.tokens,
-            prompt_tokens=0,
-            completion_tokens=0,
-            calls=0,
-            scores=generation.scores,
-        )
+        equal = replace(generation.without_call(), request_id=request.id, prompt_tokens=0, completion_tokens=0)
         self._finish(_Answer(equal, engine))
 
     def _finish(self, answer: _Answer) -> None:

@@ -7,6 +7,7 @@ from functools import cache
 
 from app.engine.instance_streams import BuildInstances
 from app.engine.training.longest_row import image_file_size
+from app.text.plural import count_of
 from benchmarks.build import Build
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
@@ -38,7 +39,7 @@ def _prompt_size(instance: Instance, image_size: Callable[[Media], tuple[int, in
     text = sum(len(part.text.encode("utf-8", "surrogatepass")) for part in instance.parts if isinstance(part, Text))
     images = tuple(image_size(part) for part in instance.parts if isinstance(part, Media) and part.modality == "image")
     tokens = -(-text // _BYTES_A_TOKEN)
-    counted = f"{len(images)} image{'s' * (len(images) != 1)}"
+    counted = count_of(len(images), "image")
     if images:
         counted += f" of {sum(width * height for width, height in images) / 1e6:.1f} megapixels"
     return PromptSize(tokens, images, f"the longest prompt of the build: about {tokens:,} tokens of text and {counted}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.compare.flips import changes_table
 from app.compare.pairs import PairedDifference, counted_in_both
+from app.compare.spec_diff import reuse_warnings
 from app.parity.compare_runs import ParityReport
 from app.parity.stages import STAGES, StageFinding
 from benchmarks.stats.intervals import INTERVALS
@@ -56,7 +57,8 @@ def agreement_table(report: ParityReport) -> Table:
         rows.append((condition, (len(answered_instances), same_count, cells[1], cells[2], cells[3])))
     columns = ("answered", "same answer", "labelled", "same label", "kappa")
     note = f"In both runs; kappa: Cohen's. {INTERVALS}"
-    return Table("agreement", "Agreement of answers and labels", columns, tuple(rows), (note,))
+    notes = (note, *reuse_warnings(report.views.runs))
+    return Table("agreement", "Agreement of answers and labels", columns, tuple(rows), notes)
 
 
 def figures_table(report: ParityReport, metrics: Sequence[str] = ()) -> Table:

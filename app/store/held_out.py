@@ -22,8 +22,7 @@ def assign_pages(known: Mapping[str, bool], build: Build, seed: int) -> dict[str
     """
     clusters = _clusters(build)
     parts = dict(known)
-    held_out = new = 0
-    unassigned = []
+    held_out, unassigned = 0, []
     for pages in clusters:
         earlier = {known[page] for page in pages if page in known}
         if earlier:

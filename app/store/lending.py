@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 from app.store.answer_sums import ENDPOINT_KEY
@@ -46,6 +47,10 @@ class Loan(NamedTuple):
 class Lender(RunStore):
     """A run that may lend its answers; opened through :meth:`read`."""
 
+    @cached_property
+    def _id(self) -> str:
+        return str(self.meta("id"))
+
     def engine_on(self, terms: LoanTerms) -> tuple[int, int] | None:
         """Return the number of the engine whose answers may be lent, and the id after which these come; None if none may.
 
@@ -78,20 +83,10 @@ class Lender(RunStore):
             if (row["engine"], row["request"]) != (engine, request) or row["finish_reason"] == "error":
                 continue
             for instance in self._stored("instance", "WHERE r.ordinal = ?", (row["instance"],)):
-                answer = self._parsed("generation", tuple(row.values()), _generation)
-                origin = answer.origin if answer.is_reused else None
-                lent = Generation(
-                    answer.request_id,
-                    answer.text,
-                    answer.finish_reason,
-                    answer.tokens,
-                    answer.prompt_tokens,
-                    answer.completion_tokens,
-                    calls=0,
-                    scores=answer.scores,
-                    origin=origin or Origin(self.meta("id"), self.folder.name, instance["id"]),
-                )
-                return Loan(lent, row["finished_at"])
+                answer = self._parsed("generation", tuple(row.values()), partial(stored_values.generation, ""))
+                own = Origin(self._id, self.folder.name, instance["id"])
+                origin = answer.origin if answer.is_reused else own
+                return Loan(replace(answer.without_call(), origin=origin), row["finished_at"])
         return None
 
 
@@ -160,7 +155,3 @@ def note_lending(store: RunStore, code: str) -> None:
     entries: list[dict[str, Any]] = store.meta(LENDING_KEY, [])
     if not entries or entries[-1]["code"] != code:
         store.set_meta(LENDING_KEY, [*entries, {"after": store.version()[0], "code": code}])
-
-
-def _generation(row: tuple[Any, ...]) -> Generation:
-    return stored_values.generation("", row)

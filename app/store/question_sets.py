@@ -82,7 +82,7 @@ class QuestionSet:
 
     @cached_property
     def final_pages(self) -> Mapping[str, bool]:
-        """Whether each page that a version has had as its own is held out, by its name in ``Pages``. Raises StoreError."""
+        """The pages that versions have had as their own, by name in ``Pages``: True if held out. Raises StoreError."""
         return _read_pages(self.latest.build.parent)
 
     @property
@@ -249,9 +249,9 @@ def building(workspace: Path, name: str) -> Iterator[Path]:
 
 
 def record_version(
-    workspace: Path, name: str, build: Build, *, table: str, seed: int = 0, made: datetime | None = None
+    workspace: Path, name: str, build: Build, *, table: str, seed: int = 0, built: datetime | None = None
 ) -> QuestionSet:
-    """Move a build into a set as its next version, ``made`` now by default, and link the benchmark's folder to it.
+    """Move a build into a set as its next version, ``built`` now by default, and link the benchmark's folder to it.
 
     A build equal to the newest version replaces that one's files, which repairs pictures that were changed. The caller holds
     the lock of :func:`building`, and has moved away a build in the benchmark's folder that is no version. Return the set. Raises
@@ -265,12 +265,13 @@ def record_version(
     else:
         number = versions[-1].number + 1 if versions else 1
         now = datetime.now(UTC).replace(microsecond=0)
-        versions = (*versions, SetVersion(number, folder / str(number), build.digest, made or now))
-    pages = assign_pages(earlier.final_pages if earlier else {}, build, earlier.seed if earlier else seed)
+        versions = (*versions, SetVersion(number, folder / str(number), build.digest, built or now))
+    seed = earlier.seed if earlier else seed
+    pages = assign_pages(earlier.final_pages if earlier else {}, build, seed)
     _put_in_place(build.path, folder / str(number))
     for version in versions[:-1]:
         _share_media(folder / str(number), version.build)
-    result = QuestionSet(folder.name, build.benchmark, table, versions, earlier.seed if earlier else seed)
+    result = QuestionSet(folder.name, build.benchmark, table, versions, seed)
     _write_json(folder, _PAGES, pages)
     _write(folder, result)
     _link(workspace / "benchmarks" / build.benchmark, folder / str(number))

@@ -191,13 +191,12 @@ class Workspace:
         builds = {name: path for name, path in builds.items() if not name.startswith(".")}
         return builds | {f"{s.name}@{v.number}": v.build for s in self.question_sets() for v in reversed(s.versions)}
 
-    def runs_of_set(self, question_set: QuestionSet) -> dict[int, list[str]]:
-        """Return the runs of each version of a set, by the version's number: those made from its data."""
-        numbers = {version.digest: version.number for version in question_set.versions}
-        runs: dict[int, list[str]] = {version.number: [] for version in question_set.versions}
+    def runs_by_data(self) -> dict[str, list[str]]:
+        """Return the names of the runs, by the digest of the data that they were made from."""
+        runs: dict[str, list[str]] = {}
         for name in self.run_names():
             with suppress(Exception), RunStore.read(self.runs_folder / name) as store:  # an unreadable run is none
-                runs[numbers[store.meta("identity")["data digest"]]].append(name)
+                runs.setdefault(store.meta("identity")["data digest"], []).append(name)
         return runs
 
     def varied_folder(self, build: Path) -> Path:

@@ -74,12 +74,37 @@ def test_an_edit_is_told_and_the_version_before_stays_with_its_pictures_and_runs
     with RunStore.read(folder) as store:
         assert workspace.build_of(store).samefile(first["path"])
     home.run("resume", "before")
-    assert workspace.runs_of_set(workspace.question_set("rows")) == {1: ["before"], 2: ["after"]}
+    assert workspace.runs_by_data() == {first["digest"]: ["before"], second["digest"]: ["after"]}
     for version in (first, second):
         assert Build.open(version["path"]).digest == version["digest"]
         pictures = sorted((version["path"] / "media").iterdir())
         assert len(pictures) == 8
     assert all(path.stat().st_nlink == 2 for path in pictures), "a picture of both versions is stored once"
+
+
+def test_an_edit_that_is_taken_back_leaves_the_runs_of_the_first_version(home: Rashomon) -> None:
+    build(home, ROWS)
+    run(home, "before")
+    build(home, edited(ROWS))
+    build(home, ROWS)
+    (listed,) = json.loads(home.run("sets", "--json").stdout)
+    assert [version["runs"] for version in listed["versions"]] == [["before"], [], ["before"]]
+    assert "Its runs (1) stay" in home.run("sets", "remove", "rows", "--yes").stdout
+
+
+def test_a_listing_reads_each_run_once(home: Rashomon, monkeypatch: pytest.MonkeyPatch) -> None:
+    for table in ("rows.csv", "other.csv"):
+        build(home, ROWS, table=table)
+    run(home, "mine")
+    reads, read = [], RunStore.read
+
+    def count(folder: Path) -> RunStore:
+        reads.append(folder)
+        return read(folder)
+
+    monkeypatch.setattr(RunStore, "read", count)
+    home.run("sets")
+    assert len(reads) == 1
 
 
 @pytest.mark.slow
@@ -270,7 +295,8 @@ def test_a_build_of_other_sources_is_not_replaced_unasked_but_one_of_this_table_
     second = build(home, edited(ROWS))
     assert second["version"] == 2
     home.run("resume", "old")
-    assert Workspace(home.workspace).runs_of_set(Workspace(home.workspace).question_set("rows"))[1] == ["old"]
+    (listed,) = json.loads(home.run("sets", "--json").stdout)
+    assert [version["runs"] for version in listed["versions"]] == [["old"], []]
 
     default.unlink()
     shutil.copytree(second["path"], default)

@@ -23,6 +23,9 @@ from app.engine import lenders as lending
 from app.engine.lenders import CHECK_EVERY, LOAN_SECONDS, Lenders
 from app.engine.loop import AnswerLoop
 from app.engine.plan import create_run
+from app.parity.compare_runs import compare_runs
+from app.parity.probing import ProbeOptions
+from app.parity.tables import agreement_table
 from app.report.tables import read_inputs, tables_from
 from app.run_spec import BatchSpec
 from app.store.database import storable
@@ -475,6 +478,14 @@ def test_runs_that_reuse_a_third_ones_answers_do_not_agree_by_themselves(tmp_pat
     folders = [answered(tmp_path, name, items, exact=True) for name in ("week2", "week3")]
     shutil.rmtree(lender)
     assert any("12 answers" in warning for warning in difference_warnings(load_views(folders).runs))
+
+
+@pytest.mark.parametrize("keys", [{}, {"fresh": True}])
+def test_parity_says_which_agreement_is_of_answers_with_themselves(tmp_path: Path, keys: dict[str, Any]) -> None:
+    items = instances(2)
+    folders = answered(tmp_path, "week1", items, exact=True), answered(tmp_path, "week2", items, exact=True, **keys)
+    notes = agreement_table(compare_runs(folders, ProbeOptions(probes=0))).notes
+    assert any("12 answers" in note for note in notes) is not bool(keys)
 
 
 @pytest.mark.parametrize(
