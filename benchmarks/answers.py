@@ -39,12 +39,18 @@ class InstanceKind:
     Attributes:
         strata: Those of :attr:`Benchmark.table_strata`, "source", "trust", the levels of factors, and the number of the repeat.
         single_source: See :meth:`Benchmark.single_source`.
+        choices: See :meth:`Benchmark.choices`.
     """
 
     condition: str
     strata: Mapping[str, str] = field(default_factory=dict)
     single_source: str = ""
     choices: int = 0
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for equal kinds."""
+        return self.condition, tuple(self.strata.items()), self.single_source, self.choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,8 +428,5 @@ def _key_and_kind(record: Record, benchmark: TableReader) -> tuple[Hashable, Cal
         judge: replace(verdict, reason="", raw=None, calls=0, prompt_tokens=0, completion_tokens=0)
         for judge, verdict in record.verdicts.items()
     }
-    key = (
-        *(about.condition, tuple(about.strata.items()), about.single_source, about.choices),
-        *(finish_reason, is_empty, tuple(verdicts.items()), reading),
-    )
+    key = (about.key, finish_reason, is_empty, tuple(verdicts.items()), reading)
     return key, lambda: AnswerKind(about, finish_reason, is_empty, verdicts, reading)
