@@ -206,6 +206,14 @@ class Answers:
         mask: Mask = np.array([test(kind) for kind in self.kinds], dtype=np.bool_)[self.kind]
         return mask
 
+    def scores(self, score_of: Callable[[AnswerKind], float | None]) -> NDArray[np.float64]:
+        """Return the score of each record, computed from its kind, nan where it has none; shape (records,)."""
+        import numpy as np
+
+        # An array of floats has nan for None.
+        scores: NDArray[np.float64] = np.array([score_of(kind) for kind in self.kinds], dtype=np.float64)[self.kind]
+        return scores
+
     def cells(self, shape: Sequence[int], cell: Callable[[AnswerKind], Sequence[int] | None]) -> Codes:
         """Return the number of records of each cluster in each cell of a table; shape (clusters, *shape).
 
@@ -250,10 +258,9 @@ class Answers:
         """Return the mean score of the records that have one, with its interval, and the sum of their scores."""
         import numpy as np
 
-        of_kind = [-1.0 if (one := score_of(kind)) is None else one for kind in self.kinds]
-        score = np.array(of_kind, dtype=np.float64)[self.kind]
-        has_score = score >= 0
-        return self.clusters.at(has_score).mean(score[has_score]), float(score[has_score].sum())
+        scores = self.scores(score_of)
+        has_score = ~np.isnan(scores)
+        return self.clusters.at(has_score).mean(scores[has_score]), float(scores[has_score].sum())
 
     def cluster_of_examples(self) -> Codes:
         """Return the number of each example's cluster, in order of the examples; shape (examples,)."""

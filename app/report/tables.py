@@ -230,8 +230,9 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     if only is None or only not in [table.name for table in tables]:
         tables = [*tables, *_scorecards(inputs, every)]
     if only in (None, "main"):
-        tables = [_with_blind_rows(tables[0], inputs, runs), *tables[1:]]
-        tables[0] = replace(tables[0], notes=(*inputs.not_shown, *tables[0].notes))
+        of_answers = partial(inputs.benchmark.tables, judge=inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
+        main = with_blind_rows(tables[0], inputs.benchmark, runs, inputs.judge, of_answers)
+        tables = [replace(main, notes=(*inputs.not_shown, *main.notes)), *tables[1:]]
     if (beside := without_looking_table(inputs.benchmark, runs, inputs.judge)) is not None:
         tables = [*tables, replace(beside, notes=(*inputs.not_shown, *beside.notes))]
     repeats = repeats_table(inputs.benchmark, runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
@@ -268,12 +269,6 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
         known = [*names, *CONFIDENCE_TABLES] if scored else names
         raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, known)}")
     return [table for table in tables if table.name == only]
-
-
-def _with_blind_rows(main: Table, inputs: TableInputs, runs: Mapping[str, Answers]) -> Table:
-    """Return the main table with rows of rules that look at no source, and first the models not shown to do better."""
-    tables = partial(inputs.benchmark.tables, judge=inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
-    return with_blind_rows(main, inputs.benchmark, runs, inputs.judge, tables)
 
 
 def _scorecards(inputs: TableInputs, runs: Mapping[str, Answers]) -> Iterator[Table]:

@@ -77,7 +77,7 @@ class Questions:
 
     @cached_property
     def names(self) -> list[str]:
-        """What options of different questions have in common: their modality, one of few texts, or else their place."""
+        """The name of each option that other questions have, too: its modality, one of few texts, or else its place."""
         if any(option.modality for option in self.options):
             return [option.modality for option in self.options]
         texts = [option.text for option in self.options]
