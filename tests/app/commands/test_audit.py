@@ -75,6 +75,10 @@ def test_a_run_is_compared_with_the_best_blind_rule(rashomon: Rashomon) -> None:
     share, gain = (result["run"][name]["PMO"] for name in ("the run", "gain"))
     assert gain["value"] == pytest.approx(share["value"] - task["blind"]["value"])
     assert gain["high"] < 0.6
+    rows = [row for row in result["questions"] if row["task"] == "PMO"]
+    leads = [row["right"] - row["blind"] for row in rows]
+    assert sum(leads) / len(leads) == pytest.approx(gain["value"]), "an outsider can compute a gain from the questions"
+    assert len(rows) == gain["n"]
     printed = rashomon.run("audit", run).stdout
     assert "not shown to use its sources" in printed
     assert "PMO" in printed
