@@ -12,6 +12,7 @@ from app.annotation.review_session import find_build
 from app.commands.spinner import spinner
 from app.report.render import print_table
 from app.report.tables import read_inputs
+from app.store.blind_scores import unchanged_build
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.text.escape import clean
@@ -21,7 +22,7 @@ from benchmarks.audit.tables import rule_tables, sentence, summary
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.build_audit import audit_build, audit_instances
-from benchmarks.errors import SourceError, StoreError
+from benchmarks.errors import StoreError
 from benchmarks.factors.tables import reference_cells
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
@@ -87,11 +88,8 @@ def _audit_run(
     inputs = read_inputs([folder], judge)
     benchmark, (answers,) = inputs.benchmark, reference_cells(inputs.runs).values()
     with RunStore.read(folder) as store:
-        try:
-            build = Build.open(workspace.build_of(store))
-        except SourceError:  # the sizes of its media are then unknown
-            build = None
-        result = audit_instances(benchmark, (record.instance for record in store.records()), build)
+        instances = (record.instance for record in store.records())
+        result = audit_instances(benchmark, instances, unchanged_build(store))
     whole = gain_over_blind(benchmark, answers, inputs.judge)
     gains = whole.by_task if whole is not None else {}
     columns: Columns = {

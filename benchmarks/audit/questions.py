@@ -17,6 +17,7 @@ from benchmarks.stats.clusters import Clusters
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
+_FOLDS = 5
 _TIE = 1e-9
 """The difference of scores below which a rule does not choose between two options."""
 
@@ -36,12 +37,12 @@ class Questions:
     fold: Numbers
 
     @classmethod
-    def of(cls, items: Sequence[BlindQuestion], folds: int, seed: int) -> Questions:
-        """Return questions with their clusters dealt to ``folds`` at random, at most one for each cluster."""
+    def of(cls, items: Sequence[BlindQuestion]) -> Questions:
+        """Return questions with their clusters dealt to five folds by a fixed seed, at most one fold for each cluster."""
         numbers: dict[Hashable, int] = {}
         own = np.array([numbers.setdefault(item.cluster, len(numbers)) for item in items], np.int64)
-        order = np.random.default_rng(seed).permutation(len(numbers))
-        return cls(items, Clusters.of(own), (order % max(1, min(folds, len(numbers))))[own])
+        order = np.random.default_rng(0).permutation(len(numbers))
+        return cls(items, Clusters.of(own), (order % max(1, min(_FOLDS, len(numbers))))[own])
 
     @cached_property
     def options(self) -> list[BlindOption]:
