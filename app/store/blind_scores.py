@@ -52,16 +52,10 @@ def unchanged_build(store: RunStore) -> Build | None:
 
 
 def _compute(store: RunStore, benchmark: Benchmark) -> BlindScores:
-    """Audit the closed questions of a run, each once, however often it is repeated.
-
-    Instances that are not of their benchmark's form, as in a run that was made up, have no scores.
-    """
+    """Audit the closed questions of a run, each once, however often it is repeated."""
     instances = (record.instance for record in store.records())
     first = (instance for instance in instances if split_repeat(instance.id)[1] == 1)
-    try:
-        questions, sizes = blind_questions(benchmark, first, unchanged_build(store))
-    except (LookupError, ValueError):
-        questions, sizes = [], {}
+    questions, sizes = blind_questions(benchmark, first, unchanged_build(store))
     offered = [question for question in questions if question.offered]
     task_of = {question.id: question.task for question in offered}
     records = (split_repeat(name)[0] for name in store.ids())
