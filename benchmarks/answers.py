@@ -39,12 +39,18 @@ class InstanceKind:
     Attributes:
         strata: Those of :attr:`Benchmark.table_strata`, "source", "trust", the levels of factors, and the number of the repeat.
         single_source: See :meth:`Benchmark.single_source`.
+        choices: See :meth:`Benchmark.choices`.
     """
 
     condition: str
     strata: Mapping[str, str] = field(default_factory=dict)
     single_source: str = ""
     choices: int = 0
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for equal kinds."""
+        return self.condition, tuple(self.strata.items()), self.single_source, self.choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +206,14 @@ class Answers:
         mask: Mask = np.array([test(kind) for kind in self.kinds], dtype=np.bool_)[self.kind]
         return mask
 
+    def scores(self, score_of: Callable[[AnswerKind], float | None]) -> NDArray[np.float64]:
+        """Return the score of each record, computed from its kind, nan where it has none; shape (records,)."""
+        import numpy as np
+
+        # An array of floats has nan for None.
+        scores: NDArray[np.float64] = np.array([score_of(kind) for kind in self.kinds], dtype=np.float64)[self.kind]
+        return scores
+
     def cells(self, shape: Sequence[int], cell: Callable[[AnswerKind], Sequence[int] | None]) -> Codes:
         """Return the number of records of each cluster in each cell of a table; shape (clusters, *shape).
 
@@ -244,10 +258,9 @@ class Answers:
         """Return the mean score of the records that have one, with its interval, and the sum of their scores."""
         import numpy as np
 
-        of_kind = [-1.0 if (one := score_of(kind)) is None else one for kind in self.kinds]
-        score = np.array(of_kind, dtype=np.float64)[self.kind]
-        has_score = score >= 0
-        return self.clusters.at(has_score).mean(score[has_score]), float(score[has_score].sum())
+        scores = self.scores(score_of)
+        has_score = ~np.isnan(scores)
+        return self.clusters.at(has_score).mean(scores[has_score]), float(scores[has_score].sum())
 
     def cluster_of_examples(self) -> Codes:
         """Return the number of each example's cluster, in order of the examples; shape (examples,)."""
@@ -422,8 +435,5 @@ def _key_and_kind(record: Record, benchmark: TableReader) -> tuple[Hashable, Cal
         judge: replace(verdict, reason="", raw=None, calls=0, prompt_tokens=0, completion_tokens=0)
         for judge, verdict in record.verdicts.items()
     }
-    key = (
-        *(about.condition, tuple(about.strata.items()), about.single_source, about.choices),
-        *(finish_reason, is_empty, tuple(verdicts.items()), reading),
-    )
+    key = (about.key, finish_reason, is_empty, tuple(verdicts.items()), reading)
     return key, lambda: AnswerKind(about, finish_reason, is_empty, verdicts, reading)

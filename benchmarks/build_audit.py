@@ -64,14 +64,20 @@ def audit_instances(benchmark: Benchmark, instances: Iterable[Instance], build: 
 def blind_questions(
     benchmark: Benchmark, instances: Iterable[Instance], build: Build | None = None
 ) -> tuple[Sequence[BlindQuestion], Mapping[str, int]]:
-    """Return the closed questions of instances in their clusters, and the sizes in bytes of their media in ``build``."""
+    """Return the closed questions of instances in their clusters, and the sizes in bytes of their media in ``build``.
+
+    An instance that is not of its benchmark's form, as in a run that was made up, is open.
+    """
     names, sizes = ClusterNames(), dict[str, int]()
     questions = []
     for instance in instances:
         names.add(instance.group, benchmark.pages(instance).own)
         if instance.condition in benchmark.without_sources:
             continue  # it is audited where its sources are shown
-        if (question := benchmark.blind_question(instance)) is not None:
+        question = None
+        with suppress(LookupError, ValueError):
+            question = benchmark.blind_question(instance)
+        if question is not None:
             questions.append((question, instance.group))
             if build is not None:
                 _add_sizes(sizes, build, instance)

@@ -115,11 +115,7 @@ def gain_over_blind(
         return None
     counted = benchmark.counted_conditions
     counted = counted if conditions is None else counted.intersection(conditions)
-    of_kind = [
-        np.nan if kind.condition not in counted or (points := benchmark.counted_score(kind, judge)) is None else points
-        for kind in answers.kinds
-    ]
-    scores = np.array(of_kind, dtype=np.float64)[answers.kind]
+    scores = answers.scores(lambda kind: benchmark.counted_score(kind, judge) if kind.condition in counted else None)
     closed = ~np.isnan(answers.blind.blind)
     if task is not None:
         closed &= answers.blind.task == task

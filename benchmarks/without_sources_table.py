@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,6 @@ from benchmarks.stats.intervals import INTERVALS
 from benchmarks.vocabulary import WITHOUT_SOURCES, Cell, Estimate, Table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from benchmarks.base import Benchmark
 
 _COLUMNS = ("answers", "without", "chance", "with sources", "difference")
@@ -97,7 +95,7 @@ def _cells(benchmark: Benchmark, answers: Answers, judge: str, condition: str, f
         return benchmark.score_with_sources(kind, judge) if kind.condition == full else None
 
     without, _ = answers.mean_score(alone)
-    chances, scores, others = (_scores(answers, of) for of in (chance, alone, beside))
+    chances, scores, others = map(answers.scores, (chance, alone, beside))
     chances = chances[~np.isnan(chances)]
     # An example may have several answers of a kind: each one with sources is compared with the mean of those without.
     places = np.flatnonzero(~np.isnan(scores))
@@ -116,9 +114,3 @@ def _cells(benchmark: Benchmark, answers: Answers, judge: str, condition: str, f
         clusters.mean(others[paired]) if len(paired) else unpaired,
         difference.estimate if difference else unpaired,
     )
-
-
-def _scores(answers: Answers, of: Callable[[AnswerKind], float | None]) -> NDArray[np.float64]:
-    """Return the score of each record, nan for none; shape (records,)."""
-    scores: NDArray[np.float64] = np.array([np.nan if (s := of(kind)) is None else s for kind in answers.kinds])
-    return scores[answers.kind]

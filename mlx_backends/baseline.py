@@ -7,6 +7,7 @@ from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.imported import IMPORTED
 from mlx_backends.models.modalities import ALL_MODALITIES
 from mlx_backends.options import LoadOptions
+from mlx_backends.policy import PREFIX
 
 BASELINE = "baseline:"
 """The prefix of the model name of a baseline."""
@@ -31,9 +32,19 @@ def split_baseline(model: str) -> tuple[str, str]:
     return rule, source
 
 
+def is_policy(model: str) -> bool:
+    """Return whether a model name is that of a policy, which reads no input, or of a baseline made of its answers."""
+    return split_baseline(model)[1].startswith(PREFIX)
+
+
 def is_oracle(model: str) -> bool:
     """Return whether a model name is that of an oracle."""
     return split_baseline(model)[0] == ORACLE
+
+
+def is_model(model: str) -> bool:
+    """Return whether a model name is that of no policy and no oracle, so that it can be recommended."""
+    return not (is_policy(model) or is_oracle(model))
 
 
 class BaselineEngine(Engine):

@@ -6,18 +6,24 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 
+import numpy as np
+
 from app.annotation.review_session import find_build
 from app.commands.spinner import spinner
 from app.report.render import print_table
 from app.report.tables import read_inputs
+from app.store.blind_scores import unchanged_build
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.text.escape import clean
+from benchmarks.answers import Answers
 from benchmarks.audit import Audit
 from benchmarks.audit.tables import rule_tables, sentence, summary
+from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.build_audit import audit_build, audit_instances
-from benchmarks.errors import SourceError, StoreError
+from benchmarks.errors import StoreError
+from benchmarks.factors.tables import reference_cells
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import Cell, Estimate
@@ -33,17 +39,19 @@ def audit(workspace: Workspace, name: str, *, judge: str | None, every: bool, as
     Raises SourceError or StoreError if there is neither.
     """
     columns: Columns = {}
+    scores: list[dict[str, object]] = []
     not_shown = ""
     with spinner("trying rules that look at no source"):
         build = _build(workspace, name)
         if build is not None:
             result = audit_build(build, get_benchmark(build.benchmark))
         else:
-            result, columns, not_shown = _audit_run(workspace, name, judge)
+            result, columns, scores, not_shown = _audit_run(workspace, name, judge)
     if as_json:
         values = {"tasks": [asdict(task) for task in result.tasks], "open questions": result.open}
         runs = {run: {task: _json(cell) for task, cell in cells.items()} for run, cells in columns.items()}
-        print(json.dumps(values | ({"run": runs} if runs else {}), indent=2, ensure_ascii=True))
+        of_run = {"run": runs, "questions": scores} if runs else {}
+        print(json.dumps(values | of_run, indent=2, ensure_ascii=True))
         return
     if result.tasks:
         print_table(summary(result, columns))
@@ -66,8 +74,10 @@ def _build(workspace: Workspace, name: str) -> Build | None:
     return None
 
 
-def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audit, Columns, str]:
-    """Return the audit of a run's instances, its shares and gains over the best blind rule, and that it has none, if so.
+def _audit_run(
+    workspace: Workspace, name: str, judge: str | None
+) -> tuple[Audit, Columns, list[dict[str, object]], str]:
+    """Return the audit of a run's instances, its gains over the best blind rule, their scores, and that it has none, if so.
 
     Only questions whose prompt offers their options have a gain: what else has to be found in a source.
     """
@@ -76,20 +86,38 @@ def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audi
     except StoreError as error:
         raise StoreError(f"{name!r} is neither a build nor a run: {error}") from error
     inputs = read_inputs([folder], judge)
-    benchmark, answers = inputs.benchmark, next(iter(inputs.runs.values()))
+    benchmark, (answers,) = inputs.benchmark, reference_cells(inputs.runs).values()
     with RunStore.read(folder) as store:
-        try:
-            build = Build.open(workspace.build_of(store))
-        except SourceError:  # the sizes of its media are then unknown
-            build = None
-        result = audit_instances(benchmark, (record.instance for record in store.records()), build)
+        instances = (record.instance for record in store.records())
+        result = audit_instances(benchmark, instances, unchanged_build(store))
     whole = gain_over_blind(benchmark, answers, inputs.judge)
     gains = whole.by_task if whole is not None else {}
     columns: Columns = {
         _SHARE: {task: gain.right for task, gain in gains.items()},
         _GAIN: {task: gain.gain for task, gain in gains.items()},
     }
-    return result, columns, "" if whole is None else whole.doubt(name)
+    scores = _scores(benchmark, answers, inputs.judge)
+    return result, columns, scores, "" if whole is None else whole.doubt(name)
+
+
+def _scores(benchmark: Benchmark, answers: Answers, judge: str) -> list[dict[str, object]]:
+    """Return the scores of a run, of the best blind rule and of guessing on each question that counts in its gain."""
+    if (blind := answers.blind) is None:
+        return []
+    counted = benchmark.counted_conditions
+    right = answers.scores(lambda kind: benchmark.counted_score(kind, judge) if kind.condition in counted else None)
+    places = np.flatnonzero(~np.isnan(right + blind.blind))
+    records = answers.read(places.tolist())
+    return [
+        {
+            "id": record.instance.id,
+            "task": blind.tasks[blind.task[place]][0],
+            "right": float(right[place]),
+            "blind": float(blind.blind[place]),
+            "chance": float(blind.chance[place]),
+        }
+        for place, record in zip(places, records, strict=True)
+    ]
 
 
 def _json(cell: Cell) -> object:

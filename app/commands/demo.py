@@ -26,7 +26,6 @@ from benchmarks.errors import SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import make_folder
 from benchmarks.vocabulary import Estimate, Table
-from mlx_backends.policy import PREFIX
 
 if TYPE_CHECKING:
     from app.report.tables import TableInputs
@@ -181,7 +180,7 @@ def demo_scorecard(inputs: TableInputs) -> tuple[Table, str]:
     from app.report.tables import tables_from
     from benchmarks.scorecard import RIGHT, scorecard_sentences
 
-    models = {label: run for label, run in inputs.runs.items() if not label.startswith(PREFIX)}
+    models = {label: run for label, run in inputs.runs.items() if label in inputs.models}
     (table,) = tables_from(replace(inputs, runs=models), only="scorecard")
     rows = [
         (name, cells)

@@ -40,8 +40,7 @@ from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import TRUST, Instance, LabelMetrics, Record, digest, part_to_json
 from benchmarks.without_looking import Gain, gain_over_blind
 from judges.panel import Panel, panel_judge
-from mlx_backends.baseline import is_oracle, split_baseline
-from mlx_backends.policy import PREFIX
+from mlx_backends.baseline import is_model, is_oracle, is_policy
 
 _EXCERPT = 200
 
@@ -148,13 +147,17 @@ class RunView:
     @property
     def is_policy(self) -> bool:
         """True for a policy, which reads no input, and for a baseline made of its answers."""
-        return split_baseline(str(self.spec.get("model")))[1].startswith(PREFIX)
+        return is_policy(str(self.spec.get("model")))
 
     @property
     def not_shown(self) -> str:
         """A sentence that it is not shown to use its sources, or only in some tasks; empty if it is, or if it is no model."""
-        is_model = not (self.is_policy or self.is_oracle)
-        return self.gain.doubt(self.label) if is_model and self.gain is not None else ""
+        return self.gain.doubt(self.label) if self.is_model and self.gain is not None else ""
+
+    @property
+    def is_model(self) -> bool:
+        """False for a policy and an oracle."""
+        return is_model(str(self.spec.get("model")))
 
     @property
     def is_oracle(self) -> bool:
@@ -459,6 +462,6 @@ def unlabelled_outcomes(run: RunView, labels: Sequence[str]) -> Counter[str]:
 def split_policies(views: RunViews) -> tuple[tuple[RunView, ...], tuple[RunView, ...]]:
     """Split the runs into models, which can be recommended, and policies, which are floors; oracles are neither."""
     return (
-        tuple(run for run in views.runs if not run.is_policy and not run.is_oracle),
+        tuple(run for run in views.runs if run.is_model),
         tuple(run for run in views.runs if run.is_policy and not run.is_oracle),
     )

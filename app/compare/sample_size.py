@@ -61,7 +61,7 @@ def plan(
         raise SpecError("--trust decides by what should win; leave --metric and --lower-is-better out.")
     target = trust_target(views, trust) if trust else target_metric(views, metric, lower_is_better=lower_is_better)
     rows = [row for run in views.runs for row in _run_rows(run, views, target if metric else None, width)]
-    models = tuple(run for run in views.runs if not run.is_policy and not run.is_oracle)
+    models = tuple(run for run in views.runs if run.is_model)
     # Policies are floors: a model is compared with one only if it is the only model.
     shares = target_shares(replace(views, runs=models) if len(models) > 1 else views, target)
     if len(views.runs) > 1:

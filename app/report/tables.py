@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -44,10 +44,9 @@ from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
 from judges.panel import member_ids, panel_judge
 from judges.prediction_powered import corrected_table
-from mlx_backends.baseline import split_baseline
+from mlx_backends.baseline import is_model, split_baseline
 from mlx_backends.imported import IMPORTED
 from mlx_backends.models.adapters import adapter_name, split_adapter
-from mlx_backends.policy import PREFIX
 from mlx_backends.pytorch.spec import split_name
 
 TABLES = 2
@@ -116,6 +115,8 @@ class TableInputs:
     """True if every example comes from the user's own table, so that nothing of a paper is comparable."""
     trust: str | None = None
     """The rule on what should win, a key of ``RULES``, for rows without one; None if the user has not said."""
+    models: Collection[str] = ()
+    """The runs of models, which are no policies and no oracles."""
     checked: str = ""
     """A sentence on what `rashomon judges check` found for the judge on this machine; empty if it was not checked."""
 
@@ -128,7 +129,7 @@ class TableInputs:
     @cached_property
     def not_shown(self) -> Sequence[str]:
         """A sentence on each model that is not shown to use its sources."""
-        models = {run: answers for run, answers in self.runs.items() if not run.startswith(PREFIX)}
+        models = {run: answers for run, answers in self.runs.items() if run in self.models}
         return not_shown(self.benchmark, reference_cells(models), self.judge)
 
     @property
@@ -157,6 +158,7 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None, *, checked: b
         by_label = dict(zip(run_labels(stores), stores, strict=True))
         runs = dict(zip(by_label, read_runs(stores, benchmark), strict=True))
         labels = list(by_label)
+        models = [label for label, store in by_label.items() if is_model(str(store.meta("spec")["model"]))]
         bases = base_places([store.meta("identity", {}) for store in stores])
         for label, base in zip(labels, bases, strict=True):
             if base is not None:
@@ -208,6 +210,7 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None, *, checked: b
         seed,
         quantisations,
         has_only_own_rows(runs.values(), benchmark),
+        models=models,
         checked=agreement,
     )
 
@@ -227,8 +230,9 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     if only is None or only not in [table.name for table in tables]:
         tables = [*tables, *_scorecards(inputs, every)]
     if only in (None, "main"):
-        tables = [_with_blind_rows(tables[0], inputs, runs), *tables[1:]]
-        tables[0] = replace(tables[0], notes=(*inputs.not_shown, *tables[0].notes))
+        of_answers = partial(inputs.benchmark.tables, judge=inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
+        main = with_blind_rows(tables[0], inputs.benchmark, runs, inputs.judge, of_answers)
+        tables = [replace(main, notes=(*inputs.not_shown, *main.notes)), *tables[1:]]
     if (beside := without_looking_table(inputs.benchmark, runs, inputs.judge)) is not None:
         tables = [*tables, replace(beside, notes=(*inputs.not_shown, *beside.notes))]
     repeats = repeats_table(inputs.benchmark, runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
@@ -265,12 +269,6 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
         known = [*names, *CONFIDENCE_TABLES] if scored else names
         raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, known)}")
     return [table for table in tables if table.name == only]
-
-
-def _with_blind_rows(main: Table, inputs: TableInputs, runs: Mapping[str, Answers]) -> Table:
-    """Return the main table with rows of rules that look at no source, and first the models not shown to do better."""
-    tables = partial(inputs.benchmark.tables, judge=inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
-    return with_blind_rows(main, inputs.benchmark, runs, inputs.judge, tables)
 
 
 def _scorecards(inputs: TableInputs, runs: Mapping[str, Answers]) -> Iterator[Table]:

@@ -147,8 +147,7 @@ def _known_instance(
     if about is None:
         instance = store.instance(row)
         kind = instance_kind(instance, benchmark)
-        key = (kind.condition, tuple(kind.strata.items()), kind.single_source)
-        about = KnownInstance(instance, kind, key, benchmark.pages(instance))
+        about = KnownInstance(instance, kind, kind.key, benchmark.pages(instance))
         if known is not None:
             known.add(row[3], about)
     else:

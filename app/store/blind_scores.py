@@ -37,27 +37,25 @@ def with_blind_scores(store: RunStore, benchmark: Benchmark, answers: Answers) -
     name = digest([store.instances_digest(), benchmark.name, folder.exists(), code]) + ".npz"
     scores = _load(name, len(answers))
     if scores is None:
-        scores = _compute(store, benchmark, folder)
+        scores = _compute(store, benchmark)
         _save(name, scores)
     return replace(answers, blind=scores if scores.tasks else None)
 
 
-def _compute(store: RunStore, benchmark: Benchmark, folder: Path) -> BlindScores:
-    """Audit the closed questions of a run, each once, however often it is repeated.
+def unchanged_build(store: RunStore) -> Build | None:
+    """Return the build of a run; None if it is missing or another one, so that the sizes of the run's media are unknown."""
+    with suppress(SourceError):
+        build = Build.open(Workspace(store.folder.parent.parent).build_of(store))
+        if build.digest == store.meta("identity", {}).get("data digest"):
+            return build
+    return None
 
-    Instances that are not of their benchmark's form, as in a run that was made up, have no scores.
-    """
-    build = None
-    with suppress(SourceError):  # else the sizes of its media are unknown
-        build = Build.open(folder)
-    if build is not None and build.digest != store.meta("identity", {}).get("data digest"):
-        build = None
+
+def _compute(store: RunStore, benchmark: Benchmark) -> BlindScores:
+    """Audit the closed questions of a run, each once, however often it is repeated."""
     instances = (record.instance for record in store.records())
     first = (instance for instance in instances if split_repeat(instance.id)[1] == 1)
-    try:
-        questions, sizes = blind_questions(benchmark, first, build)
-    except (LookupError, ValueError):
-        questions, sizes = [], {}
+    questions, sizes = blind_questions(benchmark, first, unchanged_build(store))
     offered = [question for question in questions if question.offered]
     task_of = {question.id: question.task for question in offered}
     records = (split_repeat(name)[0] for name in store.ids())

@@ -100,13 +100,7 @@ class Audit:
         return sum(task.questions for task in self.tasks), sum(task.total for task in self.tasks)
 
 
-def audit(
-    questions: Sequence[BlindQuestion],
-    *,
-    media: Callable[[str], int | None] | None = None,
-    folds: int = 5,
-    seed: int = 0,
-) -> Audit:
+def audit(questions: Sequence[BlindQuestion], *, media: Callable[[str], int | None] | None = None) -> Audit:
     """Audit closed questions by rules that look at no source.
 
     Questions that differ in nothing but their id count once. Those with fewer than two options, or without a right or a wrong
@@ -127,7 +121,7 @@ def audit(
         most = _most_of_task(totals.values())
         by_task = {task: _sample(distinct, most) for task, distinct in by_task.items()}
     tasks = [
-        evaluate(task, Questions.of([same[0] for same in distinct.values()], folds, seed), media, counts)
+        evaluate(task, Questions.of([same[0] for same in distinct.values()]), media, counts)
         for task, distinct in by_task.items()
     ]
     tests = sum(task.tests for task in tasks)

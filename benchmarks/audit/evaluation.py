@@ -95,20 +95,21 @@ def evaluate(task: str, questions: Questions, media: MediaSize | None, counts: C
     folds = int(questions.fold.max()) + 1
     fitted = fitted_rules(rules(questions, media, counts), questions) if folds > 1 else []
     scores = np.tile(questions.chance, (len(fitted), 1))
-    # The mean score of each rule on all folds but one, fitted without that fold: totals by that fold and rule.
-    totals = np.zeros((folds, len(fitted)))
+    # Each rule's score of all folds but one, fitted without that fold, by that fold; only of rules that can be chosen.
+    totals = np.full((folds, len(fitted)), -np.inf)
     for place, rule in enumerate(fitted):
         for fold in range(folds):
             tested = questions.fold == fold
             scores[place, tested] = questions.scores(rule.values([fold]))[tested]
-        for one, other in combinations(range(folds), 2):
-            if folds > 2:
-                pair = questions.scores(rule.values([one, other]))
-                totals[other, place] += pair[questions.fold == one].sum()
-                totals[one, place] += pair[questions.fold == other].sum()
+        if folds < 3 or rule.reads_source:
+            continue
+        totals[:, place] = 0
+        for first, second in combinations(range(folds), 2):
+            pair = questions.scores(rule.values([first, second]))
+            totals[second, place] += pair[questions.fold == first].sum()
+            totals[first, place] += pair[questions.fold == second].sum()
     blind = questions.chance.copy()
-    totals[:, [rule.reads_source for rule in fitted]] = -np.inf
-    for fold in range(folds if folds > 2 and fitted else 0):
+    for fold in range(folds if fitted else 0):
         tested, best = questions.fold == fold, int(totals[fold].argmax())
         if totals[fold, best] > questions.chance[~tested].sum():
             blind[tested] = scores[best, tested]

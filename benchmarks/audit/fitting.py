@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,47 +25,34 @@ _FEWEST_QUESTIONS = 3
 """The number of questions that a feature needs in order to be used."""
 
 
-class Fitted(Protocol):
+@dataclass(frozen=True, eq=False)
+class Fitted(ABC):
     """A rule whose values of options can be learned without some folds."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def looks_at(self) -> str: ...
-    @property
-    def reads_source(self) -> bool: ...
+    name: str
+    looks_at: str
+    reads_source: bool
+    questions: Questions
+
+    @abstractmethod
     def values(self, without: Collection[int]) -> Array:
         """Return a value for each option, higher for likelier ones, learned without these folds."""
-        ...
 
     def prefers(self) -> str:
         """Return the cell that it has most from, learned on all folds; empty if it has no cells."""
-        ...
+        return ""
 
 
 @dataclass(frozen=True, eq=False)
-class CellRule:
-    """A rule that chooses the option of the cell that is right most often, beyond chance."""
+class CellRule(Fitted):
+    """A rule that chooses the option of the cell that is right most often, beyond chance; ``cells`` are those of each option."""
 
-    rule: Rule
-    questions: Questions
-
-    @property
-    def name(self) -> str:
-        return self.rule.name
-
-    @property
-    def looks_at(self) -> str:
-        return self.rule.looks_at
-
-    @property
-    def reads_source(self) -> bool:
-        return self.rule.reads_source
+    cells: Sequence[str]
 
     @cached_property
     def _cells(self) -> tuple[list[str], Numbers]:
         numbers: dict[str, int] = {}
-        cell = [numbers.setdefault(name, len(numbers)) for name in self.rule.cells]
+        cell = [numbers.setdefault(name, len(numbers)) for name in self.cells]
         return list(numbers), np.array(cell, np.int64)
 
     @cached_property
@@ -90,18 +78,14 @@ class CellRule:
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticRule:
+class LogisticRule(Fitted):
     """A conditional logistic model with a ridge penalty (McFadden 1974): the features of an option against those of the others.
 
     ``features`` are those of each option. It is fitted by Newton's method with the bound of Böhning (1992) on the curvature,
     which is the same in all steps.
     """
 
-    name: str
-    looks_at: str
     features: Sequence[Collection[str]]
-    questions: Questions
-    reads_source: bool = False
 
     @cached_property
     def _matrix(self) -> Array:
@@ -155,13 +139,10 @@ class LogisticRule:
         values: Array = self._matrix @ weights
         return values
 
-    def prefers(self) -> str:
-        return ""
-
 
 def fitted_rules(rules: Iterable[Rule], questions: Questions) -> list[Fitted]:
     """Return rules over cells and, if there are enough clusters to learn from, the logistic models of words and of all cells."""
-    cells = [CellRule(rule, questions) for rule in rules]
+    cells = [CellRule(rule.name, rule.looks_at, rule.reads_source, questions, rule.cells) for rule in rules]
     if questions.clusters.count < FEWEST_CLUSTERS:
         return [*cells]
     return [*cells, *(rule for rule in _logistic_rules(cells, questions) if rule.is_usable)]
@@ -182,20 +163,23 @@ def _logistic_rules(cells: Sequence[CellRule], questions: Questions) -> Iterable
     yield LogisticRule(
         "model of the question",
         "the words of the question alone",
-        crossed([item.question for item in items]),
+        False,
         questions,
+        crossed([item.question for item in items]),
     )
     yield LogisticRule(
         "model of the options",
         "the words of the options alone",
-        [words(option.text) for option in questions.options],
-        questions,
         any(item.texts_are_sources for item in items),
+        questions,
+        [words(option.text) for option in questions.options],
     )
     for source in dict.fromkeys(name for item in items for name in item.sources):
         texts = [item.sources.get(source, "") for item in items]
-        yield LogisticRule(f"model of {source}", f"the words of the {source} alone", crossed(texts), questions, True)
-    columns = [[f"{rule.name}: {cell}" for cell in rule.rule.cells] for rule in cells if not rule.reads_source]
+        yield LogisticRule(f"model of {source}", f"the words of the {source} alone", True, questions, crossed(texts))
+    columns = [[f"{rule.name}: {cell}" for cell in rule.cells] for rule in cells if not rule.reads_source]
     if len(columns) > 1:
         features = [list(row) for row in zip(*columns, strict=True)]
-        yield LogisticRule("model of all", "all properties that rules without a source look at", features, questions)
+        yield LogisticRule(
+            "model of all", "all properties that rules without a source look at", False, questions, features
+        )

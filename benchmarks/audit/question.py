@@ -138,5 +138,5 @@ def blind_question(
 def text_before(instance: Instance) -> str:
     """Return the text of a prompt before the question, up to the question's first picture."""
     text = "".join(part.text for part in instance.parts if isinstance(part, Text))
-    before, found, _ = text.partition(instance.question.partition("<image>")[0].strip() or "\0")
-    return before.strip() if found else ""
+    before, question, _ = text.partition(instance.question.partition("<image>")[0].strip() or "\0")
+    return before.strip() if question else ""

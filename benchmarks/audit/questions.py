@@ -17,6 +17,7 @@ from benchmarks.stats.clusters import Clusters
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
+_FOLDS = 5
 _TIE = 1e-9
 """The difference of scores below which a rule does not choose between two options."""
 
@@ -36,12 +37,12 @@ class Questions:
     fold: Numbers
 
     @classmethod
-    def of(cls, items: Sequence[BlindQuestion], folds: int, seed: int) -> Questions:
-        """Return questions with their clusters dealt to ``folds`` at random, at most one for each cluster."""
+    def of(cls, items: Sequence[BlindQuestion]) -> Questions:
+        """Return questions with their clusters dealt to five folds by a fixed seed, at most one fold for each cluster."""
         numbers: dict[Hashable, int] = {}
         own = np.array([numbers.setdefault(item.cluster, len(numbers)) for item in items], np.int64)
-        order = np.random.default_rng(seed).permutation(len(numbers))
-        return cls(items, Clusters.of(own), (order % max(1, min(folds, len(numbers))))[own])
+        order = np.random.default_rng(0).permutation(len(numbers))
+        return cls(items, Clusters.of(own), (order % max(1, min(_FOLDS, len(numbers))))[own])
 
     @cached_property
     def options(self) -> list[BlindOption]:
@@ -77,7 +78,7 @@ class Questions:
 
     @cached_property
     def names(self) -> list[str]:
-        """What options of different questions have in common: their modality, one of few texts, or else their place."""
+        """The name of each option that other questions have, too: its modality, one of few texts, or else its place."""
         if any(option.modality for option in self.options):
             return [option.modality for option in self.options]
         texts = [option.text for option in self.options]

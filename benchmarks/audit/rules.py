@@ -41,9 +41,6 @@ class Rule:
     reads_source: bool = False
 
 
-Value = Callable[[BlindQuestion, int], Hashable]
-
-
 def rules(questions: Questions, media: MediaSize | None, counts: Counts | None = None) -> list[Rule]:
     """Return the rules that tell options of these questions apart, each set of cells once.
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SLACK = 1e-9
 """The tolerance below which two values are equal: sums in another order differ in their last bits."""
 _ROUNDING = 1e-24
-"""The product of deviations below which they are rounding errors, whose correlation says nothing."""
+"""The sum of squared deviations below which they are rounding errors, whose correlation says nothing."""
 
 _LEVELS, _FEW_SIGNS = 20, 64
 """The whole numbers to which fractions are rounded for a test of signs, and the most signs of such a test."""
@@ -220,8 +220,9 @@ def share_difference(gains: Array, losses: Array, sizes: Array, clusters: int | 
         deviations.append(deviation)
         variance = float((deviation**2).sum())
         effective.append(effective_size(share, variance, clusters, pairs) if clusters > 1 else 1.0)
-    product = math.sqrt(float((deviations[0] ** 2).sum() * (deviations[1] ** 2).sum()))
-    correlation = float((deviations[0] * deviations[1]).sum()) / product if product > _ROUNDING else 0.0
+    squares = [float((deviation**2).sum()) for deviation in deviations]
+    product = float((deviations[0] * deviations[1]).sum())
+    correlation = product / math.sqrt(squares[0] * squares[1]) if min(squares) > _ROUNDING else 0.0
     gained, lost = shares
     return Difference(gained - lost, gained, lost, (effective[0], effective[1]), correlation, clusters, round(pairs))
 

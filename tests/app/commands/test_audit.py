@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from app.store.workspace import Workspace
 from benchmarks.build import Build
 from benchmarks.build_audit import FILE, blind_questions
 from benchmarks.registry import get_benchmark
@@ -17,6 +19,7 @@ from tests.support.command import ROOT, Rashomon
 from tests.support.data.contra4 import PLAIN, write_source
 from tests.support.data.contra4 import row as contra4_row
 from tests.support.data.crosscheck_bench import write_rows
+from tests.support.runs import make_run, says
 
 PRODUCTS = f"products-figure-8={ROOT / 'assets/products'}"
 
@@ -75,6 +78,10 @@ def test_a_run_is_compared_with_the_best_blind_rule(rashomon: Rashomon) -> None:
     share, gain = (result["run"][name]["PMO"] for name in ("the run", "gain"))
     assert gain["value"] == pytest.approx(share["value"] - task["blind"]["value"])
     assert gain["high"] < 0.6
+    rows = [row for row in result["questions"] if row["task"] == "PMO"]
+    leads = [row["right"] - row["blind"] for row in rows]
+    assert sum(leads) / len(leads) == pytest.approx(gain["value"]), "an outsider can compute a gain from the questions"
+    assert len(rows) == gain["n"]
     printed = rashomon.run("audit", run).stdout
     assert "not shown to use its sources" in printed
     assert "PMO" in printed
@@ -113,6 +120,19 @@ def test_hostile_texts_are_printed_as_text(tmp_path: Path) -> None:
     output += rashomon.run("audit", "crosscheck-bench", "--all").stdout
     assert "\x1b" not in output
     assert "\u202e" not in output
+
+
+def test_an_instance_without_its_options_is_open_and_costs_no_other_its_audit(tmp_path: Path) -> None:
+    rashomon, benchmark = Rashomon(tmp_path), get_benchmark("contra4")
+    rows = [contra4_row(f"{n}", PLAIN[:2], question=f"Which is louder, {n}?") for n in range(4)]
+    rashomon.run("build", "contra4", "--source", write_source(tmp_path / "rows", rows))
+    build = Build.open(rashomon.workspace / "benchmarks" / "contra4")
+    good = [i for i in benchmark.instances(build, "official") if i.condition == "media"]
+    bad = replace(good[0], id="bad/media", group="bad", references={})
+    make_run(Workspace(rashomon.workspace), "odd", [*good, bad], says("A"), benchmark=benchmark, model="some-model")
+    result = json.loads(rashomon.run("audit", "odd", "--json").stdout)
+    assert result["open questions"] == 1
+    assert len(result["questions"]) == len(good)
 
 
 def test_modalities_are_audited_where_scenes_are_captions(tmp_path: Path) -> None:

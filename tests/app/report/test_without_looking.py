@@ -132,6 +132,12 @@ def test_only_the_model_that_beats_no_blind_rule_is_said_not_to_use_its_sources(
     assert NOT_SHOWN in beside.notes[0]
 
 
+def test_a_policy_is_no_model_by_whatever_name_a_table_has_it(products: Rashomon) -> None:
+    products.run("--batch", "--benchmark", "crosscheck-bench", "--model", "policy:chance", "--name", "again")
+    shown = products.run("show", "chance", "again", "guesses").stdout
+    assert [line for line in shown.splitlines() if NOT_SHOWN in line and not line.startswith("guesses")] == []
+
+
 def test_a_recommendation_begins_with_it(products: Rashomon) -> None:
     advice = products.run("recommend", "guesses", "chance").stdout.splitlines()
     assert advice[0].startswith("guesses (imported)")

@@ -70,6 +70,18 @@ def test_answers_from_a_store_are_those_of_its_records(tmp_path: Path) -> None:
         assert list(answers.read([])) == []
 
 
+def test_questions_with_more_options_are_of_another_kind(tmp_path: Path) -> None:
+    benchmark = get_benchmark("crosscheck-bench")
+    items = [
+        Instance(f"{n}/vanilla", str(n), "vanilla", "?", (), {"answer": ("1",), "options": tuple("1234"[:n])})
+        for n in (2, 3, 4)
+    ]
+    folder = make_run(Workspace(tmp_path), "a-run", items, says("A"), benchmark=benchmark)
+    with RunStore.read(folder) as store:
+        answers = read_answers(store, benchmark)
+    assert [answers.kinds[kind].instance.choices for kind in answers.kind] == [2, 3, 4]
+
+
 def test_a_shared_instance_that_is_altered_in_one_run_is_named(tmp_path: Path) -> None:
     folders = [make_run(Workspace(tmp_path), name, instances(3), says("12")) for name in ("one", "two")]
     with closing(sqlite3.connect(folders[1] / DATABASE)) as database:

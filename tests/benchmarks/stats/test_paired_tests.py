@@ -139,6 +139,15 @@ def test_clusters_that_do_not_differ_do_not_correlate_by_their_rounding_errors()
         assert difference.correlation == 0
 
 
+def test_gains_that_do_not_differ_do_not_correlate_with_losses_that_do() -> None:
+    random = np.random.default_rng(1)
+    for _ in range(50):
+        sizes = random.integers(3, 30, 40).astype(float)
+        difference = share_difference(sizes * 0.3, random.random(40) * sizes * 0.5, sizes)
+        assert difference is not None
+        assert difference.correlation == 0
+
+
 def test_interval_with_single_answers_is_that_of_the_cited_method() -> None:
     """Zou and Donner (2008) from two score intervals, for 8 gained and 2 lost of 40 pairs."""
     difference = _difference([(1, 0, 1)] * 8 + [(0, 1, 1)] * 2 + [(0, 0, 1)] * 30)
