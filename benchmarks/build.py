@@ -115,7 +115,7 @@ class BuiltRow:
         row: Its place in the table, such as "rows.csv:3"; the example's id in a build that does not record places.
         group: The example's id.
         cells: Its filled cells by column, with the sha256 of an image in place of its name; empty if they are not recorded.
-        picture: The name of the image's file, for people; empty if it has none or is not recorded.
+        picture: The name of the image's file, with the page of a PDF, for people; empty if it has none or is not recorded.
     """
 
     row: str

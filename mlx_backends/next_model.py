@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlx_backends.family_status import FamilyStatus, family_status
 from mlx_backends.models.catalog import CatalogModel, catalog_models
 from mlx_backends.models.memory_estimate import ANSWER_TOKENS, TEXT_TOKENS, peak_memory, required_memory
 from mlx_backends.models.model_types import type_problem
-from mlx_backends.models.training_memory import row_tokens
+from mlx_backends.models.training_memory import gigabytes, row_tokens
 
 _RECENT = 2  # half-years before the newest model's
 _SHARE = 0.9  # of the memory; the rest is for other programs
@@ -53,7 +53,7 @@ class Recommendation:
         rows = f"; rows of {', '.join(model.benchmarks)}" if model.benchmarks else ""
         checked = f"checked on {model.checked}, not against the Hub" if model.checked else "from memory, not checked"
         return (
-            f"download {_gigabytes(model.weights_bytes)}; needs {_gigabytes(self.needs)}{whole}",
+            f"download {gigabytes(model.weights_bytes)}; needs {gigabytes(self.needs)}{whole}",
             f"{self.family}{rows}",
             f"licence {model.licence or 'unknown'}; released {model.released or 'at an unknown date'}",
             f"size and id {checked}",
@@ -128,7 +128,7 @@ def _best(pool: Sequence[Recommendation], reason: str, *, lightest: bool) -> Rec
             -item.model.weights_bytes if lightest else item.model.weights_bytes,
         ),
     )
-    return Recommendation(best.model, best.needs, best.is_exact, best.family, reason)
+    return replace(best, reason=reason)
 
 
 def _half_year(model: CatalogModel) -> int:
@@ -141,7 +141,3 @@ def _half_year(model: CatalogModel) -> int:
 
 def _maker(item: Recommendation) -> str:
     return item.model.base.partition("/")[0]
-
-
-def _gigabytes(size: int) -> str:
-    return f"{size / 1e9:.1f} GB"

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from app.annotation.review_session import find_build
 from app.commands.listing import catalog_entry
 from app.commands.spinner import spinner
 from app.engine.workers.device_lock import acquire_device
@@ -20,7 +19,6 @@ from app.fetch.execute import INTERRUPTED, FetchInterrupted, confirm_fetch, exec
 from app.fetch.hub import check_online
 from app.fetch.model import blobs_folder, link_snapshot, list_files
 from app.fetch.plan import make_plan
-from app.new_run.longest_prompt import longest_prompt
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from app.system.signals import is_alive
@@ -33,7 +31,7 @@ from mlx_backends.models.catalog import catalog_models
 from mlx_backends.models.discovery import cached_models, inspect, resolve
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.metal import GIB, estimated_working_set
-from mlx_backends.next_model import TYPICAL, recommend_models, smallest_need
+from mlx_backends.next_model import TYPICAL, PromptSize, recommend_models, smallest_need
 
 THIS_MACHINE = "here"
 _MOST_GIGABYTES = 100_000
@@ -90,7 +88,7 @@ def recommend(workspace: Workspace, memory: str | None, data: Path | None, *, as
     if no model of the catalog fits.
     """
     available, source = _memory_for_models(THIS_MACHINE if memory is None else memory)
-    prompt = TYPICAL if data is None else longest_prompt(find_build(workspace, data))
+    prompt = TYPICAL if data is None else _longest_prompt(workspace, data)
     recommended = recommend_models(available, prompt)
     if not recommended:
         raise ModelError(
@@ -119,6 +117,13 @@ def recommend(workspace: Workspace, memory: str | None, data: Path | None, *, as
         for fact in (item.reason, *item.facts):
             print(f"   {fact}")
     print(f"\nnext: rashomon models get {recommended[0].model.id}")
+
+
+def _longest_prompt(workspace: Workspace, data: Path) -> PromptSize:
+    from app.annotation.review_session import find_build  # the other commands need none of what it imports
+    from app.new_run.longest_prompt import longest_prompt
+
+    return longest_prompt(find_build(workspace, data))
 
 
 def _memory_for_models(text: str) -> tuple[int, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 
 from app.engine.instance_streams import BuildInstances
 from app.engine.training.longest_row import image_file_size
@@ -15,6 +15,7 @@ from benchmarks.vocabulary import Instance, Media, Text
 from mlx_backends.next_model import PromptSize
 
 _BYTES_A_TOKEN = 3
+_IMAGES = 1024  # whose sizes are remembered; the instances of an example come together
 _PIXELS_A_TOKEN = 32 * 32  # of most models, to compare prompts; each model's own decide its memory
 
 
@@ -24,7 +25,7 @@ def longest_prompt(build: Build) -> PromptSize:
     Sounds, videos and 3D models count nothing. Raises SpecError if the build has no instances.
     """
     benchmark = get_benchmark(build.benchmark)
-    image_size = cache(lambda media: image_file_size(build.media_path(media), None))
+    image_size = lru_cache(_IMAGES)(lambda media: image_file_size(build.media_path(media), None))
     instances = BuildInstances(benchmark, build, next(iter(benchmark.prompt_sets)))
     sizes = (_prompt_size(instance, image_size) for instance in instances)
     longest = max(sizes, key=_length, default=None)

@@ -115,14 +115,9 @@ def partial_parts(
     """Return a prompt that shows at most one of image and caption, or no question; what is empty is not mentioned. Ours."""
     if isinstance(prompt_set, PromptTemplate):
         return parts(prompt_set, image, caption, question, choices)
-    given = (
-        "You are given an image.\n"
-        if image
-        else "You are given a textual description of an image.\n"
-        if caption
-        else ""
-    )
-    instruction = given + _PARTIAL[bool(question), bool(choices)] + (_LETTER_ONLY if choices else "")
+    source = "an image" if image else "a textual description of an image" if caption else ""
+    first_line = f"You are given {source}.\n" if source else ""
+    instruction = first_line + _PARTIAL[bool(question), bool(choices)] + (_LETTER_ONLY if choices else "")
     lines = [f"({letter}) {text}" for letter, text in zip(LETTERS, choices, strict=False)]
     text = Text("\n".join(filter(None, [instruction, caption, question, *lines])))
     return (text,) if image is None else (image, text)

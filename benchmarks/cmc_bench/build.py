@@ -25,7 +25,7 @@ from benchmarks.cmc_bench.sources import read_source
 from benchmarks.cmc_bench.sources.base import OWN_ROWS, resolve_sources
 from benchmarks.errors import NothingUsableError, SourceError, SpecError
 from benchmarks.hashed import HashOrder, count_distinct, hash64
-from benchmarks.rows.files import Loader, ShownImage, SkippedRow
+from benchmarks.rows.files import Loader, SkippedRow, file_name
 from benchmarks.rows.sources import top_reasons
 from benchmarks.vocabulary import Media, digest, digest_of_list
 
@@ -133,18 +133,12 @@ def _own_rows(writer: BuildWriter, gathered: _Gathered, constructed: Constructed
         evidence[example.evidence] += row.source == OWN_ROWS
         if row.source == OWN_ROWS:
             cells = {"image": example.right.sha256, **row.cells, **gathered.stated.get(row.row, {})}
-            writer.add_built_row(BuiltRow(row.row, example.right.id, cells, _picture(row.image)))
+            writer.add_built_row(BuiltRow(row.row, example.right.id, cells, file_name(row.image)))
         for condition, reason in example.left_out.items():
             writer.add_skipped(row.source, row.row, reason, condition)
             left_out[condition][reason] += 1
     facts: dict[str, Any] = {"conditions_left_out": left_out} if left_out else {}
     return facts | ({"evidence": +evidence} if (+evidence).keys() - {NO_PASSAGE} else {})
-
-
-def _picture(load: Loader) -> str:
-    """Return the name of the file of a row's image; empty for an image inside the table."""
-    path = getattr(load.original if isinstance(load, ShownImage) else load, "path", None)
-    return Path(path).name if path else ""
 
 
 def _gather(sources: Sequence[tuple[str, str]], skipped: _Skipped, options: BuildOptions) -> _Gathered:

@@ -11,25 +11,30 @@ LabelAndReason = tuple[str, str]
 
 def match_final_answer(record: Record) -> LabelAndReason:
     """Return the label and its reason by exact match of the final answer."""
-    references = record.instance.references
-    gold = (*references.get("answer", ()), "")[0]
-    reply = record.answer.text if record.answer else ""
-    answer, rule = extract_answer(reply, record.instance.strata.get("form", "open"), references.get("options", ()))
+    answer, rule = final_answer(record)
     if answer is None:
         return "INCORRECT", rule
-    return _label(same_text(answer, gold)), f"{answer[:60]!r}: {rule}"
+    return _label(is_right(record, answer)), f"{answer[:60]!r}: {rule}"
 
 
-def chooses_none(record: Record) -> bool:
-    """Return whether the reply to a closed question gives none of its options."""
+def final_answer(record: Record) -> tuple[str | None, str]:
+    """Return the final answer of a record's reply, None if a closed question's has none of its options, and the rule."""
     form, options = record.instance.strata.get("form", "open"), record.instance.references.get("options", ())
-    return extract_answer(record.answer.text if record.answer else "", form, options)[0] is None
+    return extract_answer(record.answer.text if record.answer else "", form, options)
+
+
+def is_right(record: Record, answer: str) -> bool:
+    """Return whether a final answer is the right one."""
+    return same_text(answer, _gold(record))
 
 
 def match_whole_reply(record: Record) -> LabelAndReason:
     """Return the label and its reason by exact match of the whole reply."""
-    gold = (*record.instance.references.get("answer", ()), "")[0]
-    return _label(equals_whole_reply(record.answer.text if record.answer else "", gold)), "the whole reply"
+    return _label(equals_whole_reply(record.answer.text if record.answer else "", _gold(record))), "the whole reply"
+
+
+def _gold(record: Record) -> str:
+    return (*record.instance.references.get("answer", ()), "")[0]
 
 
 def _label(right: bool) -> str:

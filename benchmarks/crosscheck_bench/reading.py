@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from benchmarks.crosscheck_bench.exact_match import chooses_none, match_final_answer, match_whole_reply
+from benchmarks.crosscheck_bench.exact_match import final_answer, is_right, match_whole_reply
 from benchmarks.crosscheck_bench.protocol import grounding
 from benchmarks.text.answer_text import answer_outcome
 from benchmarks.vocabulary import Record
@@ -45,10 +45,11 @@ class CrossCheckReading(NamedTuple):
 def read(record: Record) -> CrossCheckReading:
     """Return the reading of a record."""
     is_closed = record.instance.strata.get("form") != "open" and answer_outcome(record) == "labelled"
+    answer = final_answer(record)[0] if is_closed else None
     return CrossCheckReading(
         is_closed and match_whole_reply(record)[0] == "CORRECT",
-        is_closed and match_final_answer(record)[0] == "CORRECT",
-        is_closed and chooses_none(record),
+        answer is not None and is_right(record, answer),
+        is_closed and answer is None,
         _stages(record) if record.instance.condition == "mm-cot" else None,
     )
 

@@ -17,6 +17,14 @@ _UNSEEN = 3
 _SCREEN_GAMMA = 2.2
 _UNSEEN_GAMMA = 0.05
 _PHOTOMETRIC, _WHITE_IS_ZERO = 262, 0
+_BITS = 258
+"""The number of TIFF's tag BitsPerSample."""
+
+_DARK = 16
+"""The level of 256 below which a picture uses at most 12 of its 16 bits, and is too dark to see."""
+
+_MOST_PIXELS = 10_000_000
+_OTHER_BYTE = {"16B": "16L", "16L": "16B", "16N": "16B" if sys.byteorder == "little" else "16L"}
 
 
 def as_shown(image: PILImage, rgb: PILImage) -> PILImage:
@@ -68,19 +76,6 @@ def _from_gamma(image: PILImage, rgb: PILImage) -> PILImage:
     if abs(exponent - 1) < _UNSEEN_GAMMA:
         return rgb
     return rgb.point([round(255 * (level / 255) ** exponent) for level in range(256)] * 3)
-
-
-if TYPE_CHECKING:
-    from PIL.Image import Image as PILImage
-
-_DARK = 16
-"""The level of 256 below which a picture uses at most 12 of its 16 bits, and is too dark to see."""
-
-_BITS = 258
-"""The number of TIFF's tag BitsPerSample."""
-
-_MOST_PIXELS = 10_000_000
-_OTHER_BYTE = {"16B": "16L", "16L": "16B", "16N": "16B" if sys.byteorder == "little" else "16L"}
 
 
 def lighten(image: PILImage, file: IO[bytes], head: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -10,22 +10,15 @@ from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.pope.constants import SETTINGS, WITHOUT_SOURCES
-from benchmarks.prompt_template import Prompts, PromptTemplate
-from benchmarks.protocols import ABSTENTION
-from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Media, Part, Record, Table, Text
+from benchmarks.prompt_template import Prompts
+from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Media, Record, Table
+from benchmarks.vqa.prompts import PLAIN, SHORT, parts
 from benchmarks.without_sources import without_sources
 
 if TYPE_CHECKING:
     from benchmarks.pope.reading import PopeReading
 
 __all__ = ["Pope"]
-
-PROMPT_SETS = {
-    "plain": "the question as it is published",
-    "short": "the question with LLaVA-1.5's request for a single word or phrase",
-}
-
-_SHORT = "\nAnswer the question using a single word or phrase."
 
 
 class Pope(Benchmark):
@@ -42,7 +35,7 @@ class Pope(Benchmark):
     conditions = (*SETTINGS, *WITHOUT_SOURCES)
     without_sources = WITHOUT_SOURCES
     labels = ("CORRECT", "WRONG")
-    prompt_sets = PROMPT_SETS
+    prompt_sets = PLAIN | SHORT
     placeholders = ("question", "image")
     sources = (
         DataSource("pope", "the published questions: coco_pope_random.json, _popular and _adversarial"),
@@ -68,7 +61,7 @@ class Pope(Benchmark):
         for row in build.rows():
             yield (instance := _instance(row, prompt_set))
             condition = f"{row['setting']}-{CLOSED_BOOK}"
-            yield without_sources(instance, condition, _parts(row["question"], (), prompt_set))
+            yield without_sources(instance, condition, parts(row["question"], (), prompt_set))
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         return ("Yes", "No")
@@ -101,14 +94,7 @@ def _instance(row: Mapping[str, str], prompt_set: Prompts) -> Instance:
         group=f"pope-{row['image_id']}",
         condition=row["setting"],
         question=question,
-        parts=_parts(question, (Media(row["image"], row["suffix"]),), prompt_set),
+        parts=parts(question, (Media(row["image"], row["suffix"]),), prompt_set),
         references={"answer": (row["answer"],)},
         strata={"answer": row["answer"]},
     )
-
-
-def _parts(question: str, image: tuple[Media, ...], prompt_set: Prompts) -> tuple[Part, ...]:
-    """Return the image, if it is shown, then the question: the order of LLaVA-1.5's own evaluation."""
-    if isinstance(prompt_set, PromptTemplate):
-        return prompt_set.parts({"question": (Text(question),), "image": image, "abstention": (Text(ABSTENTION),)})
-    return (*image, Text(question + _SHORT if prompt_set == "short" else question))

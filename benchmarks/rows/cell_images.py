@@ -25,8 +25,8 @@ _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff")
 _FOLDER_OF_NAMES = "images"
 """The folder beside a table where a picture that is named without its ending may be, as well as beside the table."""
 
-_SHORTEST_BASE64 = 65
-"""VLMEvalKit takes shorter cells for the index of another row."""
+_LONGEST_INDEX = 64
+"""VLMEvalKit takes cells of at most as many characters for the index of another row, and longer ones for base64."""
 _LONGEST_NAME = 255
 _LONGEST_PLACE = 4_096
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}\s*")
@@ -105,7 +105,7 @@ def _embedded(text: str) -> bytes | None:
     """Return the bytes of base64, with or without ``data:`` before it; None for other texts. Raises RowProblem if damaged."""
     header = _DATA.match(text, 0, 200)
     encoded = text[header.end() :] if header else text
-    if not header and (len(text) < _SHORTEST_BASE64 or " " in text or not _BASE64.fullmatch(text)):
+    if not header and (len(text) <= _LONGEST_INDEX or " " in text or not _BASE64.fullmatch(text)):
         return None
     encoded = "".join(encoded.split()).translate({ord("-"): "+", ord("_"): "/"})
     try:
@@ -135,10 +135,6 @@ def _with_ending(name: str, folders: Iterable[Path]) -> str | None:
         if files:
             return next(iter(files.values()))
     return None
-
-
-_LONGEST_INDEX = _SHORTEST_BASE64 - 1
-"""VLMEvalKit takes shorter cells for the index of another row."""
 
 
 class ImageReferences:

@@ -49,6 +49,14 @@ class ShownImage:
         return shown_image(self.original())
 
 
+def file_name(load: Loader) -> str:
+    """Return the name of an image's file, with the page of a PDF; empty for an image inside the table."""
+    original = load.original if isinstance(load, ShownImage) else load
+    if isinstance(original, PdfPage):
+        return f"{original.path.name}#page={original.page}"
+    return original.path.name if isinstance(original, ImageFile) else ""
+
+
 OUTSIDE = "the image's path leaves the folder"
 MISSING_IMAGE = f"the image {MISSING}"
 FOLDER = "the image is a folder; name a file in it"

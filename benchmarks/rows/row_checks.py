@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from benchmarks.lazy_sequence import LazySequence
-from benchmarks.media.pdf import PdfPage
 from benchmarks.rows.base import shortened
 from benchmarks.rows.closest_file import NearFiles
-from benchmarks.rows.files import MISSING_IMAGE, ImageFile, Loader, ShownImage, SkippedRow
+from benchmarks.rows.files import MISSING_IMAGE, Loader, SkippedRow, file_name
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.vocabulary import Instance, Media
 
@@ -117,12 +116,6 @@ class ReadRow:
         cls, where: str, texts: tuple[str, str], images: Iterable[Loader], passages: Iterable[str], *, usable: bool
     ) -> ReadRow:
         """Return a row with the beginnings of its question, its answer and its passages, and the names of its images."""
-        parts = [texts[0] or "no question", texts[1] or "no answer", *map(_image_name, images), *passages]
+        names = (file_name(load) or "a picture in the cell" for load in images)
+        parts = [texts[0] or "no question", texts[1] or "no answer", *names, *passages]
         return cls(where, " │ ".join(shortened(" ".join(part.split()), 80) for part in parts), usable)
-
-
-def _image_name(load: Loader) -> str:
-    original = load.original if isinstance(load, ShownImage) else load
-    if isinstance(original, PdfPage):
-        return f"{original.path.name}#page={original.page}"
-    return original.path.name if isinstance(original, ImageFile) else "a picture in the cell"

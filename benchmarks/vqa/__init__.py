@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
-from benchmarks.prompt_template import Prompts, PromptTemplate
-from benchmarks.protocols import ABSTENTION
-from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Media, Part, Table, Text
+from benchmarks.prompt_template import Prompts
+from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Media, Table
 from benchmarks.vqa.constants import CONDITION, GQA_SCORES, OKVQA_SCORES
+from benchmarks.vqa.prompts import PLAIN, SHORT, parts
 from benchmarks.without_sources import without_sources
 
 if TYPE_CHECKING:
@@ -20,20 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Gqa", "Okvqa"]
 
-PROMPT_SETS = {
-    "short": "the question with LLaVA-1.5's request for a single word or phrase",
-    "plain": "the question as it is published",
-}
-
-SHORT = "\nAnswer the question using a single word or phrase."
-
 
 class _Vqa(Benchmark):
     """Questions with short answers; ``scores`` are the scores of the labels, ``column`` the column of Table 15."""
 
     conditions = (CONDITION, CLOSED_BOOK)
     without_sources: Mapping[str, tuple[str, ...]] = {CLOSED_BOOK: (CONDITION,)}
-    prompt_sets = PROMPT_SETS
+    prompt_sets = SHORT | PLAIN
     placeholders = ("question", "image")
     stratum = "type"
     paper_judge = "not told; the published scoring"
@@ -57,7 +50,7 @@ class _Vqa(Benchmark):
         self.check(build, prompt_set)
         for row in build.rows():
             yield (instance := _instance(row, prompt_set))
-            yield without_sources(instance, CLOSED_BOOK, _parts(instance.question, (), prompt_set))
+            yield without_sources(instance, CLOSED_BOOK, parts(instance.question, (), prompt_set))
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"
@@ -131,14 +124,7 @@ def _instance(row: Mapping[str, str | list[str]], prompt_set: Prompts) -> Instan
         group=str(row["group"]),
         condition=CONDITION,
         question=question,
-        parts=_parts(question, (Media(str(row["image"]), str(row["suffix"])),), prompt_set),
+        parts=parts(question, (Media(str(row["image"]), str(row["suffix"])),), prompt_set),
         references={"answer": tuple(row["answers"])},
         strata={"type": str(row["type"])},
     )
-
-
-def _parts(question: str, image: tuple[Media, ...], prompt_set: Prompts) -> tuple[Part, ...]:
-    """Return the image, if it is shown, then the question: the order of LLaVA-1.5's own evaluation."""
-    if isinstance(prompt_set, PromptTemplate):
-        return prompt_set.parts({"question": (Text(question),), "image": image, "abstention": (Text(ABSTENTION),)})
-    return (*image, Text(question + SHORT if prompt_set == "short" else question))

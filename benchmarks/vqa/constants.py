@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 CONDITION = "image"
-"""The only condition: the image and the question."""
+"""The condition with the image and the question."""
 
 OKVQA_SCORES: Mapping[str, float] = {"CORRECT": 1.0, "NEARLY": 0.9, "PARTLY": 0.6, "BARELY": 0.3, "WRONG": 0.0}
 """The values that VQA accuracy can take with ten answers: those of 4 or more, 3, 2, 1 and 0 people who gave the answer."""

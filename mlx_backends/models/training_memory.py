@@ -69,7 +69,7 @@ class TrainingMemory:
             "adapter and optimiser": self.adapter,
             "activations": max(self.activations + self.logits, self.encoder),
         }
-        return f"{_size(self.total)} ({', '.join(f'{_size(size)} of {name}' for name, size in parts.items())})"
+        return f"{gigabytes(self.total)} ({', '.join(f'{gigabytes(size)} of {name}' for name, size in parts.items())})"
 
 
 def row_tokens(config: Mapping[str, Any], prompt: int, answer: int, images: Iterable[tuple[int, int]]) -> RowTokens:
@@ -159,5 +159,6 @@ def _states(text: Mapping[str, Any], layers: int) -> tuple[int, int]:
     return layers - layers // (number(text, "full_attention_interval") or 4), heads * keys * values * 4
 
 
-def _size(size: int) -> str:
+def gigabytes(size: int) -> str:
+    """Return bytes in words, such as 3.1 GB."""
     return f"{size / 1e9:.1f} GB"

@@ -19,7 +19,7 @@ from tests.docs.pages import ROOT
 MACS = (16, 24, 32, 64)
 
 SPECIAL_TOKENS = 64
-"""Those of a chat template."""
+"""Tokens of a chat template."""
 
 
 def rows(page: str, columns: int) -> list[list[str]]:

@@ -61,7 +61,7 @@ class SourceRow:
 
     @property
     def stated(self) -> dict[str, str]:
-        """What the row says that its image and its passage state, by column; of a candidate it may be found by rule."""
+        """The values that the row's image and passage state, by column; of a candidate a rule may have read them."""
         columns = {"image_answer": self.image_answer, "text_answer": self.text_answer}
         return {column: value for column, value in columns.items() if value}
 

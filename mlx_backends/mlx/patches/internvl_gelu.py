@@ -11,7 +11,6 @@ repair; then delete it.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 from mlx_backends.mlx.patches.replace_method import replace_gelu
 
@@ -24,6 +23,8 @@ _PARTS = (
 
 def apply_patch() -> bool:
     """Patch the installed mlx-vlm, in this process, and return whether it needed that."""
-    parts: list[Any] = [getattr(import_module(f"mlx_vlm.models.{module}"), name) for module, name, _ in _PARTS]
-    repaired = [replace_gelu(part, activation, _FAULT) for part, (_, _, activation) in zip(parts, _PARTS, strict=True)]
+    repaired = [
+        replace_gelu(getattr(import_module(f"mlx_vlm.models.{module}"), name), activation, _FAULT)
+        for module, name, activation in _PARTS
+    ]
     return any(repaired)

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from benchmarks.build import BuildOptions
 from benchmarks.errors import ExtraMissingError, MediaError
 from benchmarks.media import pdf
 from benchmarks.media.decoder import run_decoder
 from benchmarks.media.limits import LARGEST_PAGE
 from benchmarks.media.pdf import PdfPage, parse_page
+from benchmarks.registry import get_benchmark
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import NO_PAGE_NAMED, RawRow, image_loader
 from tests.support.pdf_files import encrypted_pdf, picture_pdf, raw_pdf
@@ -99,6 +101,15 @@ def test_a_row_names_a_page(tmp_path: Path) -> None:
     with pytest.raises(RowProblem, match="page") as problem:
         image_loader(RawRow("log:1", {"image": "a.pdf"}, (tmp_path,), anywhere=True), "image")
     assert str(problem.value) == NO_PAGE_NAMED
+
+
+def test_a_build_names_the_page_of_each_row(tmp_path: Path) -> None:
+    pages = 4
+    (tmp_path / "report.pdf").write_bytes(picture_pdf(pages))
+    lines = [f"report.pdf#page={n},Which year is on page {n}?,{1990 + 7 * n}" for n in range(1, pages + 1)]
+    (tmp_path / "rows.csv").write_text("\n".join(["image,question,answer", *lines]), "utf-8")
+    build = get_benchmark("cmc-bench").build([("rows", str(tmp_path / "rows.csv"))], tmp_path / "out", BuildOptions())
+    assert {row.picture for row in build.built_rows()} == {f"report.pdf#page={n}" for n in range(1, pages + 1)}
 
 
 def test_a_row_of_a_folder_names_no_page_outside_it(tmp_path: Path) -> None:
