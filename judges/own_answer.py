@@ -21,10 +21,9 @@ class OwnAnswer(AnswerJudge):
 
     Under conflict the label is ORIGINAL, COUNTER or IRRELEVANT, compared with the model's answer without conflict:
     multiple choice by its letter, open answers by their words. In the original setting every comparable answer is
-    ORIGINAL. Without sources an answer is CORRECT if it is what is true of the image, else WRONG. Detection is CORRECT or WRONG,
-    too; an answer that says neither yes nor no is WRONG. Unparsed, each with its
-    reason, are an empty answer, a multiple choice without exactly one letter, and an answer for which the model's own
-    answer is missing.
+    ORIGINAL. Without sources an answer is CORRECT if it is true of the image, else WRONG. Detection is CORRECT or
+    WRONG, too; an answer that says neither yes nor no is WRONG. Unparsed, each with its reason, are an empty answer, a
+    multiple choice without exactly one letter, and an answer for which the model's own answer is missing.
 
     Version 2 compares sentences by their assertions, and reads more forms of a chosen letter. Version 3 compares values, such
     as ``12 500`` and ``12,500``, or ``4 July 1776`` and ``July 4, 1776``.
