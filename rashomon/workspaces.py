@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Unpack
 
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace as Folders
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
@@ -38,7 +39,7 @@ class Workspace:
 
     def run(self, name: str | Run) -> Run:
         """Return the run of that name, of a unique prefix of it, or in that folder. Raises StoreError."""
-        return Run(self._folders, name.folder if isinstance(name, Run) else self._folders.run_folder(name))
+        return Run(self._folders, name.folder if isinstance(name, Run) else run_folder(self._folders, name))
 
     def tables(self, *names: str | Run, judge: str | None = None, published: bool = False) -> Tables:
         """Return the tables of the runs of these names together, a row for each run.

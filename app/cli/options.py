@@ -18,7 +18,10 @@ from benchmarks.number_ranges import NumberRange, shortened
 PATH = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-RUN_HELP = "RUN is a run's name or a unique prefix of it."
+RUN_HELP = (
+    "RUN is a run's name or a unique prefix of it, its folder, FILE:RUN of a bundle, latest:MODEL or latest:MODEL@SET for the "
+    "newest run with answers, or @SET for the run of the model in use on a question set."
+)
 
 
 class BuildFolder(click.ParamType):  # type: ignore[type-arg]

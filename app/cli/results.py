@@ -70,7 +70,9 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
         show_runs(workspace, run, ShowArguments(**options))
 
 
-@click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's table, published:FILE a run in a bundle.")
+@click.command(
+    epilog=f"{RUN_HELP} published:ROW is a row of the paper's table, published:FILE:RUN a bundle's run, by its tables alone."
+)
 @run_names
 @click.option(
     "--baseline",

@@ -265,7 +265,7 @@ def import_command(workspace: Any, /, file: Path, **options: Any) -> int:
     return import_answers(workspace, file, ImportArguments(**options))
 
 
-@click.command(epilog="RUN is a run's name, a unique prefix of it, or its folder.")
+@click.command(epilog=RUN_HELP)
 @run_name
 @click.option("--name", metavar="NEW", help="The new run's name; default: the old one, or the old one with -adopted.")
 @click.option(

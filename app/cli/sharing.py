@@ -68,6 +68,7 @@ def cite(workspace: Any, /, run: Sequence[str], as_json: bool) -> None:
 @click.argument("target", metavar="hub:OWNER/NAME")
 @click.option("--public", is_flag=True, help="Let everybody see the data set; default: private.")
 @click.option("--yes", is_flag=True, help="Send without asking for confirmation.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing. Needs no login and no network.")
 @click.option("--out", type=PATH, metavar="FOLDER", help="Write the files to a folder instead, and send nothing.")
 @judge
 @click.pass_obj

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from app.cli import completion
-from app.cli.options import as_json, display, number
+from app.cli.options import RUN_HELP, as_json, display, number
 from benchmarks import number_ranges as ranges
 
 
-@click.command()
+@click.command(epilog=RUN_HELP)
 @click.argument("run", required=False, shell_complete=completion.runs)
 @as_json
 @click.option(

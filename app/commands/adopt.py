@@ -6,7 +6,8 @@ import shlex
 import sys
 from pathlib import Path
 
-from app.engine.adopt import ReceivedRun, adopt, matching_build, read_received_run, usable_build
+from app.engine.adopt import ReceivedRun, adopt, find_adopted, matching_build, read_received_run, usable_build
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.errors import SpecError
@@ -17,7 +18,9 @@ _MAX_LISTED = 10
 
 def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | None, yes: bool) -> int:
     """Show what a received run would use, ask, and copy it to a new run; return 1 if anything was left out."""
-    received = read_received_run(workspace, workspace.run_folder(run))
+    received = read_received_run(workspace, run_folder(workspace, run))
+    if is_present(workspace, received, name):
+        return 0
     print_received(received)
     build = None if data is None else matching_build(received, data)
     if not yes:
@@ -31,6 +34,14 @@ def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | 
         if build is None and received.needs_confirmed_build:
             build = _confirmed_build(received)
     return adopt_and_report(workspace, received, name=name, data=build)
+
+
+def is_present(workspace: Workspace, received: ReceivedRun, name: str | None = None) -> bool:
+    """Return whether the workspace has a run with the same content, called ``name`` unless that is None; print its name."""
+    names = [known for known in find_adopted(workspace, received) if name in (None, known)]
+    if names:
+        print(clean(f"{received.folder.name} is in the workspace already, as {names[0]}."))
+    return bool(names)
 
 
 def print_received(received: ReceivedRun) -> None:

@@ -10,6 +10,7 @@ from app.engine.baselines import DESCRIPTIONS, available_rules, make_baseline
 from app.engine.workers.supervise import INTERRUPTED
 from app.run_spec import RunSpec, parse_stored
 from app.store.run import RunStore
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from benchmarks.registry import get_benchmark
 from judges.base import FunctionJudge
@@ -20,7 +21,7 @@ def baselines(workspace: Workspace, runs: Sequence[str], rules: Sequence[str], d
     """Make the baselines ``rules`` of ``runs`` (if empty, all possible ones) and judge them; return the exit code."""
     code = 0
     for run in runs:
-        source = workspace.run_folder(run)
+        source = run_folder(workspace, run)
         for rule in rules or available_rules(source):
             baseline = make_baseline(workspace, source, rule)
             verb = "exists already" if baseline.existing else DESCRIPTIONS[rule]

@@ -31,6 +31,7 @@ from app.store.lending import ReusedAnswers
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_facts import worker_deaths
+from app.store.run_references import changeable_run
 from app.store.sqlite_errors import DamagedError
 from app.store.workspace import RunSummary, Workspace, read_summary
 from benchmarks.errors import ModelError, RashomonError, SpecError, StoreError, did_you_mean
@@ -271,7 +272,7 @@ def resume(
 ) -> int:
     """Resume the run called ``name``, or answer ``conditions`` of it again; return the exit code."""
     display = make_display(options.display)
-    folder = workspace.run_folder(name)
+    folder = changeable_run(workspace, name)
     RunStore.require_own(folder)
     if not (conditions or repeat or retry_errors) and is_paused(folder) and unpause(folder):
         print_message(f"{folder.name}: no longer paused; process {worker_pid(folder)} resumes it.", options.display)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from app.commands.spinner import spinner
 from app.compare.headline import headlines, shows_transitions
-from app.compare.published import PUBLISHED_PREFIX
 from app.compare.tables import Comparison, to_json
 from app.compare.tables import compare as compare_runs
 from app.compare.verdict import MARGIN, verdict
@@ -18,6 +17,7 @@ from app.figures.style import FIGURE_FORMATS, inches
 from app.report.headline import other_tables_note
 from app.report.render import print_table
 from app.report.render import to_json as table_to_json
+from app.store.run_references import PublishedRow, find_reference, run_folder
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks import number_ranges as ranges
@@ -57,12 +57,13 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
     ranges.MARGIN.check("--margin", arguments.margin)
     if arguments.formats is not None:
         check_formats(arguments.formats, FORMATS)
-    compared = [run_or_published(workspace, run) for run in runs]
+    references = [find_reference(workspace, run) for run in runs]
+    compared = [reference if isinstance(reference, PublishedRow) else reference.folder for reference in references]
     with spinner(f"comparing {len(compared)} runs"):
         comparison = compare_runs(
             compared,
             judge=arguments.judge,
-            baseline=workspace.run_folder(arguments.baseline) if arguments.baseline else None,
+            baseline=run_folder(workspace, arguments.baseline) if arguments.baseline else None,
             metrics=arguments.metrics,
             group_by=arguments.group_by,
             instances=arguments.flips,
@@ -133,8 +134,3 @@ def _write(workspace: Workspace, comparison: Comparison, formats: Sequence[str],
     folder = typed_path(arguments.out or Path("comparison"))
     write_files(folder, files)
     print(written_message(folder, files))
-
-
-def run_or_published(workspace: Workspace, run: str) -> str | Path:
-    """Return a run's folder, or the name itself if it is a row of the paper's or of a bundle."""
-    return run if run.startswith(PUBLISHED_PREFIX) else workspace.run_folder(run)

@@ -6,6 +6,7 @@ import json
 import sys
 
 from app.doctor import CheckResult, examine
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.errors import SpecError
@@ -41,7 +42,7 @@ def doctor(
     else:
         from app.doctor.run import check_run
 
-        results = list(check_run(workspace, workspace.run_folder(run)))
+        results = list(check_run(workspace, run_folder(workspace, run)))
     if as_json:
         print(json.dumps([_to_json(result) for result in results], indent=2))
     else:

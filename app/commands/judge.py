@@ -15,6 +15,7 @@ from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
 from app.run_spec import ApiSpec, RunSpec, parse, parse_stored, resolve_judges
 from app.store.data_types import JudgedCounts
 from app.store.run import RunStore
+from app.store.run_references import changeable_run
 from app.store.workspace import Workspace, read_summary
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
@@ -37,7 +38,7 @@ def judge(
 ) -> int:
     """Judge those answers of ``run`` that the judges called ``names`` have not judged yet; return the exit code."""
     display = make_display(options.display)
-    folder = workspace.run_folder(run)
+    folder = changeable_run(workspace, run)
     if not names:
         raise SpecError("name a judge with --judge; `rashomon judges` lists them.")
     names, undecided_by = resolve_judges(names)

@@ -11,6 +11,7 @@ from pathlib import Path
 from app.annotation.session import LabellingSession, LabellingTask, draw_sample, match_label
 from app.report.judge_selection import undecided_instances
 from app.store.run import RunStore
+from app.store.run_references import changeable_run
 from app.store.workspace import Workspace
 from app.text.escape import clean, spreadsheet_cell
 from benchmarks.base import Benchmark
@@ -46,7 +47,7 @@ def label(workspace: Workspace, run: str, arguments: LabelArguments, *, ask: Cal
     with another seed, or if the run is unfinished.
     """
     judge = annotator_id(arguments.annotator)
-    folder = workspace.run_folder(run)
+    folder = changeable_run(workspace, run)
     if arguments.import_file is not None and arguments.export_file is not None:
         raise SpecError("--import and --export exclude each other; run them one after the other.")
     if arguments.random_sample and arguments.import_file is None:

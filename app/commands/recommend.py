@@ -13,6 +13,7 @@ from app.compare.recommend import recommend as decide
 from app.compare.sample_size import plan as plan_runs
 from app.compare.utility import UserCosts
 from app.report.render import print_table, to_json
+from app.store.run_references import run_folders
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.abstention import Costs
@@ -57,7 +58,7 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
     These are for showing the margin, or, of a single run, for an interval of ``width``; ``all_tables`` adds a table of metrics.
     """
     user, limits = arguments.user, arguments.limits
-    folders = [workspace.run_folder(run) for run in runs]
+    folders = run_folders(workspace, runs)
     if arguments.plan:
         if user is not None or limits != NO_LIMITS:
             raise SpecError("a plan takes no costs, conflict share or limits; leave these out, or --plan.")

@@ -15,9 +15,6 @@ from benchmarks.stats.paired_tests import share_labels
 from benchmarks.vocabulary import Cell, Decoding, Estimate, Table
 from mlx_backends.imported import IMPORTED
 
-PUBLISHED_PREFIX = "published:"
-"""The prefix of a paper's row where runs are named."""
-
 _COLUMNS = ("ours", "the paper's", "difference", "inside ours", "n, ours", "n, the paper's")
 _PART = " / "
 

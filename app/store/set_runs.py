@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,12 +57,12 @@ class SetRun:
         return self.part == FINAL
 
 
-def read_runs(workspace: Workspace, question_set: QuestionSet) -> list[SetRun]:
-    """Return the runs of a set that were begun, oldest first by the clock."""
+def read_runs(workspace: Workspace, question_set: QuestionSet, names: Iterable[str] | None = None) -> list[SetRun]:
+    """Return the runs of a set that were begun, all or those of these ``names``, oldest first by the clock."""
     benchmark = get_benchmark(question_set.benchmark)
     conditions = set(benchmark.default_conditions or benchmark.conditions)
     runs = []
-    by_data = workspace.runs_by_data()
+    by_data = workspace.runs_by_data(names)
     for build_digest, version in {version.digest: version.number for version in question_set.versions}.items():
         for name in by_data.get(build_digest, ()):
             folder = workspace.runs_folder / name

@@ -14,6 +14,7 @@ from textual.content import Content
 from app.fetch import manifest
 from app.fetch.recipes import NOT_PUBLISHED, RECIPES
 from app.new_run.custom_rows import LOGS
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from app.text.escape import size
 from app.tui.commands import Command, bindings
@@ -165,7 +166,7 @@ class FetchScreen(RashomonScreen):
             if not place:
                 return
             try:
-                confirm_adoption(self, self.rashomon.workspace.run_folder(place))
+                confirm_adoption(self, run_folder(self.rashomon.workspace, place))
             except RashomonError as error:
                 self.rashomon.show_error(error)
 
