@@ -133,7 +133,8 @@ def read_received_run(workspace: Workspace, folder: Path) -> ReceivedRun:
         digest = values["identity"].get("data digest")
         build_name = spec.data or values.get("data")
         benchmark = get_benchmark(spec.benchmark)
-        content = hashlib.sha256(repr([spec.identity(), digest]).encode("utf-8", "surrogatepass"))
+        sessions = sorted((key, value) for key, value in values.items() if key.startswith(_LABELLING))
+        content = hashlib.sha256(repr([spec.identity(), digest, sessions]).encode("utf-8", "surrogatepass"))
         counts: Counter[str] = Counter()
         verdicts: Counter[str] = Counter()
         for saved in store.saved(_ignored):

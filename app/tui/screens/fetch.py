@@ -170,7 +170,9 @@ class FetchScreen(RashomonScreen):
             except RashomonError as error:
                 self.rashomon.show_error(error)
 
-        text = "The folder of the run, or the name of a run in this workspace that came from another machine."
+        text = (
+            "The folder of the run, FILE:RUN of a bundle, or the name of a run in this workspace from another machine."
+        )
         self.app.push_screen(TextDialog("Adopt a run", text), on_answer)
 
     def _get_model(self, name: str, text: str = "") -> None:
