@@ -239,10 +239,13 @@ def _newest(
             break
         try:
             with RunStore.read(workspace.runs_folder / name) as run:
-                spec, identity, created = run.meta("spec"), run.meta("identity"), run.meta("created")
-                on_set = digests is None or (identity.get("data digest") in digests and spec.get("part") != FINAL)
+                planned = min(float(run.meta("created")), changed), name
+                if newest is not None and planned < newest:
+                    continue
+                spec, data = run.meta("spec"), run.meta("identity").get("data digest")
+                on_set = digests is None or (data in digests and spec.get("part") != FINAL)
                 if model in (None, spec["model"]) and on_set and run.has_answers:
-                    newest = max(newest or (0.0, ""), (min(float(created), changed), name))
+                    newest = planned
         except StoreError:
             if model is not None and by_run[name] == model:
                 raise

@@ -273,6 +273,24 @@ def test_an_import_that_broke_off_between_two_runs_copies_the_other_one(bundle: 
         assert Workspace(there.workspace).run_names() == sorted(RUNS)
 
 
+def test_a_run_that_is_there_is_not_copied_again_whichever_way_it_came(
+    home: Rashomon, bundle: Path, tmp_path: Path
+) -> None:
+    with elsewhere():
+        there = Rashomon(tmp_path)
+        there.run("adopt", f"{bundle}:{RUNS[0]}", "--yes", "--name", "ours")
+        assert "as ours." in there.run("adopt", f"{bundle}:{RUNS[0]}").stdout
+        assert "as ours." in there.run("open", bundle, "--import", "--yes").stdout
+        names = sorted(["ours", RUNS[1]])
+        assert Workspace(there.workspace).run_names() == names
+        assert "as ours." in there.run("open", bundle, "--import").stdout  # nothing is left to confirm
+        with RunStore.open(there.workspace / "runs" / "ours") as store:
+            store.retract("match@4", instance=store.ids()[0])
+        there.run("adopt", f"{bundle}:{RUNS[0]}", "--yes")  # other labels by now
+        assert Workspace(there.workspace).run_names() == sorted([*names, RUNS[0]])
+    assert f"as {RUNS[0]}." in home.run("adopt", f"{bundle}:{RUNS[0]}").stdout  # the run that was bundled
+
+
 # --- another lab's run as a published row --------------------------------------------------------
 
 
