@@ -38,7 +38,10 @@ class Workspace:
         return Runs([self._run(summary.name) for summary in self._folders.summaries()])
 
     def run(self, name: str | Run) -> Run:
-        """Return the run of that name, of a unique prefix of it, or in that folder. Raises StoreError."""
+        """Return the run that ``name`` stands for, as on the command line: "latest:MODEL", for example.
+
+        Raises StoreError or SpecError.
+        """
         return Run(self._folders, name.folder if isinstance(name, Run) else run_folder(self._folders, name))
 
     def tables(self, *names: str | Run, judge: str | None = None, published: bool = False) -> Tables:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.commands.parity_runs import AnswerOptions, answer_runs, candidate_builds, find_or_answer_runs, run_or_model
+from app.commands.parity_runs import AnswerOptions, answer_runs, candidate_builds, find_or_answer_runs
 from app.engine.workers.supervise import INTERRUPTED
 from app.exports.writer import check_formats, write_files
 from app.exports.writer import written_message as told_files
@@ -20,7 +20,7 @@ from app.parity.published import compare_with_paper
 from app.parity.tables import tables, to_json
 from app.report.render import print_table
 from app.report.render import to_json as table_to_json
-from app.store.run_references import PublishedRow
+from app.store.run_references import PUBLISHED, PublishedRow, find_reference
 from app.store.workspace import Workspace
 from app.text.console import Terminal
 from app.text.escape import clean
@@ -50,26 +50,25 @@ def parity(
     probes: int,
 ) -> int:
     """Compare two runs or models, a run with the paper's rows, or the versions of a model; return the exit code."""
-    references = [run_or_model(workspace, name) for name in names]
-    rows = [_row_name(reference) for reference in references if isinstance(reference, PublishedRow)]
-    runs = [reference for reference in references if not isinstance(reference, PublishedRow)]
+    rows = [_paper_row(workspace, name) for name in names if name.startswith(PUBLISHED)]
+    run_names = [name for name in names if not name.startswith(PUBLISHED)]
     if models:
-        if runs:
+        if run_names:
             raise SpecError("--model compares the versions of one model; name no runs with it except published:ROW.")
         return _compare_ladder(workspace, models, rows, answering, output, judge=judge, probes=probes)
     if output.formats:
         raise SpecError(
             "--format needs --model; to write files about two runs use `rashomon compare --format`, or --json."
         )
-    if not runs or len(runs) > 2:
+    if not run_names or len(run_names) > 2:
         raise SpecError("name two runs or models, or one run and published:ROW; or a model with --model.")
-    folders = find_or_answer_runs(workspace, runs, answering)
+    folders = find_or_answer_runs(workspace, run_names, answering)
     if folders is None:
         return INTERRUPTED
     probing = ProbeOptions(
         probes, candidate_builds(workspace, folders, answering.data), answering.force, _print_progress
     )
-    if len(runs) + len(rows) == 1:
+    if len(run_names) + len(rows) == 1:
         _print_progress(store_probes(folders[0], replace(probing, probes=probes or DEFAULT_PROBES)))
         return 0
     body: dict[str, Any] = {}
@@ -87,13 +86,14 @@ def parity(
     return 0
 
 
-def _row_name(row: PublishedRow) -> str:
+def _paper_row(workspace: Workspace, text: str) -> str:
     """Return the name of a paper's row. Raises SpecError for a bundle's run, which has more than its tables to compare."""
-    if row.folder is not None:
+    reference = find_reference(workspace, text)
+    if not isinstance(reference, PublishedRow) or reference.folder is not None:
         raise SpecError(
-            f"{row.name} is a bundle's run; leave published: out, or use `rashomon compare` for its tables alone."
+            f"{text} is a bundle's run; leave published: out, or compare its tables with `rashomon compare`."
         )
-    return row.name
+    return reference.name
 
 
 def _compare_ladder(

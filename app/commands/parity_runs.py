@@ -14,7 +14,7 @@ from app.engine.plan import check_spec, plan_run
 from app.engine.workers.supervise import INTERRUPTED
 from app.run_spec import load_spec
 from app.store.run import RunStore
-from app.store.run_references import PublishedRow, StoredRun, find_reference, match_reference
+from app.store.run_references import StoredRun, match_reference, run_folder
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.untrusted.typed_paths import typed_path
@@ -36,30 +36,30 @@ class AnswerOptions:
     """Addresses the user allows."""
 
 
-def run_or_model(workspace: Workspace, text: str) -> StoredRun | PublishedRow | str:
-    """Return what ``text`` stands for, or itself if it is a model. Raises SpecError or StoreError if it is neither."""
-    if (reference := match_reference(workspace, text)) is not None:
-        return reference
-    return text if looks_like_model(text) else find_reference(workspace, text)
+def find_or_answer_runs(workspace: Workspace, names: Sequence[str], options: AnswerOptions) -> list[Path] | None:
+    """Return the folders of the named runs, or None if running a model was interrupted.
 
-
-def find_or_answer_runs(
-    workspace: Workspace, runs: Sequence[StoredRun | str], options: AnswerOptions
-) -> list[Path] | None:
-    """Return the folders of runs, or None if running a model was interrupted.
-
-    A model among them is run first, with the spec of the other run if there is one and with ``options`` otherwise.
+    A model among the names is run first, with the spec of the other run if there is one and with ``options`` otherwise.
     """
     confirm_addresses((), options.allowed)
-    models = [run for run in dict.fromkeys(runs) if isinstance(run, str)]
-    folders: list[Path] | None = []
-    if models:
-        template = next((run.folder for run in runs if isinstance(run, StoredRun)), None)
-        folders = answer_runs(workspace, models, options, template=template)
+    known = [_run(workspace, name) for name in names]
+    if None not in known:
+        return [folder for folder in known if folder is not None]
+    template = next((folder for folder in known if folder is not None), None)
+    models = list(dict.fromkeys(name for name, folder in zip(names, known, strict=True) if folder is None))
+    folders = answer_runs(workspace, models, options, template=template)
     if folders is None:
         return None
-    by_model = dict(zip(models, folders, strict=True))
-    return [run.folder if isinstance(run, StoredRun) else by_model[run] for run in runs]
+    by_name = dict(zip(models, folders, strict=True))
+    return [folder or by_name[name] for name, folder in zip(names, known, strict=True)]
+
+
+def _run(workspace: Workspace, name: str) -> Path | None:
+    """Return the run's folder, or None if ``name`` is a model. Raises SpecError or StoreError if it is neither."""
+    reference = match_reference(workspace, name)
+    if isinstance(reference, StoredRun):
+        return reference.folder
+    return None if looks_like_model(name) else run_folder(workspace, name)
 
 
 def answer_runs(

@@ -44,7 +44,7 @@ from mlx_backends.shared_names import without_folders
 PUBLISHED, LATEST, OF_SET = "published:", "latest:", "@"
 """The beginnings of references that are no names."""
 
-_ACCEPTED = "A run's name, its folder, FILE:RUN, latest:MODEL and @SET are accepted."
+_ACCEPTED = "Name a run by its name, its folder, FILE:RUN, latest:MODEL or @SET."
 _LISTED = 5
 """The number of runs that are listed for an ambiguous name."""
 _LONGEST = 200
@@ -144,9 +144,7 @@ def _stored_model(folder: Path) -> str | None:
 def _stored(workspace: Workspace, text: str) -> StoredRun:
     reference = find_reference(workspace, text)
     if isinstance(reference, PublishedRow):
-        raise SpecError(
-            f"{text} is a row that `rashomon compare` and `parity` put beside runs; name a run here. {_ACCEPTED}"
-        )
+        raise SpecError(f"{text} is a row that `rashomon compare` and `parity` put beside runs. {_ACCEPTED}")
     return reference
 
 
