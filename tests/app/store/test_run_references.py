@@ -242,6 +242,15 @@ def test_the_database_has_the_last_word_on_the_model(workspace: Workspace) -> No
     assert folder_name(workspace, f"latest:{TEXT}") == "missing"
 
 
+@pytest.mark.parametrize("model", ["\0", "~nobody/x+y", "cuda:~nobody/x+~nobody/z", "+", "x" * 100_000, "imported:\n"])
+def test_a_hostile_model_of_a_received_run_hides_no_other(workspace: Workspace, model: str) -> None:
+    spec = add_run(workspace, "received") / "spec.toml"
+    spec.write_text(tomli_w.dumps({"model": model}), "utf-8")
+    assert folder_name(workspace, f"latest:{TEXT}") == "text-run"
+    with pytest.raises((SpecError, StoreError)):
+        find_reference(workspace, "latest:nothing")
+
+
 def test_a_damaged_newest_run_is_not_passed_over_for_an_older_one(workspace: Workspace) -> None:
     damaged = add_run(workspace, "damaged", model=IMAGE)
     (damaged / DATABASE).write_bytes(b"garbage" * 400)
