@@ -36,7 +36,7 @@ from app.store.workspace import Workspace
 from app.system.signals import is_alive
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import SpecError, StoreError, StoreFullError
+from benchmarks.errors import BusyError, NoAccessError, SpecError, StoreError, StoreFullError
 from benchmarks.registry import get_benchmark
 from benchmarks.repeats import RepeatedInstances
 from benchmarks.sampling import Selection, select
@@ -345,12 +345,12 @@ def create_run(
         raise StoreFullError(no_room) from error
     except OSError as error:
         if folder.exists():
-            raise StoreError(
+            raise BusyError(
                 f"another process has just begun {folder.name}; `rashomon runs` shows how far it is."
             ) from error
         if is_disk_full(error):
             raise StoreFullError(no_room) from error
-        raise StoreError(
+        raise NoAccessError(
             f"cannot write in {workspace.runs_folder}: {error.strerror}; name another --workspace."
         ) from error
     finally:

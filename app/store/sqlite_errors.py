@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.errors import StoreError, StoreFullError
+from benchmarks.errors import BusyError, NoAccessError, StoreError, StoreFullError
 
 _NOT_UTF8 = "a text in it is not UTF-8"
 """The cause of "user-defined function raised exception": Python decodes a stored text before it calls the function."""
@@ -56,11 +56,11 @@ def _explanation(error: sqlite3.Error, path: Path) -> StoreError | None:
             f"{path} could not be written or read ({error}); every answer reported done is safe: check the disk, then resume."
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return StoreError(f"cannot write in {path.parent}; make it writable or name another --workspace.")
+        return NoAccessError(f"cannot write in {path.parent}; make it writable or name another --workspace.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreError(f"{path} is damaged ({error}); restore it from a copy or start the run again.")
     if code == sqlite3.SQLITE_BUSY:
-        return StoreError(f"{path} is in use by another process; try again later.")
+        return BusyError(f"{path} is in use by another process; try again later.")
     if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError | sqlite3.InternalError):
         return None  # a programming error
     if code == sqlite3.SQLITE_INTERRUPT:

@@ -11,10 +11,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import NoReturn, Self, TextIO
 
+from app.exit_codes import STOPPED, WRONG
 from app.system.logs import report_exception, write_single_lines
-from benchmarks.errors import RashomonError
+from benchmarks.errors import AddressError, ExtraMissingError, KeyMissingError, RashomonError, SourceError, SpecError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
+
+_OF_THE_COMMAND = (SpecError, SourceError, KeyMissingError, AddressError, ExtraMissingError)
+"""The errors of a worker that another command or other data repair; the others came after command and spec were checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +70,21 @@ def outcome_of(error: Exception) -> Outcome:
     from mlx_backends.core.metal_faults import out_of_memory
 
     if isinstance(error, RashomonError) and not isinstance(error, DeviceLostError):
-        return Outcome(error.exit_code, str(error))
+        return Outcome(exit_code_of(error), str(error))
     report_exception(error)
     if metal_fault(error) is not None and not isinstance(error, DeviceLostError):
         error = DeviceLostError(error)
     if isinstance(error, DeviceLostError):
-        return Outcome(1, death=error.cause, memory=error.fault.is_excess)
+        return Outcome(STOPPED, death=error.cause, memory=error.fault.is_excess)
     if out_of_memory(error):
-        return Outcome(1, death=f"ran out of memory ({one_line(error)})")
-    return Outcome(1, failure=one_line(error))
+        return Outcome(STOPPED, death=f"ran out of memory ({one_line(error)})")
+    return Outcome(STOPPED, failure=one_line(error))
+
+
+def exit_code_of(error: RashomonError) -> int:
+    """Return the exit code for an error that has ended a worker: the model no longer loads, say, though its name is right."""
+    is_of_the_work = error.exit_code == WRONG and not isinstance(error, _OF_THE_COMMAND)
+    return STOPPED if is_of_the_work else error.exit_code
 
 
 def end_process(report: TextIO, outcome: Outcome) -> NoReturn:
