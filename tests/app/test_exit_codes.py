@@ -17,7 +17,7 @@ from tests.app.commands.test_batch import wait_until
 from tests.support.command import ROOT, Rashomon, children_of, kill_all
 
 BATCH = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x", "--limit", "4")
-DISPLAYS = ("plain", "json", "none")
+DISPLAYS = ("none", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("plain", "json")))
 
 
 def answered(rashomon: Rashomon) -> int:

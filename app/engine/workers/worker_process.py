@@ -11,14 +11,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import NoReturn, Self, TextIO
 
-from app.exit_codes import STOPPED, WRONG
+from app.exit_codes import STOPPED
 from app.system.logs import report_exception, write_single_lines
-from benchmarks.errors import AddressError, ExtraMissingError, KeyMissingError, RashomonError, SourceError, SpecError
+from benchmarks.errors import ModelError, RashomonError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
-
-_OF_THE_COMMAND = (SpecError, SourceError, KeyMissingError, AddressError, ExtraMissingError)
-"""The errors of a worker that another command or other data repair; the others came after command and spec were checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +79,8 @@ def outcome_of(error: Exception) -> Outcome:
 
 
 def exit_code_of(error: RashomonError) -> int:
-    """Return the exit code for an error that has ended a worker: the model no longer loads, say, though its name is right."""
-    is_of_the_work = error.exit_code == WRONG and not isinstance(error, _OF_THE_COMMAND)
-    return STOPPED if is_of_the_work else error.exit_code
+    """Return the exit code for an error that has ended a worker: a model that was right when the run was planned is none now."""
+    return STOPPED if isinstance(error, ModelError) else error.exit_code
 
 
 def end_process(report: TextIO, outcome: Outcome) -> NoReturn:
