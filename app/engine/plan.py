@@ -344,7 +344,11 @@ def create_run(
     except StoreFullError as error:
         raise StoreFullError(no_room) from error
     except OSError as error:
-        if folder.exists():
+        if os.path.lexists(folder):
+            if not (folder / DATABASE).is_file():
+                raise StoreError(
+                    f"{folder} exists and is not a run; move it, or give the run another --name."
+                ) from error
             raise BusyError(
                 f"another process has just begun {folder.name}; `rashomon runs` shows how far it is."
             ) from error
