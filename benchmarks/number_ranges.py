@@ -165,4 +165,7 @@ COST = NumberRange(0, 1_000_000_000, above=True)
 """The most memory, seconds or disk space of a recommended run."""
 PROBES = _whole(0, 100_000)
 
+WAIT = NumberRange(0, 1_000_000_000)
+"""The longest wait for the device, in seconds."""
+
 PORT = _whole(1, 65535)

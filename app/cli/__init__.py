@@ -14,6 +14,7 @@ import click
 
 from app.cli import data, people, results, run, sharing, system, training
 from app.cli.options import PATH, on_terminal
+from app.exit_codes import MEANINGS
 from app.system.blas import use_one_thread
 
 _READERS = (
@@ -132,10 +133,7 @@ To run a model without the interface: `rashomon --batch --benchmark NAME --model
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=False,
     invoke_without_command=True,
-    epilog=(
-        "Exit codes: 0 success; 1 the run ended with failures recorded, or could not continue; 2 the command or the spec is "
-        "wrong; 5 and 6 the verdict of `rashomon try` is worse, or not shown; 130 interrupted."
-    ),
+    epilog=f"Exit codes: {'; '.join(f'{code} {meaning}' for code, meaning in MEANINGS.items())}.",
 )
 @click.option(
     "--workspace",

@@ -53,6 +53,14 @@ class Number(click.ParamType):  # type: ignore[type-arg]
         return number
 
 
+class Wait(Number):
+    """Option value that is a number of seconds, or "no" for none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the seconds."""
+        return 0.0 if value == "no" else super().convert(value, param, ctx)
+
+
 def number(name: str, number_range: NumberRange, *names: str, **settings: Any) -> Callable[[_Command], _Command]:
     """Return the decorator :func:`click.option` of an option that is a number of a range."""
     return click.option(name, *names, type=Number(number_range), **settings)
@@ -124,7 +132,13 @@ allow_open_cluster = click.option(
     is_flag=True,
     help="Use a cluster without token authentication, where whoever reaches it can run any code.",
 )
-worker_options = option_group(display, force, accept_engine, allow_address)
+wait = click.option(
+    "--wait",
+    type=Wait(ranges.WAIT),
+    metavar="SECONDS|no",
+    help="The longest wait for the device while another process has it; then exit code 4. Default: until it is free.",
+)
+worker_options = option_group(display, force, accept_engine, allow_address, wait)
 """Options for starting models that answer or judge."""
 cluster_options = option_group(workers, allow_open_cluster)
 """Options for letting a cluster answer."""

@@ -221,7 +221,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
 
 @click.command(
     "try",
-    epilog="Exit codes: 0 better; 5 worse; 6 not shown; 1 the model did not answer all rows; others as for every command.",
+    epilog="Exit codes: 0 better; 5 worse; 6 not shown; others as for every command.",
 )
 @click.argument("model", shell_complete=completion.models)
 @click.option(
@@ -257,7 +257,9 @@ def try_command(workspace: Any, /, model: str, **options: Any) -> int:
     from app.commands.batch import ExecutionOptions
     from app.commands.try_model import TryArguments, try_model
 
-    execution = ExecutionOptions(**{key: options.pop(key) for key in ("display", "force", "accept_engine", "allowed")})
+    execution = ExecutionOptions(
+        **{key: options.pop(key) for key in ("display", "force", "accept_engine", "allowed", "wait")}
+    )
     settings = {key: options.pop(key) for key in ("prompt_set", "judge", "exact", "fresh")}
     return try_model(workspace, model, TryArguments(**options, settings=settings), execution)
 

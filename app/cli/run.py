@@ -29,7 +29,7 @@ from app.cli.options import (
 )
 from benchmarks import number_ranges as ranges
 
-_EXECUTION = ("display", "force", "accept_engine", "allowed")
+_EXECUTION = ("display", "force", "accept_engine", "allowed", "wait")
 _CLUSTER = ("workers", "allow_open_cluster")
 _RUNNING = (*_EXECUTION, "until_width", "allow_open_cluster")
 

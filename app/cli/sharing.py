@@ -77,7 +77,7 @@ def push(workspace: Any, /, run: Sequence[str], target: str, **options: Any) -> 
 
     Shows the files, sizes, rows and licences first, and asks. The token is that of `hf auth login`, or HF_TOKEN.
 
-    Exit codes: 0 sent; 1 the Hub refused or could not be reached; 2 wrong command.
+    Exit codes: 0 sent; 2 wrong command; 3 the Hub refused or could not be reached.
     """
     from app.commands.push import push_runs
 

@@ -38,9 +38,9 @@ from benchmarks.build_audit import audit_build
 from benchmarks.errors import (
     AnotherBuildError,
     ModelError,
+    NoAccessError,
     NothingUsableError,
     SpecError,
-    StoreError,
     StoreFullError,
     did_you_mean,
 )
@@ -234,7 +234,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = StoreFullError if is_disk_full(error) else StoreError
+        kind = StoreFullError if is_disk_full(error) else NoAccessError
         raise kind(
             f"cannot build {folder}: {error.strerror}; nothing was written. Fix that and build again."
         ) from error

@@ -12,6 +12,7 @@ from app.commands.runs import run_to_json
 from app.commands.runs import runs as print_runs
 from app.commands.spinner import spinner
 from app.engine.adopt import read_received_run
+from app.exit_codes import DONE, FAILURES, EndedError
 from app.exports.bundle import write_bundle
 from app.store.bundles.layout import MediaChoice, read_manifest
 from app.store.run_references import run_folders
@@ -86,4 +87,12 @@ def _import(workspace: Workspace, bundle: Workspace, *, yes: bool) -> int:
         if not click.confirm(f"Copy {len(received)} runs to {clean(str(workspace.path))}?", default=False):
             print("nothing was imported.")
             return 0
-    return max(adopt_and_report(workspace, received_run, name=None) for received_run in received)
+    incomplete = []
+    for received_run in received:
+        try:
+            adopt_and_report(workspace, received_run, name=None)
+        except EndedError as end:
+            incomplete.append(str(end))
+    if incomplete:
+        raise EndedError(FAILURES, " ".join(incomplete))
+    return DONE

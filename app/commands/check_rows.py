@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from textwrap import indent
 
+from app.exit_codes import DONE, FAILURES, EndedError
 from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
@@ -21,7 +22,10 @@ _MAX_UNUSABLE = 100
 
 
 def check_rows(benchmark: Benchmark, file: Path, options: BuildOptions, *, as_json: bool, every: bool = False) -> int:
-    """Print the check of a table, with ``every`` usable row or the first few; return 1 if no row is usable."""
+    """Print the check of a table, with ``every`` usable row or the first few; return 0.
+
+    Raises EndedError if no row is usable.
+    """
     check = benchmark.check_rows(file, options)
     if as_json:
         _print_json(check)
@@ -31,7 +35,9 @@ def check_rows(benchmark: Benchmark, file: Path, options: BuildOptions, *, as_js
         _print_unusable(check, limit)
         _print_warnings(check, limit)
         _print_usable(check, every=every)
-    return 0 if check.usable else 1
+    if not check.usable:
+        raise EndedError(FAILURES, f"no row of {file.name} can be used; repair the rows as listed.")
+    return DONE
 
 
 def summary(check: TableCheck) -> str:

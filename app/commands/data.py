@@ -10,14 +10,14 @@ from typing import Any
 
 from app.commands.spinner import spinner
 from app.fetch import manifest
-from app.fetch.execute import INTERRUPTED, FetchInterrupted, confirm_fetch, execute_plan
+from app.fetch.execute import confirm_fetch, execute_plan
 from app.fetch.hub import check_online
 from app.fetch.plan import make_plan, read_small
 from app.fetch.recipes import NOT_PUBLISHED, RECIPES, get_recipe, source_options
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from app.text.escape import clean, size
-from benchmarks.errors import StoreError
+from benchmarks.errors import BusyError, NoAccessError
 from benchmarks.untrusted.safe_files import make_folder
 from benchmarks.untrusted.typed_paths import typed_path
 
@@ -73,14 +73,11 @@ def get(workspace: Workspace, benchmark: str, *, to: Path | None, yes: bool, dry
     _make(folder)
     with FileLock(folder / ".lock") as lock:
         if not lock.acquire(f"`{command}`"):
-            raise StoreError(f"{lock.holder() or 'another process'} is fetching to {folder}; wait for it to end.")
-        try:
-            if plan.missing:
-                manifest.remove_manifest(folder)
-                _make(folder, {file.path.parent for file in plan.missing})
-                execute_plan(plan, f"{command} --yes" if yes else command)
-        except FetchInterrupted:
-            return INTERRUPTED
+            raise BusyError(f"{lock.holder() or 'another process'} is fetching to {folder}; wait for it to end.")
+        if plan.missing:
+            manifest.remove_manifest(folder)
+            _make(folder, {file.path.parent for file in plan.missing})
+            execute_plan(plan, f"{command} --yes" if yes else command)
         total = sum(file.path.stat().st_size for file in plan.files)
         manifest.write_manifest(
             folder, manifest.FetchManifest(benchmark, len(plan.files), total, needed.licences, needed.revisions)
@@ -98,6 +95,6 @@ def _make(folder: Path, inner: Iterable[Path] = ()) -> None:
         for path in sorted(set(inner) - {folder}):
             make_folder(folder, str(path.relative_to(folder)))
     except OSError as error:
-        raise StoreError(
+        raise NoAccessError(
             f"cannot write {folder}: {error.strerror}; name another folder with --to or --workspace."
         ) from error

@@ -22,7 +22,7 @@ from app.system.paths import ASSETS
 from app.text.escape import clean
 from benchmarks.acts import names_sources
 from benchmarks.build import BuildOptions
-from benchmarks.errors import SpecError, StoreError, did_you_mean
+from benchmarks.errors import BusyError, NoAccessError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import make_folder
 from benchmarks.vocabulary import Estimate, Table
@@ -116,10 +116,10 @@ def demo(workspace: Workspace, benchmark: str, *, display: str | None) -> int:
         make_folder(workspace.path, DEMOS_FOLDER)
         with FileLock(demos / _LOCK) as lock:
             if not lock.acquire("rashomon demo"):
-                raise StoreError(f"another demo is running in {demos}; wait for it to end.")
+                raise BusyError(f"another demo is running in {demos}; wait for it to end.")
             return _run_demo(Workspace(demos / benchmark), benchmark, progress, display)
     except OSError as error:
-        raise StoreError(f"cannot write in {demos}: {error.strerror}; name another --workspace.") from error
+        raise NoAccessError(f"cannot write in {demos}: {error.strerror}; name another --workspace.") from error
 
 
 def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str | None) -> int:
@@ -154,7 +154,7 @@ def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str |
         plans.append(plan_run(home, check_spec(home, spec)))
     judge = get_benchmark(benchmark).judges[0]
     _print(f"3. They answer, and the judge `{judge}` labels the answers\n")
-    code = execute_runs(home, plans, progress, ExecutionOptions(display=display), demo=_print_results)
+    execute_runs(home, plans, progress, ExecutionOptions(display=display), demo=_print_results)
     script = Path(sys.argv[0]).absolute()
     command = _short(script) if script.name == "rashomon" else f"{_short(Path(sys.executable))} -m app.main"
     rashomon = "rashomon" if shutil.which("rashomon") else command
@@ -172,7 +172,7 @@ def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str |
     )
     for line, step in enumerate(steps):
         _print(f"{'' if line else 'Run a real model:':<19}{clean(step)}")
-    return code
+    return 0
 
 
 def demo_scorecard(inputs: TableInputs) -> tuple[Table, str]:

@@ -6,9 +6,11 @@ import json
 import sys
 
 from app.doctor import CheckResult, examine
+from app.exit_codes import DONE, FAILURES, EndedError
 from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from app.text.escape import clean
+from app.text.plural import count_of
 from benchmarks.errors import SpecError
 from benchmarks.untrusted.typed_paths import typed_path
 from mlx_backends import stored_checks
@@ -24,7 +26,7 @@ def doctor(
     forget_checks: bool = False,
     forget_features: bool = False,
 ) -> int:
-    """Check this machine, or one run, and print the results; return 1 if something does not work. Advice is no failure.
+    """Check this machine, or one run, and print the results; return 0. Raises EndedError if something does not work.
 
     ``report`` is the name of a file for a report on this machine. With ``forget_checks``, the stored checks of models
     are forgotten first, and with ``forget_features`` the vision features on disk. Raises SpecError, StoreError.
@@ -61,7 +63,12 @@ def doctor(
             clean(f"wrote {file}; it names no user, machine, folder or run. Read it before you pass it on."),
             file=sys.stderr,
         )
-    return 0 if all(result.ok for result in results) else 1
+    if failed := [result.check for result in results if not result.ok]:
+        raise EndedError(
+            FAILURES,
+            f"{count_of(len(failed), 'check')} failed ({', '.join(dict.fromkeys(failed))}); each has its fix above.",
+        )
+    return DONE
 
 
 def _to_json(result: CheckResult) -> dict[str, object]:

@@ -11,12 +11,14 @@ from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
 from app.engine.run_control import clear_stale_pause
 from app.engine.workers.cluster.address import check_workers
-from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
+from app.engine.workers.supervise import Job, Supervisor
+from app.exit_codes import DONE, FAILURES, INTERRUPTED, EndedError
 from app.run_spec import ApiSpec, RunSpec, parse, parse_stored, resolve_judges
 from app.store.data_types import JudgedCounts
 from app.store.run import RunStore
 from app.store.run_references import changeable_run
 from app.store.workspace import Workspace, read_summary
+from app.text.plural import count_of
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from judges.base import Judge
@@ -36,7 +38,10 @@ def judge(
     retry_failed: bool = False,
     dry_run: bool = False,
 ) -> int:
-    """Judge those answers of ``run`` that the judges called ``names`` have not judged yet; return the exit code."""
+    """Judge those answers of ``run`` that the judges called ``names`` have not judged yet; return 0.
+
+    Raises EndedError if judgements failed, the judging could not continue, or it was interrupted.
+    """
     display = make_display(options.display)
     folder = changeable_run(workspace, run)
     if not names:
@@ -67,7 +72,7 @@ def judge(
             print_message(f"{judge.id}: {_estimate(store, judge, remote_options)}{left}{retried}", options.display)
     if dry_run:
         if problem := readiness_problem(names, remote_options):
-            display.problem(f"not ready to judge: {problem}")
+            display.notice(f"not ready to judge: {problem}")
         return 0
     job = Job(
         (folder,),
@@ -80,12 +85,13 @@ def judge(
         restarts=spec.restarts,
         workers=options.workers if options.on_cluster else None,
         allow_open_cluster=options.allow_open_cluster,
+        wait=options.wait,
     )
     clear_stale_pause(folder)
-    code = Supervisor(display).run([job])
+    supervisor = Supervisor(display)
+    code = supervisor.run([job])
     if code == INTERRUPTED:
-        display.problem("interrupted; every verdict so far is saved; run the same command to resume.")
-        return INTERRUPTED
+        raise EndedError(INTERRUPTED, "interrupted; every verdict so far is saved; run the same command to resume.")
     failed = 0
     summary = read_summary(folder)
     with RunStore.read(folder) as store:
@@ -99,7 +105,15 @@ def judge(
                 f"{judge.id}: {counts.labelled} labelled, {counts.unparsed} unparsed, {undecided}{counts.failed} failed{usage}",
                 options.display,
             )
-    return code or (1 if failed else 0)
+    if code != DONE:
+        raise EndedError(
+            code, " ".join([*supervisor.reasons, "Every verdict so far is saved; the same command resumes."])
+        )
+    if failed:
+        raise EndedError(
+            FAILURES, f"{count_of(failed, 'judgement')} failed; the same command with --retry-failed repeats them."
+        )
+    return DONE
 
 
 def _estimate(store: RunStore, judge: Judge, remote_options: RemoteOptions) -> str:

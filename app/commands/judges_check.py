@@ -14,11 +14,13 @@ from app.commands.confirm_addresses import confirm_addresses
 from app.commands.spinner import counter
 from app.engine.examination import Examiner, Stopwatch
 from app.engine.text_models import LocalModelSlot, open_text_model
+from app.exit_codes import DONE, FAILURES, EndedError
 from app.report.render import print_table, to_json
 from app.run_spec import ApiSpec, parse
 from app.store.judge_checks import JudgeCheck, last_check, models_digest, save_check
 from app.store.workspace import Workspace
 from app.text.escape import clean
+from app.text.plural import count_of
 from judges.examination.answers import hostile_answers, labelled_set, set_digest
 from judges.examination.result import Examination
 from judges.rubric import RubricJudge
@@ -50,7 +52,7 @@ class CheckArguments:
 
 
 def check_judge(workspace: Workspace, name: str, arguments: CheckArguments) -> int:
-    """Examine the judge or panel ``name`` and print the result; return the exit code, 1 if it gave no usable reply somewhere.
+    """Examine the judge or panel ``name`` and print the result; return 0. Raises EndedError if it gave no usable reply somewhere.
 
     Replies are cached, so that the same command resumes. Raises as :class:`Examiner`, and what loading a model raises.
     """
@@ -76,15 +78,17 @@ def check_judge(workspace: Workspace, name: str, arguments: CheckArguments) -> i
         print(json.dumps(_to_json(result), indent=2))
     else:
         _print(result)
-    if result.usage.errors:
-        print(
-            f"{result.usage.errors} requests got no reply, so the result is not recorded; the same command repeats them.",
-            file=sys.stderr,
-        )
-    else:
+    if not result.usage.errors:
         digest, labelled = set_digest(answers), result.outcomes["labelled"]
         save_check(JudgeCheck(result.judge, models, digest, time.time(), len(answers), labelled, result.right))
-    return 1 if result.failed else 0
+    if result.usage.errors:
+        errors = count_of(result.usage.errors, "request")
+        raise EndedError(
+            FAILURES, f"{errors} got no reply, so the result is not recorded; the same command repeats them."
+        )
+    if result.failed:
+        raise EndedError(FAILURES, f"the judge gave no usable reply to {count_of(result.failed, 'answer')}.")
+    return DONE
 
 
 def _print_estimate(examiner: Examiner, options: RemoteOptions) -> None:

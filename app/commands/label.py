@@ -15,7 +15,7 @@ from app.store.run_references import changeable_run
 from app.store.workspace import Workspace
 from app.text.escape import clean, spreadsheet_cell
 from benchmarks.base import Benchmark
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import NoAccessError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import check_file, replace_file
 from benchmarks.untrusted.typed_paths import typed_path
@@ -149,7 +149,7 @@ def _export(store: RunStore, task: LabellingTask, path: Path) -> int:
         check_file(path.parent, path.name, write=True)
         replace_file(path.parent, path.name, out.getvalue().encode("utf-8"))
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}; name another file.") from error
+        raise NoAccessError(f"cannot write {path}: {error.strerror}; name another file.") from error
     print(f"wrote {clean(str(path))}: fill in the column label with {', '.join(task.benchmark.labels)}.")
     print(_advice(task))
     return 0

@@ -26,6 +26,7 @@ from app.engine.plan import open_build
 from app.engine.training.folder import ADAPTER, DIVERGED, find_training
 from app.engine.training.spec import RESUMED_WITH, plain_name, training_spec
 from app.engine.training.test_data import find_leaks, find_test_builds
+from app.exit_codes import DONE, FAILURES, EndedError
 from app.exports.export_input import Files
 from app.exports.writer import check_formats, write_files, written_message
 from app.figures.style import FIGURE_FORMATS, inches
@@ -87,9 +88,10 @@ class _Point:
 
 
 def learning_curve_command(workspace: Workspace, arguments: CurveArguments) -> int:
-    """Train and measure what is not there yet, then print the curve; return the exit code.
+    """Train and measure what is not there yet, then print the curve; return 0.
 
-    The same command resumes: a training, a run or a part of a data set that is complete is not made again, nor a training that
+    Raises EndedError if a training has diverged, answers failed, or the command could not continue or was interrupted. The same
+    command resumes: a training, a run or a part of a data set that is complete is not made again, nor a training that
     has diverged.
     """
     if arguments.formats is not None:
@@ -113,12 +115,13 @@ def learning_curve_command(workspace: Workspace, arguments: CurveArguments) -> i
     failed: list[FailedPoint] = []
     trained: list[_Point] = []
     for point in points:
-        code = _train(workspace, model, point, arguments)
-        state, reason = find_training(workspace, point.training).state()
-        if state == DIVERGED:
+        try:
+            _train(workspace, model, point, arguments)
+        except (DivergedError, EndedError):
+            state, reason = find_training(workspace, point.training).state()
+            if state != DIVERGED:
+                raise
             failed.append(FailedPoint(point.data, point.rows, reason))
-        elif code:
-            return code
         else:
             trained.append(point)
     return _measure(workspace, arguments, values, build, trained, failed)
@@ -132,15 +135,19 @@ def _measure(
     points: Sequence[_Point],
     failed: Sequence[FailedPoint],
 ) -> int:
-    """Run the base and each adapter with the spec's ``values``, and print the curve; return the exit code."""
+    """Run the base and each adapter with the spec's ``values``, and print the curve; return 0. Raises as :func:`batch`."""
     (model,) = values["model"]
     adapters = [find_training(workspace, point.training).path / ADAPTER for point in points]
     models = [model, *(join_adapter(model, str(folder)) for folder in adapters)]
     display = arguments.display or ("none" if arguments.as_json else None)
     options = ExecutionOptions(display=display, force=arguments.force, accept_engine=arguments.accept_engine)
-    code = batch(workspace, None, {**values, "model": models}, options)
-    if code not in (0, 1):
-        return code
+    failures = [f"{point.rows} rows of {point.data}: {point.reason}" for point in failed]
+    try:
+        batch(workspace, None, {**values, "model": models}, options)
+    except EndedError as end:
+        if end.exit_code != FAILURES:
+            raise
+        failures.append(str(end))
     specs = parse_spec({**values, "model": models}, {}, "the command line").runs()
     folders = [workspace.runs_folder / spec.run_name(build.digest) for spec in specs]
     with spinner("comparing the runs"):
@@ -149,7 +156,9 @@ def _measure(
         curve = learning_curve(views, places, metric=arguments.metric or "", resamples=RESAMPLES, failed=failed)
         sentences = curve_sentences(curve, resamples=RESAMPLES)
     _print_curve(curve, sentences, folders, arguments)
-    return max(code, 1 if failed else 0)
+    if failures:
+        raise EndedError(FAILURES, " ".join(failures))
+    return DONE
 
 
 def _points(workspace: Workspace, model: str, arguments: CurveArguments) -> list[_Point]:
@@ -208,23 +217,19 @@ def _print_plan(points: Sequence[_Point], benchmark: str) -> None:
         print(f"  {clean(point.training)}: {point.rows} rows of {clean(point.data)}")
 
 
-def _train(workspace: Workspace, model: str, point: _Point, arguments: CurveArguments) -> int:
+def _train(workspace: Workspace, model: str, point: _Point, arguments: CurveArguments) -> None:
     subset = write_subset(point.source, point.rows, point.folder, seed=arguments.seed)
     values = {**arguments.training, "seed": arguments.seed, "model": model, "data": str(subset.path)}
-    try:
-        with redirect_stdout(sys.stderr) if arguments.as_json else nullcontext():
-            return train(
-                workspace,
-                {**values, "name": point.training},
-                resume=None,
-                display=None,
-                force=arguments.force,
-                dry_run=False,
-                accept_engine=arguments.accept_engine,
-            )
-    except DivergedError as error:  # in an earlier command
-        print(f"rashomon: {clean(point.training)}: {clean(str(error))}", file=sys.stderr)
-        return error.exit_code
+    with redirect_stdout(sys.stderr) if arguments.as_json else nullcontext():
+        train(
+            workspace,
+            {**values, "name": point.training},
+            resume=None,
+            display=None,
+            force=arguments.force,
+            dry_run=False,
+            accept_engine=arguments.accept_engine,
+        )
 
 
 def _print_curve(

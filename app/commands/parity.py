@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.parity_runs import AnswerOptions, answer_runs, candidate_builds, find_or_answer_runs
-from app.engine.workers.supervise import INTERRUPTED
 from app.exports.writer import check_formats, write_files
 from app.exports.writer import written_message as told_files
 from app.figures.style import inches
@@ -63,8 +62,6 @@ def parity(
     if not run_names or len(run_names) > 2:
         raise SpecError("name two runs or models, or one run and published:ROW; or a model with --model.")
     folders = find_or_answer_runs(workspace, run_names, answering)
-    if folders is None:
-        return INTERRUPTED
     probing = ProbeOptions(
         probes, candidate_builds(workspace, folders, answering.data), answering.force, _print_progress
     )
@@ -123,8 +120,6 @@ def _compare_ladder(
     if sum(not rung.side_branch for rung in available) < 2:
         raise SpecError(f"fewer than two versions of {models[0]} are available here; name each version with --model.")
     folders = answer_runs(workspace, [rung.model for rung in available], answering)
-    if folders is None:
-        return INTERRUPTED
     probing = ProbeOptions(
         probes, candidate_builds(workspace, folders, answering.data), answering.force, _print_progress
     )

@@ -28,9 +28,12 @@ _BAR = 8  # characters
 
 
 class SilentDisplay(Display):
-    """A display of problems only."""
+    """A display of nothing."""
 
     def update(self, runs: Sequence[RunSummary]) -> None:
+        return None
+
+    def notice(self, message: str) -> None:
         return None
 
 
@@ -80,6 +83,9 @@ class JsonDisplay(PlainDisplay):
     """A display that prints a JSON object on a line whenever a run's state changes, and every half second."""
 
     every_seconds = 0.5
+
+    def notice(self, message: str) -> None:
+        print(clean(message), file=sys.stderr, flush=True)
 
     def line(self, run: RunSummary, throughput: Throughput) -> str:
         return json.dumps(

@@ -17,7 +17,7 @@ from app.report.media import media_path
 from app.report.render import print_table, to_json
 from app.store.workspace import Workspace
 from app.text.escape import clean
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import NoAccessError, SpecError
 from benchmarks.review import ReviewField
 from benchmarks.untrusted.safe_files import check_file, replace_file
 from benchmarks.untrusted.typed_paths import typed_path
@@ -264,7 +264,7 @@ def _export(review: Review, store: ReviewStore, reviewer: str, path: Path) -> in
         check_file(path.parent, path.name, write=True)
         replace_file(path.parent, path.name, data)
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}; name another file.") from error
+        raise NoAccessError(f"cannot write {path}: {error.strerror}; name another file.") from error
     print(f"wrote {clean(str(path))}: fill in the column decision with {', '.join(CHOICES)}.")
     print("A rejection needs a reason. For a fix, change the texts in their columns.")
     return 0

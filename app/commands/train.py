@@ -24,6 +24,7 @@ from app.engine.training.log import Curve, LogReader
 from app.engine.training.plan import TrainingPlan, plan_training
 from app.engine.training.spec import RESUMED_WITH, TrainingSpec, training_spec
 from app.engine.training.supervise import TrainingSupervisor
+from app.exit_codes import DONE, INTERRUPTED, EndedError
 from app.report.throughput import duration
 from app.store.workspace import Workspace
 from app.text.escape import clean
@@ -48,8 +49,9 @@ def train(
     force: bool,
     dry_run: bool,
     accept_engine: bool = False,
+    wait: float | None = None,
 ) -> int:
-    """Plan a training, or take up the one called ``resume``, and train; return the exit code."""
+    """Plan a training, or take up the one called ``resume``, and train; return 0. Raises EndedError for another end."""
     if display not in (None, *_DISPLAYS):
         raise SpecError(f"there is no display {display!r}; {did_you_mean(str(display), _DISPLAYS)}")
     spec = _spec(workspace, values, resume)
@@ -72,15 +74,17 @@ def train(
         return 0
     write_data_record(training.path, plan.data)
     progress = _Display(training, display or ("full" if sys.stderr.isatty() else "plain"))
-    code = TrainingSupervisor(
-        training, progress.show, lambda text: print(f"rashomon: {clean(text)}", file=sys.stderr)
-    ).run()
-    progress.close()
-    if code == 0:
-        _print_end(training)
-    elif training.state()[0] in ("stopped", "interrupted"):
-        print(f"stopped; `{workspace.command()} train --resume {training.name}` resumes.")
-    return code
+    try:
+        TrainingSupervisor(training, progress.show, progress.notice, wait).run()
+    except EndedError as end:
+        if end.exit_code != INTERRUPTED:
+            raise
+        resume = f"`{workspace.command()} train --resume {training.name}` resumes"
+        raise EndedError(INTERRUPTED, f"interrupted; {resume} from the last checkpoint.") from end
+    finally:
+        progress.close()
+    _print_end(training)
+    return DONE
 
 
 def _spec(workspace: Workspace, values: Mapping[str, Any], resume: str | None) -> TrainingSpec:
@@ -107,7 +111,7 @@ def trainings(workspace: Workspace, *, as_json: bool) -> None:
     rows = []
     for training in read_trainings(workspace):
         if isinstance(training, StoreError):
-            print(f"rashomon: {clean(str(training))}", file=sys.stderr)
+            print(f"warning: {clean(str(training))}", file=sys.stderr)
         else:
             rows.append(training_facts(training))
     if as_json:
@@ -198,6 +202,13 @@ class _Display:
             print(f"\r{clean(text)[:_WIDTH]:<{_WIDTH}}", end="", file=sys.stderr, flush=True)
         else:
             print(clean(text), file=sys.stderr, flush=True)
+
+    def notice(self, message: str) -> None:
+        """Show a sentence in a line of its own."""
+        self.close()
+        self._shown = ""
+        if self._kind != "none":
+            print(clean(message), file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """End the line."""

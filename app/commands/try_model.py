@@ -24,9 +24,7 @@ from app.compare.set_history import (
 from app.compare.spec_diff import difference_warnings
 from app.engine.plan import identity_of
 from app.engine.training.spec import plain_name
-from app.exit_codes import BETTER as BETTER_CODE
-from app.exit_codes import NOT_SHOWN as NOT_SHOWN_CODE
-from app.exit_codes import WORSE as WORSE_CODE
+from app.exit_codes import DONE, FAILURES, INCONCLUSIVE, REGRESSED, STOPPED, EndedError
 from app.report.tables import model_label
 from app.run_spec import RunSpec, parse_spec
 from app.store.question_sets import QuestionSet, changed_media
@@ -44,7 +42,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import digest
 from mlx_backends.registry import describe
 
-_CODES = {BETTER: BETTER_CODE, WORSE: WORSE_CODE, NOT_SHOWN: NOT_SHOWN_CODE}
+_CODES = {BETTER: DONE, WORSE: REGRESSED, NOT_SHOWN: INCONCLUSIVE}
 _CHANGED = 3
 """The number of changed answers that are listed."""
 _LABEL, _PICTURE, _QUESTION, _ANSWER = 24, 14, 24, 12
@@ -54,7 +52,6 @@ NO_RULE = "none"
 _LEAST_DIFFERENCE = 0.03
 """The smallest difference of shares for which the rows are estimated that show it: the margin of ``recommend``."""
 _OPEN = "open"
-_FAILED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +88,10 @@ def chosen_set(workspace: Workspace, name: str | None) -> QuestionSet:
 
 
 def try_model(workspace: Workspace, model: str, arguments: TryArguments, options: ExecutionOptions) -> int:
-    """Ask a model the set's newest version, print the verdict in five lines, and return its exit code.
+    """Ask a model the set's newest version, print the verdict in five lines; return 0 if it is better.
 
-    Called again, it resumes what was interrupted and comes to the same verdict. Raises SpecError, SourceError, StoreError,
-    ModelError.
+    Called again, it resumes what was interrupted and comes to the same verdict. Raises EndedError for another verdict, SpecError,
+    SourceError, StoreError, ModelError.
     """
     check_rule(None if arguments.trust == NO_RULE else arguments.trust)
     question_set = chosen_set(workspace, arguments.name)
@@ -123,9 +120,13 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     )
     quiet = replace(options, display="none") if arguments.as_json else options
     for subject in filter(None, (incumbent, candidate)):
-        code = batch(workspace, None, subject.overrides, quiet, tables=False)
-        if read_summary(workspace.runs_folder / subject.name).state != "done":
-            return code or _FAILED
+        try:
+            batch(workspace, None, subject.overrides, quiet, tables=False)
+        except EndedError as end:
+            if end.exit_code != FAILURES:
+                raise
+        if (run := read_summary(workspace.runs_folder / subject.name)).state != "done":
+            raise EndedError(STOPPED, f"{run.name} is not finished ({run.state}); the same command resumes it.")
     history = set_history(
         workspace,
         question_set,
@@ -146,7 +147,9 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
         print()
         for line in verdict.lines():
             print(clean(line))
-    return _CODES[verdict.word]
+    if (code := _CODES[verdict.word]) != DONE:
+        raise EndedError(code, verdict.sentence())
+    return DONE
 
 
 def _check_pictures(question_set: QuestionSet) -> None:
@@ -279,7 +282,7 @@ class Verdict:
         )
         if memory := [*self._remembered()]:
             yield f"Remembered: {', '.join(memory)}"
-        yield self._verdict()
+        yield self.sentence()
         yield self._costs()
         if self.claim is not None:
             yield from self._change_lines()
@@ -318,7 +321,8 @@ class Verdict:
             return "by your rows' rules"
         return f"by your rule, {_wins(rule)}" if rule else "right"
 
-    def _verdict(self) -> str:
+    def sentence(self) -> str:
+        """Return the verdict with its shares and its interval, as one sentence."""
         history = self.history
         rival = None if self.claim is None else self.claim.rival
         here = f"{history.share(self.run, rival).value or 0:.0%} {self._right}"

@@ -16,7 +16,7 @@ from uuid import uuid4
 from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
-from benchmarks.errors import StoreError
+from benchmarks.errors import BusyError, NoAccessError, StoreError
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import make_folder
 
@@ -49,7 +49,7 @@ class Trash:
             raise StoreError(f"{run} is a link or not a run; delete it manually.")
         with FileLock(run / "lock") as lock:
             if not lock.acquire("rashomon, deleting"):
-                raise StoreError(f"{lock.holder() or 'another process'} is using {run.name}; stop it first.")
+                raise BusyError(f"{lock.holder() or 'another process'} is using {run.name}; stop it first.")
             self._move(run, run.name)
 
     def restore(self) -> Path:
@@ -117,7 +117,9 @@ class Trash:
                 lock.acquire(f"process {os.getpid()}")
                 partial_path.rename(self._folder)
             except OSError as error:
-                raise StoreError(f"cannot write {partial_path.parent}: {error.strerror}; make it writable.") from error
+                raise NoAccessError(
+                    f"cannot write {partial_path.parent}: {error.strerror}; make it writable."
+                ) from error
             self._lock = lock
         return self._folder
 
@@ -131,7 +133,7 @@ def _rename(run: Path, place: Path) -> None:
     try:
         run.rename(place)
     except OSError as error:
-        raise StoreError(f"cannot move {error.filename or run}: {error.strerror}.") from error
+        raise NoAccessError(f"cannot move {error.filename or run}: {error.strerror}.") from error
 
 
 def _remove(run: Path) -> None:

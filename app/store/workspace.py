@@ -31,7 +31,7 @@ from app.store.run import RunStore
 from app.store.run_facts import is_judged
 from app.store.title import TITLE_FILE, read_title
 from benchmarks.build import read_manifest
-from benchmarks.errors import RashomonError, StoreError
+from benchmarks.errors import NoAccessError, RashomonError, StoreError
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import UnsafeFileError
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
@@ -244,7 +244,7 @@ class Workspace:
         try:
             self.runs_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(
+            raise NoAccessError(
                 f"cannot write in {self.path}: {error.strerror}; name another folder with --workspace or RASHOMON_WORKSPACE."
             ) from error
 
