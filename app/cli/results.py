@@ -243,7 +243,12 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
     help="The judge, whose labels count; default: the benchmark's first.",
 )
 @click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches.")
-@click.option("--fresh", is_flag=True, default=None, help="Ask every request anew: reuse no answer of another run.")
+@click.option(
+    "--fresh",
+    is_flag=True,
+    default=None,
+    help="Ask every request anew, in a new run: reuse no answer of another run, and repeat a finished one.",
+)
 @worker_options
 @as_json
 @click.pass_obj
