@@ -247,7 +247,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
     "--fresh",
     is_flag=True,
     default=None,
-    help="Ask every request anew, in a new run: reuse no answer of another run, and repeat a finished one.",
+    help="Ask every request anew, in a new run if the last one is finished; reuse no answer of another run.",
 )
 @worker_options
 @as_json

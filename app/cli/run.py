@@ -89,7 +89,7 @@ _RUNNING = (*_EXECUTION, "until_width", "allow_open_cluster")
     "--fresh",
     is_flag=True,
     default=None,
-    help="Ask every request anew, in a new run: reuse no answer of another run, and repeat a finished one.",
+    help="Ask every request anew, in a new run if the last one is finished; reuse no answer of another run.",
 )
 @click.option(
     "--score",
