@@ -14,16 +14,11 @@ from app.compare.non_inferiority import ALPHA, format_points
 from app.compare.run_view import RunView
 from app.compare.sample_size import examples_to_show
 from app.compare.set_history import (
-    FINAL,
     ChangedAnswer,
     SetHistory,
-    SetRun,
-    all_subjects,
     changed_answers,
-    read_runs,
     rule_words,
     set_history,
-    subject_of,
     unbeaten_sentence,
 )
 from app.compare.spec_diff import difference_warnings
@@ -36,6 +31,7 @@ from app.exit_codes import WORSE as WORSE_CODE
 from app.report.tables import model_label
 from app.run_spec import RunSpec, parse_spec
 from app.store.question_sets import QuestionSet, changed_media
+from app.store.set_runs import FINAL, SetRun, all_subjects, read_runs, subject_of
 from app.store.tried_models import TriedModels, read_tried, update_tried
 from app.store.workspace import Workspace, read_summary
 from app.text.elide import elide_shared

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.commands.try_model import TryArguments, _Subject
-from app.compare.set_history import SetRun
 from app.exit_codes import BETTER, NOT_SHOWN, WORSE
 from app.store.question_sets import QuestionSet
 from app.store.run import RunStore
+from app.store.set_runs import SetRun
 from app.store.tried_models import TriedModels, read_tried, update_tried
 from app.store.workspace import Workspace
 from app.text.plural import count_of
