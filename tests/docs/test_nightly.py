@@ -34,15 +34,19 @@ PLIST_KEYS = {
     "StandardOutPath": str,
     "StandardErrorPath": str,
 }
+AWAITS_GATE = pytest.mark.xfail(
+    not ({"check", "schema"} <= {*cli.commands} and find_spec("app.store.run_references")),
+    reason="check, schema and latest:MODEL are not in this version",
+)
 CRON_LINE = re.compile(r"([0-9]+|\*)( ([0-9]+|\*)){4} [^%]+")
 """Five numbers or stars, then a command without %, which cron would turn into a new line."""
 
 
 def commands(text: str) -> list[list[str]]:
     """Return Rashomon's command lines in a script or a workflow."""
-    lines = re.sub(r"\\\n|\n {10,}", " ", text).splitlines()
-    matches = (re.search(r"(?:^|- run: (?:>)? ?)\s*(rashomon .*)", line) for line in lines)
-    return [shlex.split(re.sub(r" 2?>.*", "", match[1])) for match in matches if match]
+    lines = text.replace("\\\n", " ").splitlines()
+    matches = (re.match(r"\s*(?:- run: )?(rashomon .*?)(?: \|\| .*| 2?>.*)?$", line) for line in lines)
+    return [shlex.split(match[1]) for match in matches if match]
 
 
 def test_the_page_links_to_all_files() -> None:
@@ -65,9 +69,10 @@ def test_actions_are_pinned_and_rights_are_named(path: Path) -> None:
     assert all(("uses" in step) != ("run" in step) for step in steps)
 
 
+@AWAITS_GATE
 @pytest.mark.parametrize("name", ["nightly.sh", "github-linux.yml"])
 def test_commands_parse(name: str) -> None:
-    lines = commands((FOLDER / name).read_text("utf-8"))
+    lines = commands((FOLDER / name).read_text("utf-8").replace("$max_loss", "0.03"))
     assert {"batch", "check"} <= {words[1] for words in lines}
     for words in lines:
         parse(words[1:])
@@ -96,7 +101,7 @@ def test_cron_reads_the_crontab() -> None:
 def test_the_script_is_one_for_any_shell() -> None:
     assert os.access(SCRIPT, os.X_OK)
     subprocess.run(["sh", "-n", SCRIPT], check=True)
-    if shellcheck := shutil.which("shellcheck"):
+    if shellcheck := shutil.which("shellcheck", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"):
         subprocess.run([shellcheck, SCRIPT], check=True)
 
 
@@ -104,7 +109,7 @@ def test_the_script_is_one_for_any_shell() -> None:
 def night(tmp_path: Path) -> Rashomon:
     """A home with a question set and the command `rashomon`."""
     rashomon = Rashomon(tmp_path, variables={"PYTHONDONTWRITEBYTECODE": "1"})
-    rashomon.run("build", "cmc-bench", "--from", write_table(tmp_path, 60))
+    rashomon.run("build", "cmc-bench", "--from", write_table(tmp_path, 24))
     program = tmp_path / "bin" / "rashomon"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m app.main "$@"\n')
@@ -112,11 +117,15 @@ def night(tmp_path: Path) -> Rashomon:
     return rashomon
 
 
+def _path(rashomon: Rashomon) -> str:
+    return f"{rashomon.home / 'bin'}{os.pathsep}{os.environ['PATH']}"
+
+
 def run_night(rashomon: Rashomon, number: int, models: str, *, code: int) -> str:
     """Run the script as that of a later day, and return its issue."""
     variables = {
         **rashomon.environment,
-        "PATH": f"{rashomon.home / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PATH": _path(rashomon),
         "TZ": f"NIGHT-{24 * number}" if number else "NIGHT0",
         "MODELS": models,
     }
@@ -126,6 +135,7 @@ def run_night(rashomon: Rashomon, number: int, models: str, *, code: int) -> str
     return issue.read_text("utf-8") if issue.exists() else ""
 
 
+@AWAITS_GATE
 @pytest.mark.slow
 def test_a_night_with_a_worse_model_ends_in_an_issue(night: Rashomon) -> None:
     good = "first=policy:always-text second=policy:always-image"
@@ -138,6 +148,7 @@ def test_a_night_with_a_worse_model_ends_in_an_issue(night: Rashomon) -> None:
     assert (night.home / "results" / "first.xml").exists()
 
 
+@AWAITS_GATE
 @pytest.mark.slow
 def test_a_night_goes_on_with_the_next_model_if_one_cannot_be_asked(night: Rashomon) -> None:
     issue = run_night(night, 0, "gone=no/such-model second=policy:always-image", code=2)
@@ -146,6 +157,7 @@ def test_a_night_goes_on_with_the_next_model_if_one_cannot_be_asked(night: Rasho
     assert (night.home / "results" / "second.xml").exists()
 
 
+@AWAITS_GATE
 @pytest.mark.slow
 def test_a_night_leaves_another_one_alone(night: Rashomon) -> None:
     command = ("--batch", "--benchmark", "cmc-bench", "--data", "charts", "--model", "policy:always-text")
@@ -158,6 +170,25 @@ def test_a_night_leaves_another_one_alone(night: Rashomon) -> None:
     assert process.wait() == 0
 
 
+@AWAITS_GATE
+@pytest.mark.slow
+def test_the_workflow_on_linux_runs(night: Rashomon) -> None:
+    text = (FOLDER / "github-linux.yml").read_text("utf-8")
+    ci, summary = night.home / "ci", night.home / "summary.md"
+    ci.mkdir()
+    shutil.move(night.home / "charts.csv", ci)
+    shutil.move(night.home / "held_out", ci)
+    variables = night.environment | {"PATH": _path(night), "GITHUB_STEP_SUMMARY": str(summary)}
+    reference = re.findall(r"#   (rashomon .*)", text)
+    (job,) = yaml.safe_load(text)["jobs"].values()
+    steps = [step["run"] for step in job["steps"] if not step.get("run", "pip").startswith("pip")]
+    for line in (steps[0], *reference, *steps):
+        subprocess.run(["sh", "-e", "-c", line], env=variables, cwd=night.home, check=True, capture_output=True)
+    assert "candidate beside reference" in summary.read_text("utf-8")
+    assert (night.home / "check.xml").exists()
+
+
+@AWAITS_GATE
 def test_the_page_names_commands_that_there_are() -> None:
     named = {
         line.split()[1] for line in re.findall(r"rashomon [a-z]+", (ROOT / "docs/scripting.md").read_text("utf-8"))
