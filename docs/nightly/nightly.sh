@@ -18,7 +18,7 @@ ask() { # LABEL MODEL NAME [OPTION]: run a model, or resume its run
     label=$1 model=$2 name=$3
     shift 3
     rashomon batch --benchmark "$benchmark" --data "$questions" --model "$model" --name "$name" "$@" \
-        --display none 2>"$results/$label.txt"
+        --display none --wait 3600 2>"$results/$label.txt" # waits an hour for the device
 }
 
 report() { # LABEL CODE FILE: add a file to the issue
