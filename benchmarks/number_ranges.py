@@ -122,6 +122,7 @@ KV_BITS = NumberRange(4, 8, whole=True, among=(8, 4))
 
 # Execution
 RESTARTS = _whole(0, 100, ANY)
+KEEP = _whole(0, 1_000_000)
 UNTIL_WIDTH = _PART
 
 # Remote engines

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from app.commands.batch import ExecutionOptions, check_batch
+from app.engine.plan import plan_run
 from app.exit_codes import BUSY, FAILURES, STOPPED, WRONG
 from app.new_run.form import save_spec
+from app.run_names import is_pattern
 from app.setups import setup_file
 from app.store.workspace import Workspace as Folders
 from app.tui.processes import Job, RunProcesses, allow_address_options
@@ -152,6 +154,9 @@ def start(folders: Folders, spec: str | Path | None, options: BatchOptions) -> S
     )
     path = None if spec is None else Path(spec)
     batch, checked, _ = check_batch(folders, path if setup_file(path) else _typed(path), _overrides(values), execution)
+    if is_pattern(batch.name):
+        for run in checked:  # or the process would begin others, a second later
+            plan_run(folders, run)
     file = folders.path / "jobs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns()}.toml"
     save_spec(batch, file)
     runs = Runs([Run(folders, run.folder) for run in checked])

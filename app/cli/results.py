@@ -37,13 +37,37 @@ trust_or_none = click.option(
 
 
 @click.command()
+@click.option("--prune", "action", flag_value="prune", help="Delete old runs, after a list of them and a confirmation.")
+@click.option("--restore", "action", flag_value="restore", help="Restore what the last --prune deleted.")
+@number(
+    "--keep",
+    ranges.KEEP,
+    metavar="N",
+    help="With --prune: keep the N newest finished runs of each model on the same questions.",
+)
+@click.option("--older-than", metavar="AGE", help="With --prune: only runs older than AGE, such as 12h, 30d or 8w.")
+@click.option("--match", metavar="GLOB", help="With --prune: look only at runs whose names match, such as 'nightly-*'.")
+@click.option("--include-used", is_flag=True, help="With --prune: delete also what something else rests on.")
+@click.option("--yes", is_flag=True, help="With --prune: delete without asking for confirmation.")
 @as_json
 @click.pass_obj
-def runs(workspace: Any, /, as_json: bool) -> None:
-    """List the runs and their progress, condition by condition."""
-    from app.commands.runs import runs as list_runs
+def runs(workspace: Any, /, action: str | None, as_json: bool, **options: Any) -> None:
+    """List the runs and their progress, condition by condition. --prune deletes old ones, --restore undoes that."""
+    if action != "prune" and any(value not in (None, False) for value in options.values()):
+        raise click.UsageError("--keep, --older-than, --match, --include-used and --yes belong to --prune.")
+    if action is not None and as_json:
+        raise click.UsageError("--json lists the runs; leave it out with --prune and --restore.")
+    if action is None:
+        from app.commands.runs import runs as list_runs
 
-    list_runs(workspace, as_json=as_json)
+        list_runs(workspace, as_json=as_json)
+    else:
+        from app.commands.prune import PruneArguments, prune, restore
+
+        if action == "prune":
+            prune(workspace, PruneArguments(**options))
+        else:
+            restore(workspace)
 
 
 @click.command(epilog=RUN_HELP)
@@ -245,7 +269,12 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
     help="The judge, whose labels count; default: the benchmark's first.",
 )
 @click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches.")
-@click.option("--fresh", is_flag=True, default=None, help="Ask every request anew: reuse no answer of another run.")
+@click.option(
+    "--fresh",
+    is_flag=True,
+    default=None,
+    help="Ask every request anew, in a new run if the last one is finished; reuse no answer of another run.",
+)
 @worker_options
 @as_json
 @click.pass_obj

@@ -79,9 +79,18 @@ _RUNNING = (*_EXECUTION, "until_width", "allow_open_cluster")
 )
 @number("--top-p", ranges.TOP_P, help="Nucleus sampling threshold; default: the benchmark's.")
 @number("--max-pixels", ranges.MAX_PIXELS, help="Scale larger images down to this many pixels.")
-@click.option("--name", help="The run's name; default: a name derived from the spec, the same each time.")
+@click.option(
+    "--name",
+    help="The run's name, such as nightly-{date}; {date}, {time} and {model} stand for theirs. Default: a name derived from the "
+    "spec, the same each time.",
+)
 @click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches.")
-@click.option("--fresh", is_flag=True, default=None, help="Ask every request anew: reuse no answer of another run.")
+@click.option(
+    "--fresh",
+    is_flag=True,
+    default=None,
+    help="Ask every request anew, in a new run if the last one is finished; reuse no answer of another run.",
+)
 @click.option(
     "--score",
     type=click.Choice(["generate", "likelihood"]),

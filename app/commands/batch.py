@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
 from app.engine import stopping_rule
+from app.engine.command_runs import command_runs
 from app.engine.judging import WorkLeft, models_needed, work_left
 from app.engine.plan import CheckedSpec, PlannedRun, check_spec, open_build, plan_resume, plan_run
 from app.engine.progress import Display
@@ -114,7 +115,7 @@ def batch(
     if dry_run:
         _print_dry_run(workspace, checked, options)
         for run_spec in batch_spec.runs():
-            if not any(run.spec == run_spec for run in checked):
+            if not any(run.spec.unnamed == run_spec.unnamed for run in checked):
                 _print_calls(workspace, run_spec, options)
         for problem in dict.fromkeys(
             readiness_problem(names, remote_options) for names, remote_options in requirements
@@ -189,7 +190,9 @@ def check_batch(
     """Return the spec of a batch, its valid runs, and the errors of the others; raise the first error to ``stop`` there."""
     batch_spec = _read_spec(workspace, spec, overrides, options)
     workers = options.workers if batch_spec.workers is None else batch_spec.workers
-    checked, faults = _check_specs(workspace, batch_spec.runs(), replace(options, workers=workers), stop=stop)
+    checked, faults = _check_specs(
+        workspace, command_runs(workspace, batch_spec), replace(options, workers=workers), stop=stop
+    )
     for run in checked:
         _check_until_width(options.until_width, run.spec, run.folder if run.existing else None)
     return batch_spec, checked, faults

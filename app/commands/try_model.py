@@ -22,6 +22,7 @@ from app.compare.set_history import (
     unbeaten_sentence,
 )
 from app.compare.spec_diff import difference_warnings
+from app.engine.command_runs import fresh_name
 from app.engine.plan import identity_of
 from app.engine.training.spec import plain_name
 from app.exit_codes import DONE, FAILURES, INCONCLUSIVE, REGRESSED, STOPPED, EndedError
@@ -99,7 +100,7 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
         raise SpecError(f"the labels of {question_set.benchmark} name no source; leave --trust out.")
     folder = question_set.latest.build.parent
     _check_pictures(question_set)
-    candidate = _Subject.of(question_set, model, arguments)
+    candidate = _Subject.of(workspace, question_set, model, arguments)
     remember = partial(_remember, arguments=arguments, question_set=question_set)
     remembered = remember(read_tried(folder))
     if remembered.incumbent == candidate.spec.model:
@@ -176,7 +177,7 @@ class _Subject:
     name: str
 
     @classmethod
-    def of(cls, question_set: QuestionSet, model: str, arguments: TryArguments) -> _Subject:
+    def of(cls, workspace: Workspace, question_set: QuestionSet, model: str, arguments: TryArguments) -> _Subject:
         """Return the subject of a model. Its weights are part of the run's name, so that a replaced model is another one."""
         latest = question_set.latest
         values = {
@@ -196,6 +197,8 @@ class _Subject:
         label = plain_name(model_label(spec.model), "model", 30)
         part = "-final" if arguments.final else ""
         name = f"{base}-{latest.number}-{label}{part}-{digest([key, latest.digest, spec.fresh])[:6]}"
+        if spec.fresh:
+            name = fresh_name(workspace, name)
         return cls(spec, {**values, "name": name}, key, name)
 
 
@@ -234,7 +237,7 @@ def _incumbent(
     if not model or (not arguments.final and any(run.version == question_set.latest.number for run in answered)):
         return None
     try:
-        return _Subject.of(question_set, model, arguments)
+        return _Subject.of(workspace, question_set, model, arguments)
     except (SpecError, ModelError) as error:
         if answered and not arguments.final:
             return None  # its answers to an earlier version, on the rows that stayed

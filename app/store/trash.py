@@ -1,8 +1,8 @@
-"""Trash for deleted runs, which can be restored until the process that deleted them ends.
+"""Trash for deleted runs, which can be restored until it is emptied.
 
 A run is deleted by a single rename into a folder next to the runs, on the same file system, so that it is always complete in one
 place or the other. Each :class:`Trash` has a folder of its own there, and holds its lock. A folder whose owner ended without
-emptying it is taken over by the next trash, so that no run is lost from sight.
+emptying it, as ``rashomon runs --prune`` does, is taken over by the next trash, so that no run is lost from sight.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Trash:
         return place
 
     def take_over(self) -> list[str]:
-        """Take over the trash of processes that ended without emptying it; return the names of its runs."""
+        """Take over the trash of processes that have ended without emptying it; return the names of its runs."""
         count_before = len(self._deleted)
         if (self._runs / FOLDER).is_symlink():  # a received workspace could point to any folder of the user
             return []
@@ -85,10 +85,15 @@ class Trash:
         self._deleted.clear()
         if not [entry for entry in folder_entries(self._folder) if entry.name != _LOCK]:
             shutil.rmtree(self._folder, ignore_errors=True)
-        self._lock.release()
-        self._lock = None
+        self.close()
         with suppress(OSError):  # in use by others
             self._folder.parent.rmdir()
+
+    def close(self) -> None:
+        """Leave the deleted runs to the next trash that takes over."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def _take(self, folder: Path) -> None:
         with FileLock(folder / _LOCK) as lock:

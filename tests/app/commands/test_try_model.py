@@ -19,6 +19,7 @@ from app.store.question_sets import QuestionSet
 from app.store.run import RunStore
 from app.store.set_runs import SetRun
 from app.store.tried_models import TriedModels, read_tried, update_tried
+from app.store.workspace import Workspace
 from app.text.plural import count_of
 from benchmarks.errors import ModelError, StoreError
 from tests.support.command import Rashomon, kill_all
@@ -40,6 +41,13 @@ def tried(rashomon: Rashomon, model: str | Path, *options: str | Path, code: int
 
 def memory(rashomon: Rashomon, name: str = "charts") -> TriedModels:
     return read_tried(rashomon.workspace / "sets" / name)
+
+
+def test_asked_anew_a_model_gets_a_new_run_each_time_and_keeps_the_old_ones(rashomon: Rashomon) -> None:
+    runs = [tried(rashomon, TEXT, "--fresh", code=6)["run"] for _ in range(3)]
+    assert runs[1:] == [f"{runs[0]}-2", f"{runs[0]}-3"]
+    assert {run["name"] for run in json.loads(rashomon.run("runs", "--json").stdout)} == {*runs}
+    assert len(memory(rashomon).subjects) <= 1  # the same model
 
 
 def instances(rashomon: Rashomon, run: str) -> set[str]:
@@ -198,10 +206,10 @@ def test_an_incumbent_that_is_gone_is_compared_on_the_rows_that_stayed(
     build(rashomon, edit={"passage": "In the end, kale came to 68."})
     gone = _Subject.of
 
-    def of(question_set: QuestionSet, model: str, arguments: TryArguments) -> _Subject:
+    def of(workspace: Workspace, question_set: QuestionSet, model: str, arguments: TryArguments) -> _Subject:
         if model == IMAGE:
             raise ModelError("it was deleted.")
-        return gone(question_set, model, arguments)
+        return gone(workspace, question_set, model, arguments)
 
     monkeypatch.setattr(_Subject, "of", of)
     second = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
