@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,11 +17,13 @@ from app.exit_codes import BUSY, DONE, FAILURES, INCONCLUSIVE, REGRESSED, STOPPE
 from app.exports.verdict_files import ERROR, FAILURE, SKIPPED, VerdictCase, VerdictReport
 from app.json_output.schemas import schema
 from app.store.locks import FileLock
-from app.store.workspace import Workspace
+from app.store.run import RunStore
+from app.store.run_facts import REACHED_KEY
+from app.store.workspace import Workspace, read_summary
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Table
 from judges.registry import get_judge
-from tests.support.command import Rashomon
+from tests.support.command import Rashomon, kill_all
 from tests.support.demo import write_table
 from tests.support.full_disk import no_room_above
 from tests.support.runs import Answering, instances, make_run
@@ -185,6 +188,27 @@ def test_a_run_at_work_is_busy(rashomon: Rashomon) -> None:
             assert "another night" in message
 
 
+@pytest.mark.slow
+def test_two_nights_at_once_and_one_that_was_killed(built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "workspace" / "benchmarks")
+    there = Rashomon(tmp_path)
+    night = ("batch", "--benchmark", "cmc-bench", "--limit", "6", "--display", "none", "--model")
+    there.run(*night, "policy:always-text", "--name", "before")
+    with there.held().start(*night, "policy:always-image", "--name", "tonight") as process:
+        folder = there.workspace / "runs" / "tonight"
+        while process.poll() is None and read_summary(folder).done < 8:
+            pass
+        there.run("check", "tonight", "--baseline", "before", code=BUSY)
+        there.run("check", "before", "--baseline", "tonight", code=BUSY)
+        kill_all(process)
+    message = there.run("check", "tonight", "--baseline", "before", code=STOPPED).stderr
+    assert "`rashomon resume tonight`" in message
+    with RunStore.open(folder) as store:
+        store.set_meta(REACHED_KEY, 0.2)  # it had enough answers
+    text = there.run("check", "tonight", "--baseline", "before", code=INCONCLUSIVE).stdout
+    assert "pending" in text
+
+
 def test_a_received_run_can_be_the_baseline(rashomon: Rashomon) -> None:
     rashomon.run("bundle", "baseline", "--media", "none", "--out", "theirs.zip")
     result = json.loads(
@@ -230,12 +254,19 @@ def test_a_full_disk_leaves_the_verdict_and_no_part_of_a_file(rashomon: Rashomon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_files_of_a_trial(tmp_path: Path) -> None:
+def test_the_files_of_a_trial_and_its_remembered_rule(tmp_path: Path) -> None:
     there = Rashomon(tmp_path)
     there.run("build", "cmc-bench", "--from", write_table(tmp_path, 24))
     junit = tmp_path / "try.xml"
-    there.run("try", "policy:always-text", "--against", "policy:always-image", "--trust", "text", "--junit", junit)
+    better = ("try", "policy:always-text", "--against", "policy:always-image", "--trust", "text", "--junit", junit)
+    tried = json.loads(there.run(*better, "--json").stdout)
     assert not ElementTree.parse(junit).getroot().findall(".//failure")
+    gate = ("check", tried["against_run"], "--baseline", tried["run"], "--max-loss", "0.1")
+    result = json.loads(there.run(*gate, "--json", code=REGRESSED).stdout)["result"]
+    assert "rule" in result["compared_by"]
+    assert any("text wins" in remark for remark in result["remarks"])
+    there.run(*gate, "--trust", "image")
+    there.run(*gate, "--trust", "none", code=INCONCLUSIVE)
     worse = ("try", "policy:always-text", "--trust", "image", "--display", "none")
     printed = there.run(*worse, "--junit", junit, "--markdown", "-", code=REGRESSED).stdout
     assert re.match(r"\*\*Worse than .*\n\n### ", printed)
