@@ -106,7 +106,7 @@ class Rashomon:
             return process.wait(), process.stdout.read(), output
 
     def run(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Run to the end in this process; fails unless the exit code is ``code``, and always on a traceback.
+        """Run to the end in this process; fails unless the exit code is ``code``, which one line explains, and on a traceback.
 
         Orders change a process for good: workers with orders are real ones. With other orders, or variables that are read
         once, the command is a process of its own, as :meth:`process` always is.
@@ -154,6 +154,8 @@ def _check_exit(done: subprocess.CompletedProcess[str], code: int) -> subprocess
     report = f"{done.args}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, report
     assert done.returncode == code, f"exit code {done.returncode}, not {code}\n{report}"
+    lines = [line for line in done.stderr.splitlines() if line.startswith("rashomon: ")]
+    assert len(lines) == (code != 0), f"{len(lines)} lines on standard error say why\n{report}"
     return done
 
 

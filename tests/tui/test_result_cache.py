@@ -131,7 +131,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_parts(
     out = tmp_path / "out"
     with no_room_above(10), pytest.raises(StoreFullError, match=r"^cannot write in .*; free some space") as full:
         export_runs(workspace, runs, formats=["md"], out=out)
-    assert full.value.exit_code == 1
+    assert full.value.exit_code == 3
     assert list(out.iterdir()) == []
 
 

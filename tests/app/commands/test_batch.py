@@ -131,7 +131,7 @@ def test_when_its_parent_is_killed_the_worker_stops_by_itself(rashomon: Rashomon
 def test_a_worker_that_aborts_ends_neither_the_batch_nor_the_other_models(rashomon: Rashomon) -> None:
     crashing = rashomon.ordered(abort="policy:always-image")
     done = crashing.run(
-        "--batch", "--benchmark", "cmc-bench", "--model", "policy:always-image", "--model", "policy:always-text", code=1
+        "--batch", "--benchmark", "cmc-bench", "--model", "policy:always-image", "--model", "policy:always-text", code=3
     )
     assert "killed by SIGABRT" in done.stderr
     assert "where GPU memory runs out" in done.stderr
@@ -174,10 +174,10 @@ def test_a_second_process_on_the_same_run_is_refused(rashomon: Rashomon) -> None
     first = rashomon.held().start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x")
     wait_until(lambda: states(rashomon).get("x", ("", 0, 0))[1] > 3)
     for command in (["resume", "x"], ["resume", "x", "--repeat"]):
-        stderr = rashomon.run(*command, code=2).stderr
+        stderr = rashomon.run(*command, code=4).stderr
         assert "process" in stderr
         assert "working on x" in stderr
-    again = rashomon.run("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x", code=2)
+    again = rashomon.run("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x", code=4)
     assert again.stdout == ""
     assert again.stderr.count("\n") == 1, "one sentence"
     kill_all(first)
@@ -349,7 +349,7 @@ def test_a_run_in_use_does_not_stop_the_others_of_its_model(rashomon: Rashomon) 
     held = rashomon.held()
     first = held.start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--prompt-set", "paper")
     wait_until(lambda: any(done > 3 for _, done, _ in states(rashomon).values()))
-    message = run_of(rashomon, "--prompt-set", "paper", "--prompt-set", "conflict-aware", code=2)
+    message = run_of(rashomon, "--prompt-set", "paper", "--prompt-set", "conflict-aware", code=4)
     assert "already working on cmc-bench-policy-uniform-paper" in message
     kill_all(first)
     values = {
@@ -506,7 +506,7 @@ def test_a_workspace_that_cannot_be_written_is_told(rashomon: Rashomon, tmp_path
     (tmp_path / "file").write_text("")
     stderr = rashomon.run(
         "--workspace", tmp_path / "file" / "ws", "batch", "--benchmark", "cmc-bench", "--model", "policy:random",
-        "--data", rashomon.workspace / "benchmarks" / "cmc-bench", code=2,
+        "--data", rashomon.workspace / "benchmarks" / "cmc-bench", code=3,
     ).stderr  # fmt: skip
     assert "cannot write in" in stderr
     assert "--workspace" in stderr

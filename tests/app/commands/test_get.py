@@ -113,7 +113,7 @@ def test_clash_gets_the_questions_and_their_1281_images_and_is_built_from_them(
 
     missing = f"{ids[7]:012d}.jpg"
     hub.faults[missing] = ["404"]
-    stderr = rashomon.run("data", "get", "clash", "--yes", code=1).stderr
+    stderr = rashomon.run("data", "get", "clash", "--yes", code=3).stderr
     assert f"1 of 1,282 files could not be fetched ({missing}: it does not exist (404)); " in stderr
     assert "`rashomon data get clash" in rashomon.run("build", "clash", code=2).stderr
 
@@ -232,7 +232,7 @@ def test_pope_is_asked_for_the_questions_as_they_were_published(hub: FakeHub, ra
         hub.files[where + file.name] = file.read_bytes()
     assert "to fetch 503 files" in rashomon.run("data", "get", "pope", "--dry-run").stdout
     hub.files[where + "coco_pope_random.json"] = b"changed"
-    stderr = rashomon.run("data", "get", "pope", "--dry-run", code=1).stderr
+    stderr = rashomon.run("data", "get", "pope", "--dry-run", code=3).stderr
     assert "coco_pope_random.json of POPE's repository cannot be fetched: it has 7 bytes, not 368,166, twice" in stderr
 
 
@@ -251,7 +251,7 @@ def test_a_hub_that_does_not_let_one_in(shut: str, says: str, hub: FakeHub, rash
     if shut in ("gated", "401", "403"):
         hub.repos["HuggingFaceM4/ChartQA"].files.clear()
         hub.repos["HuggingFaceM4/ChartQA"].files["data/val-0.parquet"] = b"v"
-    stderr = rashomon.run("data", "get", "cmc-bench", "--yes", code=1).stderr
+    stderr = rashomon.run("data", "get", "cmc-bench", "--yes", code=3).stderr
     assert says in stderr
     assert "hf auth login" in stderr
     assert len(stderr.splitlines()) == 1
@@ -287,13 +287,13 @@ def test_what_cannot_be_asked_for(arguments: list[str], says: str, tmp_path: Pat
 
 def test_offline_nothing_is_fetched(tmp_path: Path) -> None:
     for arguments in (["data", "get", "clash"], ["models", "get", "org/tiny"]):
-        stderr = Rashomon(tmp_path).run(*arguments, code=1).stderr
+        stderr = Rashomon(tmp_path).run(*arguments, code=3).stderr
         assert stderr == "rashomon: HF_HUB_OFFLINE is set, so nothing is fetched; unset it and run the same command.\n"
 
 
 def test_without_a_network_it_is_one_sentence(tmp_path: Path) -> None:
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "0"}
-    stderr = Rashomon(tmp_path, variables=nowhere).run("models", "get", "org/tiny", code=1).stderr
+    stderr = Rashomon(tmp_path, variables=nowhere).run("models", "get", "org/tiny", code=3).stderr
     assert stderr.startswith("rashomon: the Hub cannot be reached for org/tiny")
     assert len(stderr.splitlines()) == 1
 

@@ -259,7 +259,7 @@ def test_interrupted_it_resumes_and_pays_for_nothing_twice(rashomon: Rashomon) -
 def test_a_ceiling_stops_it_and_a_higher_one_resumes(rashomon: Rashomon) -> None:
     with FaultServer(right) as server:
         command = ("judges", "check", judge_at(server), "--limit", "20", "--concurrency", "1")
-        assert "ceiling of 5,000 tokens" in rashomon.run(*command, "--token-ceiling", "5000", code=1).stderr
+        assert "ceiling of 5,000 tokens" in rashomon.run(*command, "--token-ceiling", "5000", code=3).stderr
         assert 0 < server.requests < 60
         rashomon.run(*command)
         assert server.requests == 60

@@ -128,7 +128,7 @@ def test_refusals_are_one_sentence(made: Workspace, hub: UploadHub, status: int,
     hub.refuse[end] = status
     with pytest.raises(UploadError) as refusal:
         push(made)
-    assert refusal.value.exit_code == 1
+    assert refusal.value.exit_code == 3
     assert len(str(refusal.value).splitlines()) == 1
     assert TOKEN not in str(refusal.value)
     assert not hub.files.get(NAME)
@@ -203,4 +203,4 @@ def test_the_command_sends_to_the_hub_of_the_environment(made: Workspace, tmp_pa
         assert set(hub.files[NAME]) == FILES
         assert TOKEN not in done.stdout + done.stderr
         hub.refuse["/commit/main"] = 403
-        assert len(rashomon.run("push", "mine", f"hub:{NAME}", "--yes", code=1).stderr.splitlines()) == 1
+        assert len(rashomon.run("push", "mine", f"hub:{NAME}", "--yes", code=3).stderr.splitlines()) == 1

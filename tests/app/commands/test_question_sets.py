@@ -385,8 +385,8 @@ def test_a_set_that_is_being_built_is_not_built_twice(home: Rashomon) -> None:
     from app.store.question_sets import building
 
     with building(home.workspace, "rows"):
-        assert "another process" in home.run("build", "cmc-bench", "--from", home.home / "rows.csv", code=2).stderr
-        home.run("sets", "remove", "rows", "--yes", code=2)
+        assert "another process" in home.run("build", "cmc-bench", "--from", home.home / "rows.csv", code=4).stderr
+        home.run("sets", "remove", "rows", "--yes", code=4)
     assert build(home, edited(ROWS))["version"] == 2
 
 

@@ -269,7 +269,7 @@ def test_real_processes_name_an_unreadable_run_and_list_the_other(damaged: Damag
         database.execute("UPDATE meta SET value = '[]' WHERE key = 'spec'")
     listed = json.loads(damaged.rashomon.process("runs", "--json").stdout)
     assert {run["name"]: bool(run["problem"]) for run in listed} == {RUN: True, OTHER: False}
-    assert "table meta" in damaged.rashomon.process("show", RUN, code=2).stderr
+    assert "table meta" in damaged.rashomon.process("show", RUN, code=3).stderr
     assert "table meta" in damaged.rashomon.process("doctor", RUN, code=1).stdout
 
 
