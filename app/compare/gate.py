@@ -30,6 +30,7 @@ from benchmarks.vocabulary import Cell, Estimate, Table
 PASSED, REGRESSED, INCONCLUSIVE, FAILED = "passed", "regressed", "inconclusive", "failed"
 _NAME = 24
 """The width of a run's name in a sentence."""
+_CORRECTED = "Verdicts are corrected for the number of conditions (Holm 1979), intervals are not."
 _COLUMNS = ("run", "baseline", "lead", "at least", "verdict")
 
 
@@ -157,7 +158,7 @@ class Gate:
             "lead: of the run, negative where it is worse, with its 95% interval, whatever the missing labels are. "
             "at least: its one-sided 95% bound"
             + (", which has to be above the largest acceptable loss." if self.tests[0].pages is not None else "."),
-            *(["Verdicts are corrected for the number of conditions (Holm 1979)."] if len(self.tests) > 1 else []),
+            *([_CORRECTED] if len(self.tests) > 1 else []),
             INTERVALS,
         ]
         rows: tuple[tuple[str, tuple[Cell, ...]], ...] = tuple(
