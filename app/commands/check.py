@@ -148,7 +148,7 @@ def _gate(workspace: Workspace, views: RunViews, folder: Path, baseline: str | P
     if isinstance(baseline, str):
         if arguments.per_condition or arguments.trust not in (None, NO_RULE):
             raise SpecError("a paper's row has no answers; leave --per-condition and --trust out, and name a --metric.")
-        (main, *_) = tables_of([folder], judge=arguments.judge, published=False)
+        (main,) = tables_of([folder], judge=arguments.judge, only="main", published=False)
         row = baseline.removeprefix(PUBLISHED_PREFIX)
         name, ours, paper = paper_value(main, views, row, arguments.metric)
         lower = arguments.lower_is_better
