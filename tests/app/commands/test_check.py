@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.exit_codes import BUSY, DONE, FAILURES, INCONCLUSIVE, REGRESSED, STOPPED, WRONG
@@ -29,6 +29,7 @@ from tests.support.full_disk import no_room_above
 from tests.support.runs import Answering, instances, make_run
 
 EXAMPLES = 120
+HOSTILE = "\0\x1b[31m<a href='x'>&]]>|`rm`\ufffe\uffff\ud800\u202e\n[x](http://e)"
 VALUES = {"aligned": "12", "image-correct": "12", "text-correct": "12", "both-wrong": "15"}
 
 
@@ -275,6 +276,7 @@ def test_the_files_of_a_trial_and_its_remembered_rule(tmp_path: Path) -> None:
 
 
 @given(st.text(), st.text(), st.text())
+@example(HOSTILE, HOSTILE, HOSTILE)
 def test_hostile_names_are_text(run: str, name: str, message: str) -> None:
     table = Table("check", run, ("verdict",), ((name, (message,)),))
     cases = (VerdictCase(name, FAILURE, message), VerdictCase(name, "", "", message))

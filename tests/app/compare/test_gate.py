@@ -200,6 +200,8 @@ def test_labels_rather_than_rows_are_asked_for_where_they_decide() -> None:
     outcome = gate(pair(own, labels(400)))
     assert outcome.tests[0].rows_needed is None
     assert any("rashomon judge" in remark for remark in outcome.remarks)
+    few = {key: "undecided" if number % 12 == 0 else label for number, (key, label) in enumerate(labels(60).items())}
+    assert gate(pair(few, labels(60)), max_loss=0.1).tests[0].rows_needed is None, "over half of the margin"
 
 
 def test_errors_come_first_unless_they_are_allowed() -> None:
@@ -222,6 +224,7 @@ def test_a_papers_value_is_compared_without_pairs() -> None:
     assert [verdict(paper, lower_is_better=True) for paper in (0.70, 0.80, 0.90)] == [REGRESSED, PASSED, PASSED]
     unlabelled = published_test("CDR", replace(ours, missing=100), 0.80, 0.05, rows=100)
     assert (unlabelled.verdict, unlabelled.answers, unlabelled.missing_run) == (INCONCLUSIVE, 500, 100)
+    assert (unlabelled.low, unlabelled.high) == pytest.approx((0.76 * 0.8 - 0.8, 0.84 * 0.8 + 0.2 - 0.8))
     one_page = published_test("CDR", Estimate(0.1, n=4), 0.9, 0.05, rows=1)
     assert (one_page.verdict, one_page.low) == (INCONCLUSIVE, None)
 
