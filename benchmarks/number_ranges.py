@@ -158,6 +158,8 @@ WEIGHT_BITS = NumberRange(2, 8, whole=True, among=(2, 3, 4, 6, 8))
 
 # Comparisons
 MARGIN = _PART
+ERRORS = _whole(0, 1_000_000_000)
+"""The number of errors among the answers that a gate accepts."""
 WIDTH = _PART
 CONFLICT_SHARE = NumberRange(0, 1)
 MISTAKE = NumberRange(0, 1_000_000_000)

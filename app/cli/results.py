@@ -1,4 +1,4 @@
-"""Commands for results: runs, show, compare, parity, recommend, export, published, audit."""
+"""Commands for results: runs, show, compare, check, parity, recommend, export, published, audit."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from app.cli.options import (
     force,
     judge,
     number,
+    option_group,
+    run_name,
     run_names,
     split_commas,
     width,
@@ -243,6 +245,59 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
     recommend_run(workspace, run, RecommendArguments(**options))
 
 
+verdict_files = option_group(
+    click.option("--junit", type=PATH, metavar="FILE", help="Also write the verdict as JUnit XML, whatever it is."),
+    click.option(
+        "--markdown",
+        type=PATH,
+        metavar="FILE",
+        help="Also write the verdict as Markdown, for a pull request; - prints it.",
+    ),
+)
+
+
+@click.command(
+    epilog=f"{RUN_HELP} FILE:RUN is a run in a bundle, published:ROW a row of the paper's table. Exit codes: 0 passed; "
+    "5 regressed; 6 inconclusive; 1 errors among the answers; 4 the run is still at work; others as for every command."
+)
+@run_name
+@click.option(
+    "--baseline",
+    required=True,
+    metavar="RUN",
+    shell_complete=completion.runs,
+    help="The run, or the paper's row, that the run must not fall behind.",
+)
+@number(
+    "--max-loss",
+    ranges.MARGIN,
+    default=0.03,
+    show_default=True,
+    help="The loss that is acceptable: 0.03 is 3 points.",
+)
+@click.option("--metric", metavar="NAME", help="The metric that decides; default: by the rule, else the accuracy.")
+@click.option("--lower-is-better", is_flag=True, help="Lower values are better, as with HR.")
+@trust_or_none
+@click.option("--per-condition", is_flag=True, help="Test each condition, corrected for their number (Holm).")
+@number(
+    "--allow-errors",
+    ranges.ERRORS,
+    default=0,
+    show_default=True,
+    help="How many of the run's answers may be errors; they count against the verdict.",
+)
+@verdict_files
+@judge
+@as_json
+@click.pass_obj
+def check(workspace: Any, /, run: str, **options: Any) -> int:
+    """Check that a run is not worse than a baseline. For scripts: passed, regressed or inconclusive, by the exit code."""
+    from app.commands.check import CheckArguments
+    from app.commands.check import check as check_run
+
+    return check_run(workspace, run, CheckArguments(**options))
+
+
 @click.command(
     "try",
     epilog="Exit codes: 0 better; 5 worse; 6 not shown; others as for every command.",
@@ -276,6 +331,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
     help="Ask every request anew, in a new run if the last one is finished; reuse no answer of another run.",
 )
 @worker_options
+@verdict_files
 @as_json
 @click.pass_obj
 def try_command(workspace: Any, /, model: str, **options: Any) -> int:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from app.commands.batch import ExecutionOptions, batch, print_message
@@ -17,6 +18,7 @@ from app.compare.set_history import (
     ChangedAnswer,
     SetHistory,
     changed_answers,
+    history_table,
     rule_words,
     set_history,
     unbeaten_sentence,
@@ -26,6 +28,15 @@ from app.engine.command_runs import fresh_name
 from app.engine.plan import identity_of
 from app.engine.training.spec import plain_name
 from app.exit_codes import DONE, FAILURES, INCONCLUSIVE, REGRESSED, STOPPED, EndedError
+from app.exports.verdict_files import (
+    FAILURE,
+    SKIPPED,
+    STANDARD_OUTPUT,
+    VerdictCase,
+    VerdictReport,
+    check_markdown,
+    write_verdict,
+)
 from app.report.tables import model_label
 from app.run_spec import RunSpec, parse_spec
 from app.store.question_sets import QuestionSet, changed_media
@@ -44,6 +55,7 @@ from benchmarks.vocabulary import digest
 from mlx_backends.registry import describe
 
 _CODES = {BETTER: DONE, WORSE: REGRESSED, NOT_SHOWN: INCONCLUSIVE}
+_OUTCOMES = {BETTER: "", WORSE: FAILURE, NOT_SHOWN: SKIPPED}
 _CHANGED = 3
 """The number of changed answers that are listed."""
 _LABEL, _PICTURE, _QUESTION, _ANSWER = 24, 14, 24, 12
@@ -66,6 +78,7 @@ class TryArguments:
         trust: The rule on what should win, remembered too; None for the one that was remembered; "none" forgets it.
         final: Whether the held-out rows are opened.
         settings: More keys of the spec: prompt set, judge, exact.
+        junit, markdown: The files that the verdict is written to, too.
     """
 
     name: str | None = None
@@ -74,6 +87,8 @@ class TryArguments:
     final: bool = False
     settings: Mapping[str, Any] | None = None
     as_json: bool = False
+    junit: Path | None = None
+    markdown: Path | None = None
 
 
 def chosen_set(workspace: Workspace, name: str | None) -> QuestionSet:
@@ -95,6 +110,7 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     SourceError, StoreError, ModelError.
     """
     check_rule(None if arguments.trust == NO_RULE else arguments.trust)
+    check_markdown(arguments.markdown, as_json=arguments.as_json)
     question_set = chosen_set(workspace, arguments.name)
     if arguments.trust not in (None, NO_RULE) and not names_sources(get_benchmark(question_set.benchmark)):
         raise SpecError(f"the labels of {question_set.benchmark} name no source; leave --trust out.")
@@ -142,12 +158,15 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     verdict = Verdict.of(history, candidate.key, Build.open(question_set.latest.build), arguments)
     if arguments.as_json:
         print(json.dumps(verdict.to_json(), indent=2))
+    elif str(arguments.markdown) == STANDARD_OUTPUT:
+        print(verdict.report().markdown(), end="")
     else:
         for line in verdict.remarks():
             print_message(line, options.display)
         print()
         for line in verdict.lines():
             print(clean(line))
+    write_verdict(verdict.report(), arguments.junit, arguments.markdown)
     if (code := _CODES[verdict.word]) != DONE:
         raise EndedError(code, verdict.sentence())
     return DONE
@@ -404,6 +423,15 @@ class Verdict:
                 f"Showing a difference of {100 * lead:.0f} points takes about {count_of(needed, 'row')}, on as many more "
                 f"pages; there are {history.rows:,}."
             )
+
+    def report(self) -> VerdictReport:
+        """Return the verdict for files: the model and its rival as in the history."""
+        history, name = self.history, self.history.views.runs[self.run].name
+        table = history_table(history)
+        places = [self.run] if self.claim is None else [self.claim.rival, self.run]
+        table = replace(table, rows=tuple(table.rows[place] for place in places), notes=table.notes[1:])
+        case = VerdictCase(name, _OUTCOMES[self.word], self.sentence(), "\n".join(self.lines()))
+        return VerdictReport("rashomon try", name, self.sentence(), (case,), table, tuple(self.remarks()))
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as JSON."""

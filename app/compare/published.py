@@ -180,6 +180,32 @@ def matching_cells(
     return matches
 
 
+def paper_value(main: Table, views: RunViews, row: str, metric: str | None) -> tuple[str, Estimate, float]:
+    """Return a column of a run's main table, its value there, and that of the paper's ``row``: of ``metric``, or the only one.
+
+    Raises:
+        SpecError: The paper has no such row, or no single value that is a share and that the run has, too.
+    """
+    _check_comparable(views)
+    published = published_rows(main, views.benchmark.name)
+    chosen = _find_row(row, list(dict.fromkeys(_split_row(name)[0] for name, _ in published)))
+    cells = matching_cells(main, views.runs[0].label, chosen, published, ())
+    values = [
+        (column, ours, paper.value)
+        for _, column, ours, paper in cells
+        if ours.value is not None and paper.value is not None and is_share_column(column, views)
+    ]
+    known = dict.fromkeys(column for column, *_ in values)
+    of_metric = [value for value in values if metric is None or value[0].casefold() == metric.casefold()]
+    if len(of_metric) == 1:
+        return of_metric[0]
+    if not known:
+        raise SpecError(f"the run and {chosen} have no share in common that could be tested.")
+    if metric is not None and not of_metric:
+        raise SpecError(f"the run and {chosen} have no share {metric!r} in common; {did_you_mean(metric, known)}")
+    raise SpecError(f"{chosen} has several values; name one with --metric: {', '.join(known)}.")
+
+
 def is_share_column(column: str, views: RunViews) -> bool:
     """Return whether a column is a share of all answers; True for columns that are no metric of the benchmark."""
     metric = views.label_metrics.of.get(column)

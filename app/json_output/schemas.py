@@ -9,7 +9,7 @@ from typing import Any
 from app.json_output.envelope import Envelope
 from benchmarks.errors import SpecError, did_you_mean
 
-RESULTS: Mapping[str, str] = {}
+RESULTS: Mapping[str, str] = {"check": "check:CheckResult"}
 """The type of each command's result, as MODULE:NAME below ``app.json_output``."""
 
 
