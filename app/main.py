@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         sys.exit(completion.respond(cli))
     from app.cli import run_cli
+    from app.cli.options import asks_for_events
     from app.system.open_file_limit import raise_open_files_limit
     from benchmarks.errors import RashomonError
 
@@ -33,14 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a character the terminal cannot encode is no error
+    arguments = sys.argv[1:] if arguments is None else arguments
+    message = ""
     try:
         raise_open_files_limit()
-        code = run_cli(sys.argv[1:] if arguments is None else arguments)
+        code = run_cli(arguments)
         sys.stdout.flush()
     except RashomonError as error:
         from app.text.escape import clean
 
-        print(f"rashomon: {clean(str(error))}", file=sys.stderr)
+        message = str(error)
+        print(f"rashomon: {clean(message)}", file=sys.stderr)
         code = error.exit_code
     except (Interrupted, KeyboardInterrupt):
         code = _say_interrupted()
@@ -53,11 +57,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not isinstance(error.__cause__, Interrupted):
             raise
         code = _say_interrupted()
+    if asks_for_events(arguments):
+        from app.json_output.events import outcome
+
+        outcome.print(code, message or (_INTERRUPTED if code == INTERRUPTED else ""))
     sys.exit(code)
 
 
+_INTERRUPTED = "interrupted; run the same command again to resume or start over."
+
+
 def _say_interrupted() -> int:
-    print("rashomon: interrupted; run the same command again to resume or start over.", file=sys.stderr)
+    print(f"rashomon: {_INTERRUPTED}", file=sys.stderr)
     return INTERRUPTED
 
 

@@ -20,7 +20,7 @@ POLICIES = ("always-image", "always-text", "uniform")
 
 def recommended(rashomon: Rashomon, log: Path) -> tuple[dict[str, int], str]:
     """Build, run and recommend; return the conditions' counts and the recommendation."""
-    built = json.loads(rashomon.run("build", "retrieval", "--from", log, "--json").stdout)
+    built = rashomon.json("build", "retrieval", "--from", log)
     models = [word for name in POLICIES for word in ("--model", f"policy:{name}")]
     rashomon.run("--batch", "--benchmark", "retrieval", *models, "--display", "none")
     runs = (f"retrieval-policy-{name}" for name in POLICIES)

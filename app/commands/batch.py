@@ -22,6 +22,7 @@ from app.engine.workers.cluster.address import NONE, check_workers
 from app.engine.workers.cluster.connect import survey
 from app.engine.workers.cluster.placement import Placement, check_fits
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
+from app.json_output.events import failed_judgements, outcome
 from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import judge_costs, longest_requests, measured_speed, remote_usage
 from app.report.throughput import duration
@@ -36,7 +37,6 @@ from app.store.workspace import RunSummary, Workspace, read_summary
 from benchmarks.errors import ModelError, RashomonError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import WITHOUT_SOURCES
-from judges.base import newest
 from judges.registry import judge_names
 from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
 from mlx_backends.imported import IMPORTED
@@ -94,6 +94,7 @@ def batch(
     # All specs are checked before the first run is created.
     batch_spec, checked, faults = check_batch(workspace, spec, overrides, options, stop=not dry_run)
     options = _with_workers(batch_spec, options, typed="workers" in overrides)
+    outcome.about(run.folder for run in checked if run.existing)
     for run in checked:
         if run.identity[_DEVICE] == "remote" and not run.existing:
             print_message(f"{run.folder.name}: {remote_usage(run.spec, run.instances, run.build)}", options.display)
@@ -119,6 +120,7 @@ def batch(
             display.problem(str(fault))
         if faults:
             raise faults[-1]
+        outcome.message = "the specs are valid; nothing was run"
         return 0
     confirm_addresses([name for names in remote_models for name in names], options.allowed)
     for names, remote_options in requirements:
@@ -273,6 +275,7 @@ def resume(
     display = make_display(options.display)
     folder = workspace.run_folder(name)
     RunStore.require_own(folder)
+    outcome.about([folder])
     if not (conditions or repeat or retry_errors) and is_paused(folder) and unpause(folder):
         print_message(f"{folder.name}: no longer paused; process {worker_pid(folder)} resumes it.", options.display)
         return 0
@@ -361,6 +364,7 @@ def execute_runs(
         if run.spec.model.startswith(PERSON):
             raise SpecError(refusal(run.spec.model))
         RunStore.require_own(run.folder)
+    outcome.about(run.folder for run in planned)
     _refuse_in_use(planned)
     unfinished_runs = [run for run in planned if _announce(run, conditions, options.display)]
     for run in planned:
@@ -499,9 +503,7 @@ def _print_results(
 
 def _failures(run: RunSummary) -> int:
     """Return the number of answers that are errors or that a judge of the run failed on, in its newest version."""
-    judges = {newest(name, p.judged) for p in run.progress for name in run.spec["judge"]}
-    failed = sum(judged.failed for p in run.progress for judge, judged in p.judged.items() if judge in judges)
-    return failed + sum(p.errors for p in run.progress)
+    return failed_judgements(run) + sum(p.errors for p in run.progress)
 
 
 def print_message(message: str, display: str | None) -> None:

@@ -12,6 +12,7 @@ from app.commands.progress_display import make_display
 from app.engine.run_control import clear_stale_pause
 from app.engine.workers.cluster.address import check_workers
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
+from app.json_output.events import outcome
 from app.run_spec import ApiSpec, RunSpec, parse, parse_stored, resolve_judges
 from app.store.data_types import JudgedCounts
 from app.store.run import RunStore
@@ -38,6 +39,7 @@ def judge(
     """Judge those answers of ``run`` that the judges called ``names`` have not judged yet; return the exit code."""
     display = make_display(options.display)
     folder = workspace.run_folder(run)
+    outcome.about([folder])
     if not names:
         raise SpecError("name a judge with --judge; `rashomon judges` lists them.")
     names, undecided_by = resolve_judges(names)
@@ -67,6 +69,7 @@ def judge(
     if dry_run:
         if problem := readiness_problem(names, remote_options):
             display.problem(f"not ready to judge: {problem}")
+        outcome.message = "nothing was judged"
         return 0
     job = Job(
         (folder,),
@@ -94,10 +97,10 @@ def judge(
             calls, prompt, completion = store.judge_usage(judge.id)
             usage = f"; {calls} calls, {prompt} + {completion} tokens" if isinstance(judge, RubricJudge) else ""
             undecided = f"{counts.undecided} undecided, " if counts.undecided else ""
-            print_message(
-                f"{judge.id}: {counts.labelled} labelled, {counts.unparsed} unparsed, {undecided}{counts.failed} failed{usage}",
-                options.display,
-            )
+            labels = f"{counts.labelled} labelled, {counts.unparsed} unparsed"
+            sentence = f"{judge.id}: {labels}, {undecided}{counts.failed} failed{usage}"
+            outcome.message = "; ".join(filter(None, (outcome.message, sentence)))
+            print_message(sentence, options.display)
     return code or (1 if failed else 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,6 +33,7 @@ from app.engine.training.spec import plain_name
 from app.exit_codes import BETTER as BETTER_CODE
 from app.exit_codes import NOT_SHOWN as NOT_SHOWN_CODE
 from app.exit_codes import WORSE as WORSE_CODE
+from app.json_output.events import outcome
 from app.report.tables import model_label
 from app.run_spec import RunSpec, parse_spec
 from app.store.question_sets import QuestionSet, changed_media
@@ -147,9 +149,11 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     else:
         for line in verdict.remarks():
             print_message(line, options.display)
-        print()
+        outcome.message = verdict.sentence()
+        output = sys.stderr if options.display == "json" else sys.stdout
+        print(file=output)
         for line in verdict.lines():
-            print(clean(line))
+            print(clean(line), file=output)
     return _CODES[verdict.word]
 
 
@@ -283,7 +287,7 @@ class Verdict:
         )
         if memory := [*self._remembered()]:
             yield f"Remembered: {', '.join(memory)}"
-        yield self._verdict()
+        yield self.sentence()
         yield self._costs()
         if self.claim is not None:
             yield from self._change_lines()
@@ -322,7 +326,8 @@ class Verdict:
             return "by your rows' rules"
         return f"by your rule, {_wins(rule)}" if rule else "right"
 
-    def _verdict(self) -> str:
+    def sentence(self) -> str:
+        """Return the verdict with its shares and its interval, as one sentence."""
         history = self.history
         rival = None if self.claim is None else self.claim.rival
         here = f"{history.share(self.run, rival).value or 0:.0%} {self._right}"

@@ -154,7 +154,7 @@ def test_mean_of_people_and_their_agreement_equal_a_hand_computation(rashomon: R
     printed = rashomon.run("answer", "cmc-bench").stdout
     for text in ("Human baseline", "ann", "mean", "AC1"):
         assert text in printed
-    tables = json.loads(rashomon.run("answer", "cmc-bench", "--json").stdout)
+    tables = rashomon.json("answer", "cmc-bench")
     rows = {row["row"]: row["cells"] for row in tables["people"]["rows"]}
     shares, labels = [], {}
     for person in people:

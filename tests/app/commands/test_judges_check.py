@@ -61,7 +61,7 @@ def obeys(prompt: str, times: int) -> str:
 
 
 def check(rashomon: Rashomon, judge: str, *options: str, code: int = 0) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(rashomon.run("judges", "check", judge, "--json", *options, code=code).stdout)
+    result: dict[str, Any] = rashomon.json("judges", "check", judge, *options, code=code)
     return result
 
 
@@ -80,7 +80,7 @@ def test_a_rule_is_examined_without_a_network_and_named_from_then_on(rashomon: R
     share = f"agrees on {match[3]}% of the {match[2]} labels that it gives on 440 labelled answers ({match[4]})"
     sentence = f"{share}, checked {time.strftime('%Y-%m-%d')}"
     assert sentence in rashomon.run("judges").stdout
-    entries = json.loads(rashomon.run("judges", "--json").stdout)
+    entries = rashomon.json("judges")
     assert entries[0]["check"]["right"] == int(match[1])
     assert entries[1]["check"] is None
 

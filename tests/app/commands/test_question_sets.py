@@ -37,7 +37,7 @@ def build(home: Rashomon, rows: list[str], *options: str, table: str = "rows.csv
     path = home.home / table
     path.parent.mkdir(exist_ok=True)
     path.write_text(HEADER + "".join(rows), "utf-8")
-    result = json.loads(home.run("build", "cmc-bench", "--from", path, "--json", *options).stdout)
+    result = home.json("build", "cmc-bench", "--from", path, *options)
     recorded: dict[str, Any] = result["set"] | {"path": Path(result["path"]), "digest": result["digest"]}
     return recorded
 
@@ -87,7 +87,7 @@ def test_an_edit_that_is_taken_back_leaves_the_runs_of_the_first_version(home: R
     run(home, "before")
     build(home, edited(ROWS))
     build(home, ROWS)
-    (listed,) = json.loads(home.run("sets", "--json").stdout)
+    (listed,) = home.json("sets")
     assert [version["runs"] for version in listed["versions"]] == [["before"], [], ["before"]]
     assert "Its runs (1) stay" in home.run("sets", "remove", "rows", "--yes").stdout
 
@@ -181,7 +181,7 @@ def test_the_same_table_is_no_new_version_and_repairs_changed_pictures(home: Ras
     damaged = sorted((first["path"] / "media").iterdir())[0]
     damaged.unlink()
     damaged.write_bytes(picture(99))
-    listed = json.loads(home.run("sets", "--json").stdout)[0]["versions"]
+    listed = home.json("sets")[0]["versions"]
     assert "1 changed or lost picture" in listed[0]["problem"]
     assert listed[1]["problem"] is None
     again = build(home, edited(ROWS))
@@ -189,7 +189,7 @@ def test_the_same_table_is_no_new_version_and_repairs_changed_pictures(home: Ras
     assert "as before" in home.run("build", "cmc-bench", "--from", home.home / "rows.csv").stdout
     back = build(home, ROWS)
     assert (back["version"], back["digest"]) == (3, first["digest"])
-    assert all(v["problem"] is None for v in json.loads(home.run("sets", "--json").stdout)[0]["versions"])
+    assert all(v["problem"] is None for v in home.json("sets")[0]["versions"])
 
 
 def test_a_picture_that_was_replaced_in_the_table_is_a_change(home: Rashomon) -> None:
@@ -220,7 +220,7 @@ def test_data_names_a_set_or_a_version(home: Rashomon) -> None:
     for number, (data, digest) in enumerate(digests.items()):
         with RunStore.read(run(home, f"run{number}", "--data", data)) as store:
             assert store.meta("identity")["data digest"] == digest
-    varied = json.loads(home.run("vary", "rows@1", "--factor", "blur=0,2", "--limit", "2", "--json").stdout)
+    varied = home.json("vary", "rows@1", "--factor", "blur=0,2", "--limit", "2")
     assert Path(varied["path"]) == home.workspace / "benchmarks" / "rows-1-varied", (
         "no set has a build that is no version"
     )
@@ -255,10 +255,10 @@ def test_another_table_that_shares_a_few_rows_does_not_take_a_set_over(home: Ras
     command = ("build", "cmc-bench", "--from", other / "rows.csv")
     home.run(*command, code=2)
     home.run(*command, "--replace", code=2)
-    assert [len(known["versions"]) for known in json.loads(home.run("sets", "--json").stdout)] == [1]
+    assert [len(known["versions"]) for known in home.json("sets")] == [1]
     home.run(*command, "--name", "strange")
     (home.home / "rows.csv").rename(home.home / "old.csv")
-    assert json.loads(home.run(*command, "--json").stdout)["set"]["moved_from"] == str(home.home / "rows.csv")
+    assert home.json(*command)["set"]["moved_from"] == str(home.home / "rows.csv")
 
 
 def test_most_rows_of_a_copied_table_make_it_the_next_version_and_the_move_is_said(home: Rashomon) -> None:
@@ -295,7 +295,7 @@ def test_a_build_of_other_sources_is_not_replaced_unasked_but_one_of_this_table_
     second = build(home, edited(ROWS))
     assert second["version"] == 2
     home.run("resume", "old")
-    (listed,) = json.loads(home.run("sets", "--json").stdout)
+    (listed,) = home.json("sets")
     assert [version["runs"] for version in listed["versions"]] == [["old"], []]
 
     default.unlink()
@@ -328,7 +328,7 @@ def test_a_set_is_removed_and_restored(home: Rashomon) -> None:
     assert "--yes" in home.run("sets", "remove", "rows", code=2).stderr
     assert "sets restore rows" in home.run("sets", "remove", "rows", "--yes").stdout
     assert default.samefile(other["path"]), "the newest build that is left"
-    assert [known["name"] for known in json.loads(home.run("sets", "--json").stdout)] == ["other"]
+    assert [known["name"] for known in home.json("sets")] == ["other"]
     home.run("sets", "remove", "other", "--yes")
     assert "no question sets" in home.run("sets").stdout
     home.run("--batch", "--benchmark", "cmc-bench", "--model", "policy:always-text", code=2)
@@ -347,7 +347,7 @@ def test_a_damaged_set_hides_no_other_and_no_run(home: Rashomon) -> None:
     stored = json.loads(file.read_text())
     for content in ("", "[]", "{}", '{"versions": 3}', json.dumps(stored | {"versions": []})):
         file.write_text(content)
-        assert [known.get("problem") is None for known in json.loads(home.run("sets", "--json").stdout)] == [
+        assert [known.get("problem") is None for known in home.json("sets")] == [
             True,
             False,
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from tests.support.review_builds import clash_build
 
 
 def recommend(rashomon: Rashomon, *arguments: str | Path) -> dict[str, Any]:
-    listing: dict[str, Any] = json.loads(rashomon.run("models", *arguments, "--json").stdout)
+    listing: dict[str, Any] = rashomon.json("models", *arguments)
     return listing
 
 

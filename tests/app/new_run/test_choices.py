@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -42,7 +41,7 @@ def test_a_benchmark_says_what_it_needs_and_whether_its_build_is_whole(charts: H
     damaged = benchmark_choices(workspace)[0]
     assert damaged.build is None
     assert "was changed after the build" in damaged.state
-    parsed = json.loads(rashomon.run("benchmarks", "--json").stdout)
+    parsed = rashomon.json("benchmarks")
     assert [item["state"] for item in parsed] == [choice.state for choice in benchmark_choices(workspace)]
 
 
