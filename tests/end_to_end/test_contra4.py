@@ -91,7 +91,7 @@ def test_real_mixed_rows_run_on_available_media(tmp_path: Path) -> None:
     build_tiny_vlm(sees, TEXTS, quantise=False)
     build_tiny_omni(hears, TEXTS)
     build = rashomon.run("build", "contra4", "--source", mixed_rows(tmp_path / "rows"), "--rendered", "--json").stdout
-    manifest = json.loads(build)["manifest"]
+    manifest = json.loads(build)["result"]["manifest"]
     assert (manifest["with_all_media"], manifest["rendered"]) == (33, 33)
     options = ("--batch", "--benchmark", "contra4", "--max-tokens", "4", "--display", "plain")
     expected = {
@@ -221,7 +221,7 @@ def test_the_papers_embedding_model_is_the_default_where_it_is_cached(tmp_path: 
         command = (*built, "--allow-address", server.url, "--json")
 
         def embedder(*options: str) -> str:
-            return str(json.loads(rashomon.run(*command, *options).stdout)["manifest"]["models"]["embedder"])
+            return str(json.loads(rashomon.run(*command, *options).stdout)["result"]["manifest"]["models"]["embedder"])
 
         assert embedder().startswith("words")
         snapshot = tmp_path / "cache/huggingface/hub/models--sentence-transformers--all-MiniLM-L6-v2"

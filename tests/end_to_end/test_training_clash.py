@@ -63,4 +63,4 @@ def test_a_few_updates_give_an_adapter_that_loads_again(family: str, training_se
     losses = [json.loads(line)["loss"] for line in log.splitlines() if "validation" not in line]
     assert sum(losses[-3:]) < sum(losses[:3])
     for name in ("adapter", "best"):
-        load(str(model), adapter_path=row[name])
+        load(str(model), adapter_path=str(rashomon.workspace / row[name]))

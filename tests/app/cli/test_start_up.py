@@ -108,10 +108,10 @@ def test_listings_are_json_too(tmp_path: Path) -> None:
     benchmark = rashomon.json("benchmarks")[0]
     assert benchmark["conditions"][:4] == ["aligned", "image-correct", "text-correct", "both-wrong"]
     models = rashomon.json("models")
-    assert models[0]["name"] == "policy:always-image"
-    assert rashomon.json("judges")[0]["name"] == "match"
+    assert models["policies"][0]["name"] == "policy:always-image"
+    assert rashomon.json("judges")["rules"][0]["name"] == "match"
     findings = rashomon.json("doctor")
-    assert {finding["what"]: finding["ok"] for finding in findings}["mlx"] is True
+    assert {finding["check"]: finding["ok"] for finding in findings}["mlx"] is True
 
 
 def test_an_interruption_while_a_class_is_created_is_no_bug(tmp_path: Path) -> None:

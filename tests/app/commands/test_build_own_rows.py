@@ -36,7 +36,7 @@ def test_the_check_builds_nothing_and_ends_with_1_where_no_row_can_be_used(here:
     assert "\x1b" not in stdout
     parsed = here.json("build", "cmc-bench", "--from", table, "--check")
     assert [row["usable"] for row in parsed["rows"]] == [True] * 4 + [False]
-    assert parsed["rows"][-1]["mend"] == "put the file in its place: gone.png"
+    assert parsed["rows"][-1]["fix"] == "put the file in its place: gone.png"
     table = write(here, "image,question,answer\ngone.png,x?,5\n")
     assert "0 of 1 rows" in here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
     assert not here.workspace.exists()
@@ -51,7 +51,7 @@ def test_a_build_of_nothing_names_the_check_which_names_the_files_it_looked_for(
     stderr = here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
     assert "\x1b" not in stderr
     parsed = here.json("build", "cmc-bench", "--from", table, "--check", code=1)["rows"]
-    assert [(row["told"], row["mend"]) for row in parsed] == [
+    assert [(row["message"], row["fix"]) for row in parsed] == [
         ("the image is missing", "put the file in its place: no/where\x1b.png"),
         ("the image is a folder", "name a file in it: folder"),
         ("the image is missing", "put the file in its place: a; b.png"),
@@ -157,7 +157,7 @@ def test_pictures_in_cells_are_never_printed(here: Rashomon) -> None:
         )
     )
     done = here.run("build", "cmc-bench", "--from", "~/v.tsv", "--check", "--json")
-    parsed = json.loads(done.stdout)
+    parsed = json.loads(done.stdout)["result"]
     assert parsed["usable"] == 4
     assert "read as a VLMEvalKit table" in parsed["remarks"]
     assert len(done.stdout) + len(here.run("build", "cmc-bench", "--from", "~/v.tsv", "--check").stdout) < 5000

@@ -136,7 +136,7 @@ def test_a_thumbnail_stands_in_for_its_medium(home: Rashomon, tmp_path: Path, mo
 
 def test_media_are_left_out_unless_a_licence_lets_them_be_passed_on(home: Rashomon, tmp_path: Path) -> None:
     facts = home.json("bundle", RUNS[0], "--out", tmp_path / "b.zip")
-    assert (facts["media"], facts["media files"], len(facts["notes"])) == ("none", 0, 1)
+    assert (facts["media"], facts["media_files"], len(facts["notes"])) == ("none", 0, 1)
     assert LICENCES["cmc-bench"]["chartqa"].text in facts["notes"][0]
 
 
@@ -161,7 +161,7 @@ def test_a_run_without_its_build_is_bundled_without_media(home: Rashomon, tmp_pa
         store.set_meta("data", str(tmp_path / "workspace" / "benchmarks" / "cmc-bench"))
     here = Rashomon(tmp_path)
     facts = here.json("bundle", RUNS[0], "--media", "all")
-    assert facts["media files"] == 0
+    assert facts["media_files"] == 0
     assert len(facts["notes"]) == 1
     here.run("show", f"{RUNS[0]}.rashomon.zip")
 

@@ -311,7 +311,7 @@ def test_a_model_is_fetched_into_the_cache_checked_and_listed(hub: FakeHub, rash
     assert "Qwen3VLForConditionalGeneration, 4-bit g64" in stdout
     snapshot = cache / "snapshots" / ("a" * 40)
     assert contents(snapshot) == {**contents(DEMO), **COPIES, "README.md": CARD}
-    listed = {item["name"]: item for item in rashomon.json("models")}
+    listed = {item["name"]: item for item in rashomon.json("models")["cached"]}
     assert listed["org/tiny"]["quantisation"] == "4-bit g64"
     before = len(hub.gets(""))
     assert "to fetch nothing" in rashomon.run("models", "get", "org/tiny", "--yes").stdout
@@ -329,8 +329,8 @@ def test_a_model_that_broke_off_is_no_model_until_it_is_whole(hub: FakeHub, rash
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 130
-    listed = {item["name"]: item for item in rashomon.json("models")}
-    assert "`rashomon models get org/tiny` fetches it" in listed["org/tiny"]["note"]
+    listed = {item["name"]: item for item in rashomon.json("models")["cached"]}
+    assert "`rashomon models get org/tiny` fetches it" in listed["org/tiny"]["problem"]
     hub.released.set()
     hub.faults.clear()
     rashomon.run("models", "get", "org/tiny", "--yes")
@@ -397,7 +397,7 @@ def test_the_curated_models_say_what_they_take(tmp_path: Path) -> None:
         assert by_id[name].weights_bytes / 1e9 == pytest.approx(size, rel=0.05)
     assert smallest_mac(by_id["mlx-community/Qwen3-VL-4B-Instruct-4bit"].weights_bytes) == 8
     assert smallest_mac(10**13) is None
-    listed = {first["name"]: first for first in Rashomon(tmp_path).json("models")}
+    listed = {first["name"]: first for first in Rashomon(tmp_path).json("models")["catalog"]}
     first = listed["mlx-community/Qwen3-VL-4B-Instruct-4bit"]
     assert (first["fetched"], first["benchmarks"], first["memory"]) == (
         False,

@@ -197,7 +197,7 @@ def test_a_point_that_diverges_does_not_hold_up_the_others(
             attempts.clear()
             result = rashomon.json(*command, code=1)
             assert len([name for name in attempts if name.startswith("my-rows-2-")]) == tries
-            assert [row["row"] for row in result["table"]["rows"]][1:] == ["my rows / 4", "my rows / 2"]
+            assert [row["label"] for row in result["table"]["rows"]][1:] == ["my rows / 4", "my rows / 2"]
             assert any("not a number" in note for note in result["table"]["notes"])
 
 
@@ -208,7 +208,7 @@ def test_the_command_trains_measures_and_resumes(training_sets: list[Path], othe
     command += ("--data", training_sets[0], "--data", training_sets[1], "--test", other_build, "--rank", "2")
     command += ("--steps", "2", "--batch-size", "1", "--max-length", "512", "--display", "none")
     result = rashomon.json(*command)
-    assert [row["row"] for row in result["table"]["rows"]][1:] == [
+    assert [row["label"] for row in result["table"]["rows"]][1:] == [
         "named / 2",
         "named / 4",
         "answered / 2",

@@ -55,5 +55,5 @@ def test_replaced_modules_of_the_installation_fail(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.slow
 def test_the_command_lists_the_check(tmp_path: Path) -> None:
-    listed = {item["what"]: item for item in Rashomon(tmp_path).json("doctor")}
+    listed = {item["check"]: item for item in Rashomon(tmp_path).json("doctor")}
     assert listed["names"]["ok"]

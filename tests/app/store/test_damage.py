@@ -342,11 +342,11 @@ def test_the_doctor_says_what_is_damaged_and_what_can_be_saved(damaged: Damaged)
         database.execute("UPDATE generation SET text = 'no' WHERE id = 3")
         database.execute("UPDATE progress SET done = done - 1 WHERE condition = 'image-only'")
         database.execute("DELETE FROM verdict WHERE id = 5")
-    findings = {f["what"]: f for f in damaged.rashomon.json("doctor", RUN, code=1)}
+    findings = {f["check"]: f for f in damaged.rashomon.json("doctor", RUN, code=1)}
     bad = {what for what, finding in findings.items() if not finding["ok"]}
     assert bad == {"rows", "missing", "counters", "to save"}
-    assert "table generation, row 3" in findings["rows"]["told"]
-    assert "adopt" in findings["to save"]["mend"]
+    assert "table generation, row 3" in findings["rows"]["message"]
+    assert "adopt" in findings["to save"]["fix"]
 
 
 _TAKEN_OVER = ("meta", "instance", "engine", "generation", "verdict")
