@@ -166,7 +166,7 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
     if context.invoked_subcommand in EVENT_COMMANDS:
         from app.json_output.events import outcome
 
-        outcome.workspace = context.obj.path
+        outcome.begin(context.obj.path)
     if context.invoked_subcommand not in (None, *_READERS):
         context.obj.require_writable()
     if context.invoked_subcommand is None:

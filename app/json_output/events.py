@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -13,7 +12,6 @@ from app.json_output.envelope import FORMAT, plain
 from app.report.portable import portable_message
 from app.store.data_types import ConditionProgress, NodeStatus
 from app.store.workspace import RunSummary, read_summary
-from benchmarks.errors import RashomonError
 from judges.base import newest
 
 
@@ -45,6 +43,8 @@ class RunOutcome:
     total: int
     errors: int
     failed_judgements: int
+    problem: str | None
+    """The reason why it could not be read; its numbers are then 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +70,20 @@ class Outcome:
     message: str = ""
     """A sentence on what was done, if it is not how many answers its runs have."""
 
+    def begin(self, workspace: Path) -> None:
+        """Forget an earlier command of this process; messages will name paths relative to ``workspace``."""
+        self.workspace, self.folders, self.message = workspace, {}, ""
+
     def about(self, folders: Iterable[Path]) -> None:
         """Add the folders of runs."""
         self.folders.update(dict.fromkeys(folders))
 
     def print(self, exit_code: int, message: str = "") -> None:
-        """Print the outcome, and begin anew."""
-        runs = tuple(_run_outcomes(self.folders))
-        text = portable_message(message or self.message or _sentence(runs), self.workspace or Path.home())
+        """Print the outcome."""
+        workspace = self.workspace or Path.home()
+        runs = tuple(_run_outcome(read_summary(folder), workspace) for folder in self.folders)
+        text = portable_message(message or self.message or _sentence(runs), workspace)
         event = OutcomeEvent(exit_code=exit_code, runs=runs, message=text)
-        self.workspace, self.folders, self.message = None, {}, ""
         print(event_line(event), flush=True)
 
 
@@ -97,18 +101,16 @@ def failed_judgements(run: RunSummary) -> int:
     return sum(judged.failed for p in run.progress for judge, judged in p.judged.items() if judge in judges)
 
 
-def _run_outcomes(folders: Iterable[Path]) -> Iterable[RunOutcome]:
-    for folder in folders:
-        with suppress(RashomonError):  # the message says what is wrong with it
-            run = read_summary(folder)
-            yield RunOutcome(
-                name=run.name,
-                state=run.state,
-                done=run.done,
-                total=run.total,
-                errors=sum(condition.errors for condition in run.progress),
-                failed_judgements=failed_judgements(run),
-            )
+def _run_outcome(run: RunSummary, workspace: Path) -> RunOutcome:
+    return RunOutcome(
+        name=run.name,
+        state=run.state,
+        done=run.done,
+        total=run.total,
+        errors=sum(condition.errors for condition in run.progress),
+        failed_judgements=failed_judgements(run),
+        problem=None if run.problem is None else portable_message(run.problem, workspace),
+    )
 
 
 def _sentence(runs: Sequence[RunOutcome]) -> str:

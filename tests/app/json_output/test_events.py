@@ -26,7 +26,7 @@ def test_a_run_ends_with_its_outcome_and_a_finished_one_is_its_outcome(rashomon:
     *progress, outcome = events(rashomon, *BATCH)
     assert {event["event"] for event in progress} == {"progress"}
     assert (outcome["exit_code"], outcome["message"]) == (0, "r: 16 of 16 answered")
-    run = {"name": "r", "state": "done", "done": 16, "total": 16, "errors": 0, "failed_judgements": 0}
+    run = {"name": "r", "state": "done", "done": 16, "total": 16, "errors": 0, "failed_judgements": 0, "problem": None}
     assert outcome["runs"] == [run]
     assert events(rashomon, *BATCH) == events(rashomon, "resume", "r") == [outcome]
     assert events(rashomon, *BATCH, "--dry-run")[0]["runs"] == [run]
@@ -94,7 +94,7 @@ def test_failures_and_a_worker_that_dies_are_in_the_outcome(rashomon: Rashomon) 
     done = hopeless.run(*BATCH, *JSON, "--restarts", "0", code=1)
     outcome = json.loads(done.stdout.splitlines()[-1])
     assert outcome["exit_code"] == 1
-    assert outcome["runs"][0]["done"] < outcome["runs"][0]["total"]
+    assert outcome["runs"][0]["done"] < outcome["runs"][0]["total"], outcome
 
 
 @pytest.mark.slow
