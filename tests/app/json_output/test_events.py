@@ -11,6 +11,7 @@ import pytest
 
 from app.store.locks import FileLock
 from tests.support.command import Rashomon
+from tests.support.demo import write_table
 from tests.support.json_contract import check_json
 
 BATCH = ("batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "r", "--limit", "2")
@@ -95,6 +96,15 @@ def test_failures_and_a_worker_that_dies_are_in_the_outcome(rashomon: Rashomon) 
     outcome = json.loads(done.stdout.splitlines()[-1])
     assert outcome["exit_code"] == 1
     assert outcome["runs"][0]["done"] < outcome["runs"][0]["total"], outcome
+
+
+@pytest.mark.slow
+def test_a_verdict_on_a_model_is_the_message_of_its_outcome(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    rashomon.run("build", "cmc-bench", "--from", write_table(tmp_path, 16))
+    *_, outcome = events(rashomon, "try", "policy:always-text", code=6)
+    assert (outcome["exit_code"], outcome["runs"][0]["state"]) == (6, "done")
+    assert outcome["message"].startswith("Not shown: ")
 
 
 @pytest.mark.slow
