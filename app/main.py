@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -16,6 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         sys.exit(completion.respond(cli))
     from app.cli import run_cli
+    from app.cli.options import asks_for_events
     from app.system.open_file_limit import raise_open_files_limit
     from app.system.signals import handle_stop_signals
 
@@ -25,23 +27,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a character the terminal cannot encode is no error
+    arguments = sys.argv[1:] if arguments is None else arguments
+    message = ""
     try:
         raise_open_files_limit()
         try:
-            code = run_cli(sys.argv[1:] if arguments is None else arguments)
+            code = run_cli(arguments)
         finally:
             sys.stdout.flush()  # what ended the command comes last, also in a file that takes both streams
-    except Exception as error:
-        code = _end(error)
-    except (Interrupted, KeyboardInterrupt) as error:
-        code = _end(error)
+    except (Exception, Interrupted, KeyboardInterrupt) as error:
+        code, message = _end(error)
+    if asks_for_events(arguments):
+        from app.json_output.events import outcome
+
+        with suppress(OSError):  # standard output is full or closed, which is not what has ended the command
+            outcome.print(code, message)
+    if message:
+        from app.text.escape import clean
+
+        print(f"rashomon: {clean(message)}", file=sys.stderr)
     sys.exit(code)
 
 
-def _end(error: BaseException) -> int:
-    """Print the line on standard error for what has ended the command, and return its exit code."""
+def _end(error: BaseException) -> tuple[int, str]:
+    """Return the exit code and the line on standard error for what has ended the command; no line if that is no error."""
     from app.exit_codes import INTERRUPTED, STOPPED
-    from app.text.escape import clean
     from benchmarks.errors import RashomonError
     from benchmarks.untrusted.safe_files import is_disk_full
 
@@ -52,7 +62,7 @@ def _end(error: BaseException) -> int:
     except OSError:  # it holds a rest that cannot be written, at which the flush at exit must not fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(cause, BrokenPipeError):  # the reader of the output is gone, as with `| head`
-        return 0
+        return 0, ""
     if isinstance(cause, RashomonError):
         code, line = cause.exit_code, str(cause)
     elif isinstance(cause, Interrupted | KeyboardInterrupt):
@@ -68,8 +78,7 @@ def _end(error: BaseException) -> int:
             STOPPED,
             f"a bug in Rashomon ended this command ({type(error).__name__}); report it with the lines above.",
         )
-    print(f"rashomon: {clean(line)}", file=sys.stderr)
-    return code
+    return code, line
 
 
 def _warn_of_machine() -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 import click
 
 from app.cli import data, people, results, run, sharing, system, training
-from app.cli.options import PATH, on_terminal
+from app.cli.options import EVENT_COMMANDS, PATH, on_terminal
 from app.exit_codes import MEANINGS
 from app.system.blas import use_one_thread
 
 _READERS = (
     *("runs", "show", "compare", "check", "recommend", "history", "report", "export", "parity", "published"),
-    *("audit", "bundle", "cite", "benchmarks", "judges", "prompts", "doctor", "completion"),
+    *("audit", "bundle", "cite", "benchmarks", "judges", "prompts", "doctor", "completion", "schema"),
 )
 """The commands that can read a bundle, which nothing writes to, in place of a workspace."""
 
@@ -51,7 +51,7 @@ SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
         *(training.training, training.train, training.trainings, training.learning_curve),
     ),
     "Share": (results.export, sharing.bundle, sharing.open_bundle, run.adopt, sharing.cite, sharing.push),
-    "Machine": (system.doctor, system.serve, system.completion_script),
+    "Machine": (system.doctor, system.serve, system.completion_script, system.schema),
 }
 """The commands by the section of ``--help``; completion has the same order."""
 
@@ -160,6 +160,10 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
     if context.invoked_subcommand in _TABLES:
         use_one_thread()
     context.obj = Workspace.find(workspace)
+    if context.invoked_subcommand in EVENT_COMMANDS:
+        from app.json_output.events import outcome
+
+        outcome.begin(context.obj.path)
     if context.invoked_subcommand not in (None, *_READERS):
         context.obj.require_writable()
     if context.invoked_subcommand is None:

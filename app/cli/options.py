@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -95,6 +96,17 @@ display = click.option(
     shell_complete=completion.displays,
     help="How to show progress: full, plain, json or none; default: full in a terminal, plain otherwise.",
 )
+EVENT_COMMANDS = ("batch", "resume", "judge", "demo", "try", "import", "baselines")
+"""The commands whose ``--display json`` prints events; all else that they print then is on standard error."""
+
+
+def asks_for_events(arguments: Sequence[str]) -> bool:
+    """Return whether a command line, which may be wrong, is of such a command with ``--display json``."""
+    words = ["batch" if word == "--batch" else word for word in arguments]
+    is_chosen = "--display=json" in words or ("--display", "json") in pairwise(words)
+    return is_chosen and "--json" not in words and not {*EVENT_COMMANDS}.isdisjoint(words)
+
+
 force = click.option(
     "--force", is_flag=True, help="Use the model even if it seems too large for the memory or fails the sight check."
 )

@@ -25,6 +25,7 @@ from app.engine.workers.cluster.connect import survey
 from app.engine.workers.cluster.placement import Placement, check_fits
 from app.engine.workers.supervise import Job, Supervisor
 from app.exit_codes import DONE, FAILURES, INTERRUPTED, STOPPED, EndedError
+from app.json_output.events import failed_judgements, outcome
 from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import judge_costs, longest_requests, measured_speed, remote_usage
 from app.report.throughput import duration
@@ -41,7 +42,6 @@ from app.text.plural import count_of
 from benchmarks.errors import BusyError, ModelError, RashomonError, SpecError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import WITHOUT_SOURCES
-from judges.base import newest
 from judges.registry import judge_names
 from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
 from mlx_backends.imported import IMPORTED
@@ -101,6 +101,7 @@ def batch(
     # All specs are checked before the first run is created.
     batch_spec, checked, faults = check_batch(workspace, spec, overrides, options, stop=not dry_run)
     options = _with_workers(batch_spec, options, typed="workers" in overrides)
+    outcome.about(run.folder for run in checked if run.existing)
     for run in checked:
         if run.identity[_DEVICE] == "remote" and not run.existing:
             print_message(f"{run.folder.name}: {remote_usage(run.spec, run.instances, run.build)}", options.display)
@@ -124,6 +125,7 @@ def batch(
                 display.notice(f"not ready to run: {problem}")
         if faults:
             raise EndedError(faults[-1].exit_code, " ".join(map(str, faults)))
+        outcome.message = "the specs are valid; nothing was run"
         return DONE
     confirm_addresses([name for names in remote_models for name in names], options.allowed)
     for names, remote_options in requirements:
@@ -280,6 +282,7 @@ def resume(
     display = make_display(options.display)
     folder = changeable_run(workspace, name)
     RunStore.require_own(folder)
+    outcome.about([folder])
     if not (conditions or repeat or retry_errors) and is_paused(folder) and unpause(folder):
         print_message(f"{folder.name}: no longer paused; process {worker_pid(folder)} resumes it.", options.display)
         return 0
@@ -370,6 +373,7 @@ def execute_runs(
         if run.spec.model.startswith(PERSON):
             raise SpecError(refusal(run.spec.model))
         RunStore.require_own(run.folder)
+    outcome.about(run.folder for run in planned)
     _refuse_in_use(planned)
     unfinished_runs = [run for run in planned if _announce(run, conditions, options.display)]
     for run in planned:
@@ -414,7 +418,7 @@ def _saved(workspace: Workspace, unfinished: Sequence[RunSummary], code: int) ->
 
 def _failures_text(workspace: Workspace, failed: Sequence[RunSummary]) -> str:
     """Return how many answers and judgements of runs failed, and the commands that repeat them."""
-    errors, judgements = sum(map(_errors, failed)), sum(map(_judge_failures, failed))
+    errors, judgements = sum(map(_errors, failed)), sum(map(failed_judgements, failed))
     names = failed[0].name if len(failed) == 1 else f"{len(failed)} runs, such as {failed[0].name}"
     facts = (count_of(errors, "answer"), count_of(judgements, "judgement"))
     text = " and ".join(fact for fact, count in zip(facts, (errors, judgements), strict=True) if count)
@@ -534,16 +538,11 @@ def _print_results(
 
 def _failures(run: RunSummary) -> int:
     """Return the number of answers that are errors or that a judge of the run failed on, in its newest version."""
-    return _errors(run) + _judge_failures(run)
+    return _errors(run) + failed_judgements(run)
 
 
 def _errors(run: RunSummary) -> int:
     return sum(p.errors for p in run.progress)
-
-
-def _judge_failures(run: RunSummary) -> int:
-    judges = {newest(name, p.judged) for p in run.progress for name in run.spec["judge"]}
-    return sum(judged.failed for p in run.progress for judge, judged in p.judged.items() if judge in judges)
 
 
 def print_message(message: str, display: str | None) -> None:

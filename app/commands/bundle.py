@@ -14,6 +14,8 @@ from app.commands.spinner import spinner
 from app.engine.adopt import read_received_run
 from app.exit_codes import DONE, FAILURES, EndedError
 from app.exports.bundle import write_bundle
+from app.json_output.bundles import WrittenBundle
+from app.json_output.envelope import print_json
 from app.store.bundles.layout import MediaChoice, read_manifest
 from app.store.run_references import run_folders
 from app.store.workspace import Workspace
@@ -33,8 +35,15 @@ def bundle_runs(
     with spinner("reading the runs") as update:
         written = write_bundle(workspace, folders, path, media, update)
     if as_json:
-        facts = {"path": str(path), "bytes": written.size, "runs": written.runs}
-        print(json.dumps({**facts, "media": written.choice, "media files": written.media, "notes": written.notes}))
+        facts = WrittenBundle(
+            file=path.name,
+            bytes=written.size,
+            run_count=written.runs,
+            media=written.choice,
+            media_files=written.media,
+            notes=written.notes,
+        )
+        print_json("bundle", facts, folders=folders)
         return
     kind = "thumbnails" if written.choice == "thumbnails" else "media"
     noun = "run" if written.runs == 1 else "runs"

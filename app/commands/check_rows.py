@@ -9,6 +9,8 @@ from pathlib import Path
 from textwrap import indent
 
 from app.exit_codes import DONE, FAILURES, EndedError
+from app.json_output.builds import CheckedRow, CheckedTable
+from app.json_output.envelope import envelope, plain
 from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
@@ -46,18 +48,16 @@ def summary(check: TableCheck) -> str:
 
 
 def _print_json(check: TableCheck) -> None:
-    """Print a check as one JSON object, a row at a time."""
-    print(f'{{\n  "usable": {check.usable},\n  "rows": [', end="")
+    """Print a check as JSON, a row at a time: a table may have a million."""
+    whole = CheckedTable(usable=check.usable, rows=(), remarks=tuple(check.remarks))
+    before, rows, after = json.dumps(plain(envelope("build", whole)), indent=2).partition('"rows": [')
+    print(f"{before}{rows}", end="")
     separator = "\n"
     for row in check.rows:
-        fields = {"row": row.where, "usable": row.usable, "told": row.message, "mend": row.fix}
-        if row.warning:
-            fields["warning"] = row.warning
-        print(separator + indent(json.dumps(fields, indent=2), "    "), end="")
+        entry = CheckedRow(row=row.where, usable=row.usable, message=row.message, fix=row.fix, warning=row.warning)
+        print(separator + indent(json.dumps(plain(entry), indent=2), "      "), end="")
         separator = ",\n"
-    print("]," if not check.rows else "\n  ],")
-    remarks = json.dumps({"remarks": list(check.remarks)}, indent=2)
-    print(remarks.removeprefix("{\n"))
+    print(after)
 
 
 def _print_unusable(check: TableCheck, limit: int | None) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
-from app.doctor import CheckResult, examine
+from app.doctor import examine
 from app.exit_codes import DONE, FAILURES, EndedError
+from app.json_output.catalog import MachineCheck
+from app.json_output.envelope import print_json
+from app.report.portable import portable_message
 from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from app.text.escape import clean
@@ -46,7 +48,16 @@ def doctor(
 
         results = list(check_run(workspace, run_folder(workspace, run)))
     if as_json:
-        print(json.dumps([_to_json(result) for result in results], indent=2))
+        checks = [
+            MachineCheck(
+                check=result.check,
+                ok=result.ok,
+                message=portable_message(result.message, workspace.path),
+                fix=portable_message(result.fix, workspace.path),
+            )
+            for result in results
+        ]
+        print_json("doctor", checks)
     else:
         for result in results:
             state = "FAIL" if not result.ok else "see " if result.fix else "ok  "
@@ -69,8 +80,3 @@ def doctor(
             f"{count_of(len(failed), 'check')} failed ({', '.join(dict.fromkeys(failed))}); each has its fix above.",
         )
     return DONE
-
-
-def _to_json(result: CheckResult) -> dict[str, object]:
-    """Return the result under the keys that ``doctor --json`` has always had."""
-    return {"what": result.check, "ok": result.ok, "told": result.message, "mend": result.fix}

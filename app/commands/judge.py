@@ -13,6 +13,7 @@ from app.engine.run_control import clear_stale_pause
 from app.engine.workers.cluster.address import check_workers
 from app.engine.workers.supervise import Job, Supervisor
 from app.exit_codes import DONE, FAILURES, INTERRUPTED, EndedError
+from app.json_output.events import outcome
 from app.run_spec import ApiSpec, RunSpec, parse, parse_stored, resolve_judges
 from app.store.data_types import JudgedCounts
 from app.store.run import RunStore
@@ -44,6 +45,7 @@ def judge(
     """
     display = make_display(options.display)
     folder = changeable_run(workspace, run)
+    outcome.about([folder])
     if not names:
         raise SpecError("name a judge with --judge; `rashomon judges` lists them.")
     names, undecided_by = resolve_judges(names)
@@ -73,6 +75,7 @@ def judge(
     if dry_run:
         if problem := readiness_problem(names, remote_options):
             display.notice(f"not ready to judge: {problem}")
+        outcome.message = "nothing was judged"
         return 0
     job = Job(
         (folder,),
@@ -101,10 +104,10 @@ def judge(
             calls, prompt, completion = store.judge_usage(judge.id)
             usage = f"; {calls} calls, {prompt} + {completion} tokens" if isinstance(judge, RubricJudge) else ""
             undecided = f"{counts.undecided} undecided, " if counts.undecided else ""
-            print_message(
-                f"{judge.id}: {counts.labelled} labelled, {counts.unparsed} unparsed, {undecided}{counts.failed} failed{usage}",
-                options.display,
-            )
+            labels = f"{counts.labelled} labelled, {counts.unparsed} unparsed"
+            sentence = f"{judge.id}: {labels}, {undecided}{counts.failed} failed{usage}"
+            outcome.message = "; ".join(filter(None, (outcome.message, sentence)))
+            print_message(sentence, options.display)
     if code != DONE:
         raise EndedError(
             code, " ".join([*supervisor.reasons, "Every verdict so far is saved; the same command resumes."])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.commands.confirm_addresses import confirm_addresses
@@ -15,7 +14,16 @@ from app.commands.spinner import counter
 from app.engine.examination import Examiner, Stopwatch
 from app.engine.text_models import LocalModelSlot, open_text_model
 from app.exit_codes import DONE, FAILURES, EndedError
-from app.report.render import print_table, to_json
+from app.json_output.envelope import print_json
+from app.json_output.judging import (
+    Disagreement,
+    ExaminationPlan,
+    HostileAnswers,
+    JudgeExamination,
+    OrderEffectJson,
+)
+from app.json_output.tables import estimate_json, table_json
+from app.report.render import print_table
 from app.run_spec import ApiSpec, parse
 from app.store.judge_checks import JudgeCheck, last_check, models_digest, save_check
 from app.store.workspace import Workspace
@@ -28,6 +36,7 @@ from mlx_backends.base import Backend, no_media
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import load_backend
 from mlx_backends.remote import check_all_ready, readiness_problem
+from mlx_backends.shared_names import without_folders
 
 _PROBE_REQUESTS = 32
 _LONGEST = 100
@@ -64,8 +73,13 @@ def check_judge(workspace: Workspace, name: str, arguments: CheckArguments) -> i
     options = replace(parse(ApiSpec, arguments.api, "the command line").remote_options(workspace.replies), scope=scope)
     names = [judge.model for judge in examiner.models]
     if arguments.dry_run:
-        _print_estimate(examiner, options)
-        if problem := readiness_problem(names, options):
+        sentences, problem = tuple(_estimate(examiner, options)), readiness_problem(names, options)
+        if arguments.as_json:
+            print_json("judges check", ExaminationPlan(sentences=sentences, problem=problem), judge=examiner.id)
+            return 0
+        for sentence in sentences:
+            print(clean(sentence))
+        if problem:
             print(clean(f"not ready to judge: {problem}"), file=sys.stderr)
         return 0
     confirm_addresses(names, arguments.allowed)
@@ -75,7 +89,7 @@ def check_judge(workspace: Workspace, name: str, arguments: CheckArguments) -> i
         _ask(examiner, judge, workspace, options, force=arguments.force)
     result = examiner.result()
     if arguments.as_json:
-        print(json.dumps(_to_json(result), indent=2))
+        print_json("judges check", _to_json(result), judge=without_folders(result.judge))
     else:
         _print(result)
     if not result.usage.errors:
@@ -91,17 +105,18 @@ def check_judge(workspace: Workspace, name: str, arguments: CheckArguments) -> i
     return DONE
 
 
-def _print_estimate(examiner: Examiner, options: RemoteOptions) -> None:
+def _estimate(examiner: Examiner, options: RemoteOptions) -> Iterator[str]:
+    """Yield the number of answers, and what each model would take."""
     from mlx_backends.remote.budget import estimate_usage
 
-    print(clean(f"{examiner.id}: {len(examiner.answers)} answers"))
+    yield f"{without_folders(examiner.id)}: {len(examiner.answers)} answers"
     for judge in examiner.models:
         requests = examiner.requests(judge)
         remote = not judge.info.needs_device
         estimate = (
             estimate_usage(((request, 0) for request in requests), options) if remote else f"{len(requests)} calls"
         )
-        print(clean(f"  {judge.id}: {estimate}"))
+        yield f"  {judge.id}: {estimate}"
 
 
 def _ask(examiner: Examiner, judge: RubricJudge, workspace: Workspace, options: RemoteOptions, *, force: bool) -> None:
@@ -140,21 +155,29 @@ def _print(result: Examination) -> None:
     print(_NOTE)
 
 
-def _to_json(result: Examination) -> dict[str, Any]:
+def _to_json(result: Examination) -> JudgeExamination:
     order = result.order
-    return {
-        "judge": result.judge,
-        "summary": list(result.lines()),
-        "answers": len(result.answers),
-        "outcomes": dict(result.outcomes),
-        "right": result.right,
-        "agreement": asdict(result.agreement),
-        "order": order and {**asdict(order), "preferred": order.preferred},
-        "hostile": {
-            "answers": len(result.hostile),
-            "steered": [answer.id for answer in result.steered],
-        },
-        "usage": asdict(result.usage),
-        "tables": [to_json(table) for table in result.tables()],
-        "disagreements": result.disagreements(),
-    }
+    return JudgeExamination(
+        sentences=tuple(result.lines()),
+        answers=len(result.answers),
+        outcomes=dict(result.outcomes),
+        right=result.right,
+        agreement=estimate_json(result.agreement),
+        order=None
+        if order is None
+        else OrderEffectJson(
+            judged=order.judged,
+            changed=order.changed,
+            to_first=order.to_first,
+            to_second=order.to_second,
+            image_first=estimate_json(order.image_first),
+            text_first=estimate_json(order.text_first),
+            preferred=order.preferred,
+        ),
+        hostile=HostileAnswers(answers=len(result.hostile), steered=tuple(answer.id for answer in result.steered)),
+        usage=result.usage,
+        recorded=not result.usage.errors,
+        tables=tuple(map(table_json, result.tables())),
+        disagreements=tuple(Disagreement(**disagreement) for disagreement in result.disagreements()),
+        note=_NOTE,
+    )

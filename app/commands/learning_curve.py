@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
@@ -30,8 +29,10 @@ from app.exit_codes import DONE, FAILURES, EndedError
 from app.exports.export_input import Files
 from app.exports.writer import check_formats, write_files, written_message
 from app.figures.style import FIGURE_FORMATS, inches
+from app.json_output.envelope import print_json
+from app.json_output.tables import table_json
+from app.json_output.training import LearningCurveJson, LearningCurvePlan
 from app.report.render import print_table, to_csv, to_markdown
-from app.report.render import to_json as table_to_json
 from app.report.tables import RESAMPLES
 from app.run_spec import parse_spec
 from app.store.workspace import Workspace
@@ -111,6 +112,8 @@ def learning_curve_command(workspace: Workspace, arguments: CurveArguments) -> i
     if not arguments.as_json:
         _print_plan(points, benchmark)
     if arguments.dry_run:
+        if arguments.as_json:
+            print_json("learning-curve", LearningCurveJson(trainings=_planned(points), sentences=(), table=None))
         return 0
     failed: list[FailedPoint] = []
     trained: list[_Point] = []
@@ -124,7 +127,7 @@ def learning_curve_command(workspace: Workspace, arguments: CurveArguments) -> i
             failed.append(FailedPoint(point.data, point.rows, reason))
         else:
             trained.append(point)
-    return _measure(workspace, arguments, values, build, trained, failed)
+    return _measure(workspace, arguments, values, build, points, trained, failed)
 
 
 def _measure(
@@ -132,6 +135,7 @@ def _measure(
     arguments: CurveArguments,
     values: Mapping[str, Any],
     build: Build,
+    planned: Sequence[_Point],
     points: Sequence[_Point],
     failed: Sequence[FailedPoint],
 ) -> int:
@@ -155,7 +159,7 @@ def _measure(
         places = [(point.data, point.rows) for point in points]
         curve = learning_curve(views, places, metric=arguments.metric or "", resamples=RESAMPLES, failed=failed)
         sentences = curve_sentences(curve, resamples=RESAMPLES)
-    _print_curve(curve, sentences, folders, arguments)
+    _print_curve(curve, planned, sentences, folders, arguments)
     if failures:
         raise EndedError(FAILURES, " ".join(failures))
     return DONE
@@ -232,13 +236,21 @@ def _train(workspace: Workspace, model: str, point: _Point, arguments: CurveArgu
         )
 
 
+def _planned(points: Sequence[_Point]) -> tuple[LearningCurvePlan, ...]:
+    return tuple(LearningCurvePlan(training=point.training, data=point.data, rows=point.rows) for point in points)
+
+
 def _print_curve(
-    curve: LearningCurve, sentences: Sequence[str], folders: Sequence[Path], arguments: CurveArguments
+    curve: LearningCurve,
+    planned: Sequence[_Point],
+    sentences: Sequence[str],
+    folders: Sequence[Path],
+    arguments: CurveArguments,
 ) -> None:
     table = curve_table(curve)
     if arguments.as_json:
-        runs = [folder.name for folder in folders]
-        print(json.dumps({"runs": runs, "sentences": sentences, "table": table_to_json(table)}, indent=2))
+        result = LearningCurveJson(trainings=_planned(planned), sentences=tuple(sentences), table=table_json(table))
+        print_json("learning-curve", result, folders=folders, judge=arguments.judge)
         return
     for sentence in sentences:
         print(clean(sentence))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 from app.commands.listing import catalog_entry
@@ -19,6 +17,8 @@ from app.fetch.execute import confirm_fetch, execute_plan
 from app.fetch.hub import check_online
 from app.fetch.model import blobs_folder, link_snapshot, list_files
 from app.fetch.plan import make_plan
+from app.json_output.catalog import ModelRecommendation, RecommendedModel
+from app.json_output.envelope import print_json
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from app.system.signals import is_alive
@@ -96,16 +96,20 @@ def recommend(workspace: Workspace, memory: str | None, data: Path | None, *, as
     fetched = {model.name for model in cached_models() if model.problem is None}
     if as_json:
         models = [
-            {
-                **catalog_entry(item.model, fetched),
-                "memory": item.needs,
-                "memory_is_exact": item.is_exact,
-                "family": asdict(item.family),
-                "reason": item.reason,
-            }
+            RecommendedModel(
+                model=catalog_entry(item.model, fetched),
+                needs=item.needs,
+                exact=item.is_exact,
+                family=item.family,
+                reason=item.reason,
+                facts=item.facts,
+            )
             for item in recommended
         ]
-        print(json.dumps({"available": available, "prompt": asdict(prompt), "models": models}, indent=2))
+        print_json(
+            "models",
+            ModelRecommendation(available=available, memory=source, prompt=prompt, models=tuple(models)),
+        )
         return
     print(f"memory: {available / 1e9:.1f} GB of {source}; a tenth is left to other programs")
     print(f"prompt: {prompt.name}")

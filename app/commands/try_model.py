@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,6 +38,7 @@ from app.exports.verdict_files import (
     check_markdown,
     write_verdict,
 )
+from app.json_output.events import outcome
 from app.report.tables import model_label
 from app.run_spec import RunSpec, parse_spec
 from app.store.question_sets import QuestionSet, changed_media
@@ -163,9 +165,11 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     else:
         for line in verdict.remarks():
             print_message(line, options.display)
-        print()
+        outcome.message = verdict.sentence()
+        output = sys.stderr if options.display == "json" else sys.stdout
+        print(file=output)
         for line in verdict.lines():
-            print(clean(line))
+            print(clean(line), file=output)
     write_verdict(verdict.report(), arguments.junit, arguments.markdown)
     if (code := _CODES[verdict.word]) != DONE:
         raise EndedError(code, verdict.sentence())

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.inside import run_inside
+from tests.support.json_contract import check_json
 
 ROOT = Path(__file__).resolve().parents[2]
 INJECTED = Path(__file__).resolve().parent / "injected"
@@ -115,7 +116,11 @@ class Rashomon:
             return self.process(*arguments, code=code)
         words = [*map(str, arguments)]
         done = run_inside(words, self.environment, self.home, real_workers=bool(self.orders))
-        return _check_exit(subprocess.CompletedProcess(self.command(*arguments), *done), code)
+        return self._checked(words, subprocess.CompletedProcess(self.command(*arguments), *done), code)
+
+    def json(self, *arguments: str | Path, code: int = 0) -> Any:
+        """Return the result that :meth:`run` prints with ``--json``, without its envelope."""
+        return json.loads(self.run(*arguments, "--json", code=code).stdout)["result"]
 
     def process(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
         """The same in a process of its own, whose worker is another."""
@@ -128,7 +133,14 @@ class Rashomon:
             check=False,
             stdin=subprocess.DEVNULL,
         )
-        return _check_exit(done, code)
+        return self._checked([*map(str, arguments)], done, code)
+
+    def _checked(
+        self, words: list[str], done: subprocess.CompletedProcess[str], code: int
+    ) -> subprocess.CompletedProcess[str]:
+        _check_exit(done, code)
+        check_json(words, done.stdout, (self.workspace, self.home))
+        return done
 
     def ordered(self, **orders: Any) -> Rashomon:
         """The same home with other orders."""
@@ -150,13 +162,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _check_exit(done: subprocess.CompletedProcess[str], code: int) -> subprocess.CompletedProcess[str]:
+def _check_exit(done: subprocess.CompletedProcess[str], code: int) -> None:
     report = f"{done.args}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, report
     assert done.returncode == code, f"exit code {done.returncode}, not {code}\n{report}"
     lines = [line for line in done.stderr.splitlines() if line.startswith("rashomon: ")]
     assert len(lines) == (code != 0), f"{len(lines)} lines on standard error say why\n{report}"
-    return done
 
 
 def children_of(pid: int) -> list[int]:

@@ -558,8 +558,8 @@ def test_a_build_that_runs_were_asked_from_is_not_replaced_without_a_word(rashom
     copied = rashomon.home / "copied"
     shutil.copytree(rashomon.workspace / "benchmarks" / "cmc-bench", copied)
     run_of(rashomon, "--name", "elsewhere", "--limit", "2", "--data", copied)
-    before = json.loads(rashomon.run("build", "cmc-bench", *sources, "--json").stdout)
-    assert "runs of the replaced build" not in before, "the same build takes nothing away"
+    before = rashomon.json("build", "cmc-bench", *sources)
+    assert not before["replaced_runs"], "the same build takes nothing away"
     stderr = rashomon.run("build", "cmc-bench", *sources, "--seed", "7", code=2).stderr
     assert "add --replace" in stderr
     assert f"2 runs (mine, other) were made from the existing build ({before['digest'][:12]})" in stderr

@@ -135,8 +135,8 @@ def test_a_thumbnail_stands_in_for_its_medium(home: Rashomon, tmp_path: Path, mo
 
 
 def test_media_are_left_out_unless_a_licence_lets_them_be_passed_on(home: Rashomon, tmp_path: Path) -> None:
-    facts = json.loads(home.run("bundle", RUNS[0], "--out", tmp_path / "b.zip", "--json").stdout)
-    assert (facts["media"], facts["media files"], len(facts["notes"])) == ("none", 0, 1)
+    facts = home.json("bundle", RUNS[0], "--out", tmp_path / "b.zip")
+    assert (facts["media"], facts["media_files"], len(facts["notes"])) == ("none", 0, 1)
     assert LICENCES["cmc-bench"]["chartqa"].text in facts["notes"][0]
 
 
@@ -160,8 +160,8 @@ def test_a_run_without_its_build_is_bundled_without_media(home: Rashomon, tmp_pa
     with RunStore.open(tmp_path / "workspace" / "runs" / RUNS[0]) as store:
         store.set_meta("data", str(tmp_path / "workspace" / "benchmarks" / "cmc-bench"))
     here = Rashomon(tmp_path)
-    facts = json.loads(here.run("bundle", RUNS[0], "--media", "all", "--json").stdout)
-    assert facts["media files"] == 0
+    facts = here.json("bundle", RUNS[0], "--media", "all")
+    assert facts["media_files"] == 0
     assert len(facts["notes"]) == 1
     here.run("show", f"{RUNS[0]}.rashomon.zip")
 

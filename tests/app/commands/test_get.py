@@ -126,7 +126,7 @@ def test_clash_gets_the_questions_and_their_1281_images_and_is_built_from_them(
     assert not list(folder.rglob("*.part"))
     built = rashomon.run("build", "clash").stdout
     assert "1289 rows" in built
-    states = {item["benchmark"]: item for item in json.loads(rashomon.run("data", "--json").stdout)}
+    states = {item["benchmark"]: item for item in rashomon.json("data")}
     assert (states["clash"]["state"], states["clash"]["files"]) == ("fetched", 1282)
 
 
@@ -174,7 +174,7 @@ def test_cmc_bench_gets_two_splits_and_six_subjects(hub: FakeHub, rashomon: Rash
     assert "to fetch 1 files" in rashomon.run("data", "get", "cmc-bench", "--yes").stdout
     note = json.loads((folder / ".fetched.json").read_text())
     assert note["revisions"] == [f"HuggingFaceM4/ChartQA@{'a' * 40}", f"MMMU/MMMU@{'a' * 40}"]
-    sources = json.loads(rashomon.run("build", "cmc-bench", "--json").stdout)["manifest"]["sources"]
+    sources = rashomon.json("build", "cmc-bench")["manifest"]["sources"]
     assert (sources["chartqa"]["skipped"], sources["chartqa"]["usable_rows"]) == ({}, 3)
     assert sources["mmmu"]["usable_rows"] == 6  # one of each subject
 
@@ -311,7 +311,7 @@ def test_a_model_is_fetched_into_the_cache_checked_and_listed(hub: FakeHub, rash
     assert "Qwen3VLForConditionalGeneration, 4-bit g64" in stdout
     snapshot = cache / "snapshots" / ("a" * 40)
     assert contents(snapshot) == {**contents(DEMO), **COPIES, "README.md": CARD}
-    listed = {item["name"]: item for item in json.loads(rashomon.run("models", "--json").stdout)}
+    listed = {item["name"]: item for item in rashomon.json("models")["cached"]}
     assert listed["org/tiny"]["quantisation"] == "4-bit g64"
     before = len(hub.gets(""))
     assert "to fetch nothing" in rashomon.run("models", "get", "org/tiny", "--yes").stdout
@@ -329,8 +329,8 @@ def test_a_model_that_broke_off_is_no_model_until_it_is_whole(hub: FakeHub, rash
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 130
-    listed = {item["name"]: item for item in json.loads(rashomon.run("models", "--json").stdout)}
-    assert "`rashomon models get org/tiny` fetches it" in listed["org/tiny"]["note"]
+    listed = {item["name"]: item for item in rashomon.json("models")["cached"]}
+    assert "`rashomon models get org/tiny` fetches it" in listed["org/tiny"]["problem"]
     hub.released.set()
     hub.faults.clear()
     rashomon.run("models", "get", "org/tiny", "--yes")
@@ -397,7 +397,7 @@ def test_the_curated_models_say_what_they_take(tmp_path: Path) -> None:
         assert by_id[name].weights_bytes / 1e9 == pytest.approx(size, rel=0.05)
     assert smallest_mac(by_id["mlx-community/Qwen3-VL-4B-Instruct-4bit"].weights_bytes) == 8
     assert smallest_mac(10**13) is None
-    listed = {first["name"]: first for first in json.loads(Rashomon(tmp_path).run("models", "--json").stdout)}
+    listed = {first["name"]: first for first in Rashomon(tmp_path).json("models")["catalog"]}
     first = listed["mlx-community/Qwen3-VL-4B-Instruct-4bit"]
     assert (first["fetched"], first["benchmarks"], first["memory"]) == (
         False,

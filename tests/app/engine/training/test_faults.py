@@ -38,7 +38,7 @@ def command(model: Path, data: Path, *more: str) -> tuple[str, ...]:
 
 
 def listing(rashomon: Rashomon) -> dict[str, Any]:
-    (row,) = json.loads(rashomon.run("trainings", "--json").stdout)
+    (row,) = rashomon.json("trainings")
     return dict(row)
 
 

@@ -213,7 +213,8 @@ def test_what_a_killed_command_left_under_way_accuses_nobody(rashomon: Rashomon)
     process.communicate()
     wait_until(lambda: states(rashomon)[RUN][0] == "interrupted")
     resumed = rashomon.run("resume", RUN, "--display", "json").stdout
-    displayed = [json.loads(line)["state"] for line in resumed.splitlines()]
+    events = [json.loads(line) for line in resumed.splitlines()]
+    displayed = [event["state"] for event in events if event["event"] == "progress"]
     assert (displayed[0], displayed[-1]) == ("planned", "done")
     assert "interrupted" not in displayed, "while a worker is on its way"
     assert query(rashomon, "SELECT count(*) FROM meta WHERE key IN ('deaths', 'suspects')") == [(0,)]
