@@ -34,10 +34,6 @@ PLIST_KEYS = {
     "StandardOutPath": str,
     "StandardErrorPath": str,
 }
-AWAITS_GATE = pytest.mark.xfail(
-    not ({"check", "schema"} <= {*cli.commands} and find_spec("app.store.run_references")),
-    reason="check, schema and latest:MODEL are not in this version",
-)
 CRON_LINE = re.compile(r"([0-9]+|\*)( ([0-9]+|\*)){4} [^%]+")
 """Five numbers or stars, then a command without %, which cron would turn into a new line."""
 
@@ -69,7 +65,6 @@ def test_actions_are_pinned_and_rights_are_named(path: Path) -> None:
     assert all(("uses" in step) != ("run" in step) for step in steps)
 
 
-@AWAITS_GATE
 @pytest.mark.parametrize("name", ["nightly.sh", "github-linux.yml"])
 def test_commands_parse(name: str) -> None:
     lines = commands((FOLDER / name).read_text("utf-8").replace("$max_loss", "0.03"))
@@ -135,7 +130,6 @@ def run_night(rashomon: Rashomon, number: int, models: str, *, code: int) -> str
     return issue.read_text("utf-8") if issue.exists() else ""
 
 
-@AWAITS_GATE
 @pytest.mark.slow
 def test_a_night_with_a_worse_model_ends_in_an_issue(night: Rashomon) -> None:
     good = "first=policy:always-text second=policy:always-image"
@@ -148,7 +142,6 @@ def test_a_night_with_a_worse_model_ends_in_an_issue(night: Rashomon) -> None:
     assert (night.home / "results" / "first.xml").exists()
 
 
-@AWAITS_GATE
 @pytest.mark.slow
 def test_a_night_goes_on_with_the_next_model_if_one_cannot_be_asked(night: Rashomon) -> None:
     issue = run_night(night, 0, "gone=no/such-model second=policy:always-image", code=2)
@@ -157,7 +150,6 @@ def test_a_night_goes_on_with_the_next_model_if_one_cannot_be_asked(night: Rasho
     assert (night.home / "results" / "second.xml").exists()
 
 
-@AWAITS_GATE
 @pytest.mark.slow
 def test_a_night_leaves_another_one_alone(night: Rashomon) -> None:
     command = ("--batch", "--benchmark", "cmc-bench", "--data", "charts", "--model", "policy:always-text")
@@ -170,7 +162,6 @@ def test_a_night_leaves_another_one_alone(night: Rashomon) -> None:
     assert process.wait() == 0
 
 
-@AWAITS_GATE
 @pytest.mark.slow
 def test_the_workflow_on_linux_runs(night: Rashomon) -> None:
     text = (FOLDER / "github-linux.yml").read_text("utf-8")
@@ -188,7 +179,6 @@ def test_the_workflow_on_linux_runs(night: Rashomon) -> None:
     assert (night.home / "check.xml").exists()
 
 
-@AWAITS_GATE
 def test_the_page_names_commands_that_there_are() -> None:
     named = {
         line.split()[1] for line in re.findall(r"rashomon [a-z]+", (ROOT / "docs/scripting.md").read_text("utf-8"))
