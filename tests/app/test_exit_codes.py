@@ -7,6 +7,7 @@ import pty
 import re
 import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,8 @@ def test_a_run_or_a_device_that_another_process_has_is_4_and_names_it(rashomon: 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_every_signal_to_stop_is_130_and_keeps_the_answers(rashomon: Rashomon, number: signal.Signals) -> None:
-    process = rashomon.held().start(*BATCH, "--display", "none")
+    heeded = partial(signal.signal, number, signal.SIG_DFL)  # also where the tests run under nohup
+    process = rashomon.held().start(*BATCH, "--display", "none", preexec_fn=heeded)
     wait_until(lambda: answered(rashomon) > 3)
     before = answered(rashomon)
     process.send_signal(number)

@@ -59,7 +59,7 @@ def test_a_run_in_use_by_another_process_is_in_the_outcome(rashomon: Rashomon) -
     rashomon.run(*BATCH)
     with FileLock(rashomon.workspace / "runs" / "r" / "lock") as lock:
         assert lock.acquire("a test")
-        done = rashomon.process(*BATCH, *JSON, code=2)
+        done = rashomon.process(*BATCH, *JSON, code=4)
     outcome = json.loads(done.stdout)
     assert outcome["exit_code"] == 2
     assert [run["name"] for run in outcome["runs"]] == ["r"]
@@ -92,7 +92,7 @@ def test_an_interrupted_start_ends_with_its_outcome(rashomon: Rashomon) -> None:
 
 def test_failures_and_a_worker_that_dies_are_in_the_outcome(rashomon: Rashomon) -> None:
     hopeless = rashomon.ordered(dies={"how": "SIGKILL", "above": 0})
-    done = hopeless.run(*BATCH, *JSON, "--restarts", "0", code=1)
+    done = hopeless.run(*BATCH, *JSON, "--restarts", "0", code=3)
     outcome = json.loads(done.stdout.splitlines()[-1])
     assert outcome["exit_code"] == 1
     assert outcome["runs"][0]["done"] < outcome["runs"][0]["total"], outcome

@@ -86,7 +86,7 @@ def test_a_mac_is_told_what_is_wrong(
     assert message in problem
     assert bool(problem) == bool(message)
     main._warn_of_machine()
-    assert capsys.readouterr().err == (f"rashomon: {problem}\n" if problem else "")
+    assert capsys.readouterr().err == (f"warning: {problem}\n" if problem else "")
 
 
 def test_an_old_python_and_an_old_system_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -471,7 +471,7 @@ def test_check_warns_of_pictures_that_show_nothing_and_tells_what_others_are(
     assert shown.count("✓ rows.csv:") == 3
     assert print_check(get_benchmark("cmc-bench"), file, options, as_json=True) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [row["row"] for row in listed["rows"] if "warning" in row] == ["rows.csv:2"]
+    assert [row["row"] for row in listed["result"]["rows"] if row["warning"]] == ["rows.csv:2"]
 
     built = get_benchmark("cmc-bench").build([("rows", str(file))], tmp_path / "built", options)
     (warning,) = (built.path / WARNINGS).read_text("utf-8").splitlines()
