@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
+from app.json_output.envelope import print_json
 from app.report.citations import cite
 from app.store.workspace import Workspace
 from app.text.escape import clean
@@ -12,9 +12,9 @@ from app.text.escape import clean
 
 def cite_runs(workspace: Workspace, runs: Sequence[str], *, as_json: bool) -> None:
     """Print the citations of ``runs`` as a BibTeX file, whose comments have the licences."""
-    citations = cite(workspace, [workspace.run_folder(run) for run in runs])
+    folders = [workspace.run_folder(run) for run in runs]
+    citations = cite(workspace, folders)
     if as_json:
-        facts = {"entries": dict(citations.entries), "data": dict(citations.data), "models": dict(citations.models)}
-        print(json.dumps({**facts, "unknown": list(citations.unknown)}, indent=2))
+        print_json("cite", citations, folders=folders)
     else:
         print(clean(citations.bibtex(), newlines=True), end="")

@@ -9,7 +9,19 @@ from typing import Any
 from app.json_output.envelope import Envelope
 from benchmarks.errors import SpecError, did_you_mean
 
-RESULTS: Mapping[str, str] = {}
+RESULTS: Mapping[str, str] = {
+    "audit": "audit:AuditResult",
+    "cite": "published:CiteResult",
+    "compare": "comparison:CompareResult",
+    "export": "export:ExportResult",
+    "history": "question_sets:HistoryResult",
+    "parity": "parity:ParityResult",
+    "published": "published:PublishedResult",
+    "recommend": "recommendation:RecommendResult",
+    "runs": "runs:RunsResult",
+    "show": "show:ShowResult",
+    "try": "question_sets:TryResult",
+}
 """The type of each command's result, as MODULE:NAME below ``app.json_output``."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -71,7 +71,8 @@ def keys(titles: tuple[str, ...]) -> list[str]:
     """
     result: list[str] = []
     for title in titles:
-        key = base = snake_case(title)
+        base = snake_case(title)
+        key = base = f"column_{base}" if base[0].isdigit() else base
         number = 2
         while key in result:
             key, number = f"{base}_{number}", number + 1
@@ -100,8 +101,9 @@ def snake_case(text: str) -> str:
 
 
 def _cell(cell: Cell) -> EstimateJson | str | int | None:
-    if not isinstance(cell, Estimate):
-        return cell
-    return EstimateJson(
-        value=cell.value, low=cell.low, high=cell.high, n=cell.n, reason=cell.reason, sd=cell.sd, missing=cell.missing
-    )
+    return estimate_json(cell) if isinstance(cell, Estimate) else cell
+
+
+def estimate_json(estimate: Estimate) -> EstimateJson:
+    """Return an estimate."""
+    return EstimateJson(**{field.name: getattr(estimate, field.name) for field in fields(EstimateJson)})

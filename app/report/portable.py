@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from mlx_backends.shared_names import without_folders
@@ -24,8 +25,20 @@ def portable_identity(identity: Mapping[str, Any]) -> dict[str, Any]:
     return dict(identity) if model is None else {**identity, "model": without_folders(str(model))}
 
 
+def portable_path(path: Path, workspace: Path) -> str:
+    """Return a path below the workspace's folder as it is there, and any other as its name alone."""
+    return path.relative_to(workspace).as_posix() if path.is_relative_to(workspace) else path.name
+
+
 def portable_text(text: str, spec: Mapping[str, Any]) -> str:
     """Return a message about a run with each folder that the run's spec names replaced by its own name."""
     for name in sorted((str(spec["model"]), *map(str, spec["judge"])), key=len, reverse=True):
         text = text.replace(name, without_folders(name))
     return text
+
+
+def portable_message(text: str, workspace: Path) -> str:
+    """Return a message with its paths below the workspace as they are there, and those below the home folder after ``~``."""
+    text = text.replace(f"{workspace}/", "").replace(str(workspace), "the workspace")
+    home = str(Path.home())
+    return text if home == "/" else text.replace(home, "~")

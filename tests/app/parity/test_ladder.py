@@ -64,8 +64,8 @@ def test_the_rungs_of_a_model_are_found_beside_it(models: Path, monkeypatch: pyt
 
 def test_a_rung_that_is_not_there_is_said(models: Path) -> None:
     reasons = {rung.name: rung.why for rung in find_rungs([str(models / "other-4bit")])}
-    assert reasons["MLX 8-bit"].startswith(f"there is no 8-bit other in {models}; ")
-    assert reasons["MLX bf16"] == f"there is no full-precision other in {models}."
+    assert reasons["MLX 8-bit"].startswith(f"there is no 8-bit other in the folder {models.name}; ")
+    assert reasons["MLX bf16"] == f"there is no full-precision other in the folder {models.name}."
     assert reasons["MLX 4-bit"] == ""
 
 
