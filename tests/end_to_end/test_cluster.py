@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from functools import partial
 from pathlib import Path
@@ -50,7 +49,7 @@ def rashomon(built: Path, tmp_path: Path) -> Rashomon:
 
 
 def parity_report(rashomon: Rashomon, a: str, b: str, *more: str) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads(rashomon.run("parity", a, b, "--json", *more).stdout)
+    report: dict[str, Any] = rashomon.json("parity", a, b, *more)
     return report
 
 

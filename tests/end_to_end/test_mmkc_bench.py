@@ -52,9 +52,9 @@ def samples(rashomon: Rashomon, run: str) -> list[dict[str, Any]]:
 
 def tables(rashomon: Rashomon, *runs: str) -> dict[str, dict[str, dict[str, Any]]]:
     """Each table's own rows: row label to cells."""
-    report = json.loads(rashomon.run("show", *runs, "--json").stdout)
+    report = rashomon.json("show", *runs)["tables"]
     return {
-        table["name"]: {row["row"]: row["cells"] for row in table["rows"] if "(paper)" not in row["row"]}
+        table["name"]: {row["label"]: row["cells"] for row in table["rows"] if "(paper)" not in row["label"]}
         for table in report
     }
 
@@ -227,8 +227,8 @@ def test_judging_open_answers_generates_nothing_again(built: Rashomon) -> None:
         judge_answers(store, judge, Speaker(says))
         assert [record.generations for record in store.records()] == before
     assert len(speaker.asked) == 2 * 16
-    report = json.loads(built.run("show", "r", "--judge", judge.id, "--table", "open", "--json").stdout)
-    rows = {row["row"]: row["cells"]["EK"]["value"] for row in report[0]["rows"] if "(paper)" not in row["row"]}
+    report = built.json("show", "r", "--judge", judge.id, "--table", "open")["tables"]
+    rows = {row["label"]: row["cells"]["EK"]["value"] for row in report[0]["rows"] if "(paper)" not in row["label"]}
     assert rows["policy:always-text / Context-Memory / IAR"] == rows["policy:always-text / Inter-Context / CAR"] == 1
 
 
@@ -285,7 +285,7 @@ def test_killed_construction_repeats_no_request(rashomon: Rashomon) -> None:
 
 
 def test_published_tables_are_printed(rashomon: Rashomon) -> None:
-    published = json.loads(rashomon.run("published", "mmkc-bench", "--json").stdout)
+    published = rashomon.json("published", "mmkc-bench")
     assert [table["title"].partition(" of ")[0] for table in published] == [f"Table {n}" for n in (1, 2, 3, 4, 5, 6)]
     assert "own-answer" in rashomon.run("judges").stdout
     assert len(CONFLICT_CONDITIONS) == 4

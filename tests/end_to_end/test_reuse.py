@@ -72,8 +72,8 @@ def test_one_corrected_cell_is_asked_about_and_all_else_reused(tmp_path: Path) -
     sentence = f"{sum(counts.lenders.values())} of {counts.answers} answers reused from week1"
     assert sentence in rashomon.run("show", "week2").stdout
     assert f"{sum(counts.lenders.values())} reused" in rashomon.run("runs").stdout
-    assert json.loads(rashomon.run("runs", "--json").stdout)[1]["reused"] == sum(counts.lenders.values())
-    (spec,) = json.loads(rashomon.run("show", "week2", "--spec", "--json").stdout)
+    assert rashomon.json("runs")[1]["reused"] == sum(counts.lenders.values())
+    (spec,) = rashomon.json("show", "week2", "--spec")["specs"]
     assert [lender["name"] for lender in spec["provenance"]["reused"]["lenders"]] == ["week1"]
     with RunStore.read(rashomon.workspace / "runs" / "week2") as store:
         sample = next(record for record in store.records() if record.generations[0].is_reused)

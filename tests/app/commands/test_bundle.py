@@ -277,16 +277,16 @@ def test_an_import_that_broke_off_between_two_runs_copies_the_other_one(bundle: 
 
 
 def test_a_bundles_run_is_compared_as_a_published_row(home: Rashomon, bundle: Path) -> None:
-    result = json.loads(home.run("compare", RUNS[0], f"published:{bundle}:{RUNS[1]}", "--json").stdout)
+    result = home.json("compare", RUNS[0], f"published:{bundle}:{RUNS[1]}")
     (table,) = [table for table in result["tables"] if table["name"] == "received"]
-    cells = {row["row"].split(" / ")[-2]: list(row["cells"].values()) for row in table["rows"]}
+    cells = {row["label"].split(" / ")[-2]: list(row["cells"].values()) for row in table["rows"]}
     assert (cells["Img-Cor"][0]["value"], cells["Img-Cor"][1]["value"], cells["Img-Cor"][2]["value"]) == (1, 0, 1)
     assert cells["Img-Cor"][2]["low"] < 1 <= cells["Img-Cor"][2]["high"]
     assert any("24" in note for note in table["notes"])
 
 
 def test_a_run_beside_itself_from_a_bundle_differs_in_nothing(home: Rashomon, bundle: Path) -> None:
-    result = json.loads(home.run("compare", RUNS[0], f"published:{bundle}:{RUNS[0]}", "--json").stdout)
+    result = home.json("compare", RUNS[0], f"published:{bundle}:{RUNS[0]}")
     (table,) = [table for table in result["tables"] if table["name"] == "received"]
     assert {row["cells"]["difference"]["value"] for row in table["rows"]} - {None} == {0}
 

@@ -69,10 +69,10 @@ def test_answers_as_json_lines_become_a_run_with_the_same_tables(
     assert [(s["id"], s["answer"], s["verdicts"]) for s in there] == [
         (s["id"], s["answer"], s["verdicts"]) for s in here
     ]
-    parsed = json.loads(rashomon.run("show", "here", "there", "--json", "--table", "main").stdout)
-    rows = {row["row"]: row["cells"] for row in parsed[0]["rows"]}
+    parsed = rashomon.json("show", "here", "there", "--table", "main")["tables"]
+    rows = {row["label"]: row["cells"] for row in parsed[0]["rows"]}
     assert rows["policy:uniform"] == rows["a GPU elsewhere (imported)"]
-    assert {run["name"]: run["state"] for run in json.loads(rashomon.run("runs", "--json").stdout)}["there"] == "done"
+    assert {run["name"]: run["state"] for run in rashomon.json("runs")}["there"] == "done"
     rashomon.run("resume", "there")
     assert (
         "exists already"
@@ -208,7 +208,7 @@ def answers_file(rashomon: Rashomon) -> Path:
 
 
 def listed(rashomon: Rashomon) -> dict[str, dict[str, Any]]:
-    return {run["name"]: run for run in json.loads(rashomon.run("runs", "--json").stdout)}
+    return {run["name"]: run for run in rashomon.json("runs")}
 
 
 PHASES = {
@@ -308,7 +308,7 @@ def test_how_imported_answers_were_decoded_is_exported_as_unknown(rashomon: Rash
     stdout = rashomon.run("show", "imp", "--spec").stdout
     assert "max tokens, temperature, top p, seed, max pixels: unknown" in stdout
     assert not re.search("max_tokens|temperature = |seed = ", stdout)
-    (shown,) = json.loads(rashomon.run("show", "imp", "--spec", "--json").stdout)
+    (shown,) = rashomon.json("show", "imp", "--spec")["specs"]
     assert "decoding" not in shown["spec"]
     assert {shown["provenance"]["identity"][key] for key in decoded} == {None}
     warnings = rashomon.run("compare", "here", "imp").stdout

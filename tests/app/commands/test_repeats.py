@@ -77,7 +77,7 @@ def tables(rashomon: Rashomon, *command: str) -> dict[str, Any]:
 def cells(of: Mapping[str, Any]) -> Cells:
     """The estimates of tables, by table, row and column."""
     return {
-        (name, row["row"], column): cell
+        (name, row["label"], column): cell
         for name, table in of.items()
         for row in table["rows"]
         for column, cell in row["cells"].items()
@@ -211,7 +211,7 @@ def test_every_step_of_a_vote_has_another_seed_in_each_repeat() -> None:
 
 
 def test_a_run_counts_every_answer(home: Rashomon) -> None:
-    (run,) = [run for run in json.loads(home.run("runs", "--json").stdout) if run["name"] == "draws"]
+    (run,) = [run for run in home.json("runs") if run["name"] == "draws"]
     assert sum(condition["total"] for condition in run["conditions"]) == REPEATS * LIMIT * 8
     assert home.run("show", "draws").stdout.startswith(f"draws: done, {REPEATS * LIMIT * 8} of {REPEATS * LIMIT * 8}")
     dry = home.run(*EXAMPLES[:-2], "--model", "policy:random", *SAMPLED, "--repeats", "5", "--dry-run")
@@ -262,7 +262,7 @@ def test_a_model_samples_other_answers_in_each_repeat(home: Rashomon) -> None:
 
 def test_the_table_of_repeats_is_that_of_a_count_by_hand(home: Rashomon) -> None:
     (table,) = tables(home, "show", "draws", "--table", "repeats").values()
-    found = {row["row"].removeprefix("policy:uniform / "): row["cells"] for row in table["rows"]}
+    found = {row["label"].removeprefix("policy:uniform / "): row["cells"] for row in table["rows"]}
     assert list(found) == ["repeat 1", "repeat 2", "repeat 3", "mean", "SD between repeats"]
     answers = samples(home, "draws")
     by_repeat: list[dict[str, str | None]] = [{} for _ in range(REPEATS)]
@@ -350,7 +350,7 @@ def test_answers_that_differ_narrow_an_interval_less_than_other_examples_would(h
 
 
 def test_a_plan_counts_examples(home: Rashomon) -> None:
-    plan = json.loads(home.run("recommend", "draws", "--plan", "--width", "0.2", "--json").stdout)
+    plan = home.json("recommend", "draws", "--plan", "--width", "0.2")
     assert {row["cells"]["examples now"] for row in plan["rows"]} == {LIMIT}
     row = plan["rows"][0]["cells"]
     assert row["instances"] == row["examples"] * 8 * REPEATS
@@ -376,7 +376,7 @@ def difference(home: Rashomon, first: str, second: str, metric: str = "Aligned")
 
 def test_repeats_are_paired_by_their_number(home: Rashomon) -> None:
     draws, same = samples(home, "draws"), samples(home, "same")
-    flips = json.loads(home.run("compare", "same", "draws", "--json").stdout)["flips"][0]
+    flips = home.json("compare", "same", "draws")["flips"][0]
     assert flips["shared"] == len(draws)
     for cell in flips["cells"]:
         names = [
@@ -413,7 +413,7 @@ def test_equal_answers_make_no_difference_more_certain(home: Rashomon) -> None:
     for of in (once, several):
         del of["changes"]  # kappa and agreement of labels
     assert_same_intervals(cells(once), cells(several), least=15)
-    p = [{row["row"]: row["cells"]["p"]["value"] for row in of["differences"]["rows"]} for of in (once, several)]
+    p = [{row["label"]: row["cells"]["p"]["value"] for row in of["differences"]["rows"]} for of in (once, several)]
     # Whole sums of clusters have an exact p, which is not the smaller one.
     assert all(p[1][name] >= p[0][name] * (1 - 1e-9) for name in p[0])
     assert min(p[0].values()) < 0.01
@@ -422,7 +422,7 @@ def test_equal_answers_make_no_difference_more_certain(home: Rashomon) -> None:
 def test_flips_and_recommendations_read_both_runs(home: Rashomon) -> None:
     for order in (("same-once", "draws"), ("draws", "same-once")):
         (flipped,) = tables(home, "compare", *order, "--flips", "--table", "flipped").values()
-        rows = {row["row"]: row["cells"] for row in flipped["rows"]}
+        rows = {row["label"]: row["cells"] for row in flipped["rows"]}
         assert any("~repeat-3" in name for name in rows)
         assert len(rows) == len(flipped["rows"])
         name = next(name for name in rows if "~repeat-2" in name)
@@ -439,8 +439,8 @@ def test_flips_and_recommendations_read_both_runs(home: Rashomon) -> None:
 def test_a_bundle_holds_and_returns_the_repeats(home: Rashomon, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle.zip"
     home.run("bundle", "draws", "--media", "all", "--out", bundle)
-    there = json.loads(home.run("show", f"{bundle}:draws", "--all", "--json").stdout)
-    assert there == json.loads(home.run("show", "draws", "--all", "--json").stdout)
+    there = home.json("show", f"{bundle}:draws", "--all")["tables"]
+    assert there == home.json("show", "draws", "--all")["tables"]
     other = Rashomon(tmp_path)
     other.run("open", bundle, "--import", "--yes")
     assert samples(other, "draws") == samples(home, "draws")

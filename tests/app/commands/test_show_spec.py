@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 
@@ -52,7 +51,7 @@ def test_it_says_what_the_run_was_made_of(run: Path, tmp_path: Path) -> None:
         " GB, ",
     ):
         assert word in result
-    parsed = json.loads(Rashomon(tmp_path).run("show", "a-run", "--spec", "--json").stdout)
+    parsed = Rashomon(tmp_path).json("show", "a-run", "--spec")["specs"]
     (engine,) = parsed[0]["provenance"]["engines"]
     assert engine["machine"]["memory"] > 2**28
     assert engine["machine"]["chip"]

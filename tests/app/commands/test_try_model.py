@@ -34,7 +34,7 @@ def build(rashomon: Rashomon, rows: int = ROWS, *, name: str = "charts", edit: d
 
 
 def tried(rashomon: Rashomon, model: str | Path, *options: str | Path, code: int = BETTER) -> dict[str, Any]:
-    printed: dict[str, Any] = json.loads(rashomon.run("try", model, *options, "--json", code=code).stdout)
+    printed: dict[str, Any] = rashomon.json("try", model, *options, code=code)
     return printed
 
 
@@ -105,10 +105,7 @@ def test_a_remembered_rule_and_incumbent_are_named_and_can_be_undone(rashomon: R
 
 def test_the_rule_of_a_history_can_be_left_out(rashomon: Rashomon) -> None:
     tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
-    rules = [
-        json.loads(rashomon.run("history", *options, "--json").stdout)["table"]["notes"][1]
-        for options in ([], ["--trust", "none"])
-    ]
+    rules = [rashomon.json("history", *options)["table"]["notes"][1] for options in ([], ["--trust", "none"])]
     assert "obedience" in rules[0]
     assert "obedience" not in rules[1]
 
@@ -187,7 +184,7 @@ def test_an_edited_set_is_compared_on_its_newest_version(rashomon: Rashomon) -> 
     second = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
     assert second["version"] == 2
     assert second["against_run"] != first["run"]  # the incumbent is asked the newest version, too
-    history = json.loads(rashomon.run("history", "--json").stdout)
+    history = rashomon.json("history")
     assert [model["versions"] for model in history["models"]] == ["1, 2"]  # policies are listed as incumbents alone
 
 
@@ -218,7 +215,7 @@ def test_other_prompt_settings_are_another_model_on_the_same_rows(
     again = tried(rashomon, IMAGE, code=WORSE)
     assert again["answers"] == first["answers"]
     monkeypatch.setattr(SetRun, "is_model", True)
-    assert len(json.loads(rashomon.run("history", "--json").stdout)["models"]) == 3
+    assert len(rashomon.json("history")["models"]) == 3
 
 
 def test_what_is_wrong_is_said_before_anything_is_asked(rashomon: Rashomon) -> None:
@@ -347,14 +344,14 @@ def test_real_models_get_the_right_verdicts(rashomon: Rashomon) -> None:
     assert damaged["run"] != equal["run"]
     assert any("no first look" in remark for remark in damaged["remarks"])
     assert tried(rashomon, FOUR_BIT, code=NOT_SHOWN)["tried"] == 3
-    history = json.loads(rashomon.run("history", "--json").stdout)
+    history = rashomon.json("history")
     assert [entry["verdict"] for entry in history["models"]] == ["not shown", "not shown", "worse"]
     assert [entry["look"] for entry in history["models"]] == ["first", "first", "again"]
     # A deleted run and a clock that goes back change neither the order nor the number of models tried.
     shutil.rmtree(rashomon.workspace / "runs" / equal["run"])
     with RunStore._connect(rashomon.workspace / "runs" / damaged["run"]) as store:
         store.set_meta("created", 1.0)
-    later = json.loads(rashomon.run("history", "--json").stdout)
+    later = rashomon.json("history")
     assert [entry["run"] for entry in later["models"]] == [first["run"], damaged["run"]]
     assert tried(rashomon, FOUR_BIT)["tried"] == 3  # better than the damaged one
     out = rashomon.home / "figures"

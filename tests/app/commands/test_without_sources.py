@@ -22,11 +22,11 @@ def run_of(rashomon: Rashomon, name: str, *arguments: str, model: str = "policy:
 
 
 def tables(rashomon: Rashomon, run: str) -> dict[str, Any]:
-    return {table["name"]: table for table in json.loads(rashomon.run("show", run, "--all", "--json").stdout)}
+    return {table["name"]: table for table in rashomon.json("show", run, "--all")["tables"]}
 
 
 def progress(rashomon: Rashomon) -> dict[str, tuple[str, int, int]]:
-    runs = json.loads(rashomon.run("runs", "--json").stdout)
+    runs = rashomon.json("runs")
     return {run["name"]: (run["state"], run["done"], run["total"]) for run in runs}
 
 

@@ -170,8 +170,8 @@ def test_it_is_told_at_the_start_kept_and_shown_everywhere(home: Path, tmp_path:
     assert says in again
     assert "all 3 instances are answered already" in again
     assert says in rashomon.run("show", "told").stdout.splitlines()[0]
-    (failures,) = json.loads(rashomon.run("show", "told", "--table", "failures", "--json").stdout)
-    cells = {failure["row"]: failure["cells"] for failure in failures["rows"]}
+    (failures,) = rashomon.json("show", "told", "--table", "failures")["tables"]
+    cells = {failure["label"]: failure["cells"] for failure in failures["rows"]}
     assert {row: (failure["not asked"], failure["answered"], failure["error"]) for row, failure in cells.items()} == {
         "sees / media": (3, 1, 0),
         "sees / rendered": (2, 2, 0),
@@ -194,8 +194,8 @@ def test_a_condition_of_which_nothing_is_asked_stands_among_the_failures(home: P
     ask = ("--batch", "--benchmark", "contra4", "--model", home / "reads", "--max-tokens", "3", "--display", "none")
     rashomon.run(*ask, "--conditions", "media,gold-captions", "--name", "reads")
     assert states(rashomon)["reads"] == ("done", 4, 4)
-    (failures,) = json.loads(rashomon.run("show", "reads", "--table", "failures", "--json").stdout)
-    cells = {failure["row"]: failure["cells"] for failure in failures["rows"]}
+    (failures,) = rashomon.json("show", "reads", "--table", "failures")["tables"]
+    cells = {failure["label"]: failure["cells"] for failure in failures["rows"]}
     assert list(cells) == ["reads / media", "reads / gold-captions"]
     assert (cells["reads / media"]["not asked"], cells["reads / media"]["answered"]) == (4, 0)
     assert (cells["reads / gold-captions"]["not asked"], cells["reads / gold-captions"]["answered"]) == (0, 4)
