@@ -97,4 +97,4 @@ def test_baseline_metrics_are_as_expected(home: Path, policy: str, label: str, o
     open_rows = [row for row in rows if row["condition"].startswith("open")]
     assert {row["verdicts"]["relaxed@1"]["label"] for row in open_rows} == {label}
     (row,) = [row for row in tables["no-conflict-open"]["rows"] if "(paper)" not in row["label"]]
-    assert row["cells"]["Overall"]["value"] == pytest.approx(overall)
+    assert row["cells"]["overall"]["value"] == pytest.approx(overall)

@@ -50,8 +50,8 @@ def test_real_mixed_rows_run_on_captions(tmp_path: Path) -> None:
     tables = {table["name"]: table for table in report}
     rows = [row["label"] for row in tables["main"]["rows"] if "(paper)" not in row["label"]]
     assert rows == ["tiny / gold-captions", "tiny / gold-captions (official)"]
-    assert {row["cells"]["All / All"]["n"] for row in tables["main"]["rows"][:2]} == {33}
-    assert [row["cells"]["audio+3d"]["n"] for row in tables["combinations"]["rows"]] == [3, 3]
+    assert {row["cells"]["all_all"]["n"] for row in tables["main"]["rows"][:2]} == {33}
+    assert [row["cells"]["audio_plus_3d"]["n"] for row in tables["combinations"]["rows"]] == [3, 3]
     output = rashomon.run("export", "r", "--format", "svg,html", "--out", tmp_path / "out").stdout
     assert "categories.svg, combinations.svg, report.html, samples.html" in output
 
@@ -114,7 +114,7 @@ def test_real_mixed_rows_run_on_available_media(tmp_path: Path) -> None:
         cells = {line["label"].partition(" / ")[2]: line["cells"] for line in failures["rows"]}
         for condition, count in counts:
             figures = cells[condition]
-            assert (figures["answered"], figures["error"], figures["not asked"]) == (count, 0, 33 - count)
+            assert (figures["answered"], figures["error"], figures["not_asked"]) == (count, 0, 33 - count)
         (combinations,) = rashomon.json("show", name, "--table", "combinations")["tables"]
         print(name, [(line["label"], {k: v["n"] for k, v in line["cells"].items()}) for line in combinations["rows"]])
     report = rashomon.json("compare", "sees", "hears")
@@ -184,7 +184,7 @@ def test_model_captions_pictures_and_answers_from_captions(tmp_path: Path) -> No
     assert captioned == 3
     assert states(rashomon)["r"] == ("done", 6, 6)
     tables = {table["name"]: table for table in rashomon.json("show", "r")["tables"]}
-    assert tables["captions"]["rows"][0]["cells"]["Image"]["n"] == 4
+    assert tables["captions"]["rows"][0]["cells"]["image"]["n"] == 4
     again = json.loads(rashomon.run(*built, "--json").stdout)
     assert again["manifest"] == manifest, "captions are kept, and the same"
 
@@ -249,7 +249,7 @@ def test_geminis_row_is_repeated_without_3d(tmp_path: Path) -> None:
         assert "1 of 3 not asked: the model takes no 3D (1)" in out
         assert states(rashomon)["r"] == ("done", 2, 2)
         (main,) = rashomon.json("show", "r", "--table", "main")["tables"]
-        assert main["rows"][0]["cells"]["All / All"]["value"] == 1.0
+        assert main["rows"][0]["cells"]["all_all"]["value"] == 1.0
         contents = {len(parts): parts for r in server.received if (parts := r.body["contents"][0]["parts"])}
         kinds = [part["inlineData"]["mime_type"] for part in contents[max(contents)] if "inlineData" in part]
         assert kinds == ["image/png", "audio/wav", "video/mp4"]

@@ -228,7 +228,7 @@ def test_judging_open_answers_generates_nothing_again(built: Rashomon) -> None:
         assert [record.generations for record in store.records()] == before
     assert len(speaker.asked) == 2 * 16
     report = built.json("show", "r", "--judge", judge.id, "--table", "open")["tables"]
-    rows = {row["label"]: row["cells"]["EK"]["value"] for row in report[0]["rows"] if "(paper)" not in row["label"]}
+    rows = {row["label"]: row["cells"]["ek"]["value"] for row in report[0]["rows"] if "(paper)" not in row["label"]}
     assert rows["policy:always-text / Context-Memory / IAR"] == rows["policy:always-text / Inter-Context / CAR"] == 1
 
 
@@ -285,7 +285,7 @@ def test_killed_construction_repeats_no_request(rashomon: Rashomon) -> None:
 
 
 def test_published_tables_are_printed(rashomon: Rashomon) -> None:
-    published = rashomon.json("published", "mmkc-bench")
+    published = rashomon.json("published", "mmkc-bench")["tables"]
     assert [table["title"].partition(" of ")[0] for table in published] == [f"Table {n}" for n in (1, 2, 3, 4, 5, 6)]
     assert "own-answer" in rashomon.run("judges").stdout
     assert len(CONFLICT_CONDITIONS) == 4

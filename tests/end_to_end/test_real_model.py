@@ -16,6 +16,7 @@ from app.store.workspace import Workspace
 from tests.app.commands.test_batch import states, wait_until
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all
+from tests.support.json_output import json_result
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 OPTIONS = ("--benchmark", "cmc-bench", "--max-tokens", "8", "--display", "none")
@@ -150,8 +151,8 @@ def test_the_demo_ends_in_a_scorecard_and_a_sentence(
     demo_workspace = Workspace(tmp_path / "workspace" / "rashomon-demo" / "cmc-bench")
     assert [run.state for run in demo_workspace.summaries()] == ["done"] * 7
     in_demo = partial(Rashomon(tmp_path).run, "--workspace", demo_workspace.path)
-    (main,) = json.loads(in_demo("show", "demo-model-4bit", "--table", "main", "--json").stdout)
-    assert main["rows"][0]["cells"]["Aligned"]["value"] >= 0.75, "it reads charts"
+    (main,) = json_result(in_demo("show", "demo-model-4bit", "--table", "main", "--json").stdout)["tables"]
+    assert main["rows"][0]["cells"]["aligned"]["value"] >= 0.75, "it reads charts"
 
 
 @pytest.mark.slow

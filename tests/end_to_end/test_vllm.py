@@ -58,7 +58,7 @@ def test_vllm_answers_as_the_direct_backend_does_although_it_is_killed(tmp_path:
         report = parity_report(rashomon, "direct", "served", "--probe", "4")
     print(report["answers"])
     assert report["answers"]["shared"] == ANSWERS
-    assert report["answers"]["texts"] == ANSWERS, report["answers"]["examples"]
+    assert report["answers"]["texts"] == ANSWERS, report["answers"]["differing"]
     stages = {stage["stage"]: stage for stage in report["stages"]}
-    assert stages["asked"]["found"] == stages["judge"]["found"] == "same"
-    assert f"{ANSWERS} of {ANSWERS} prompt lengths are the same" in stages["tokens"]["said"]
+    assert stages["asked"]["status"] == stages["judge"]["status"] == "same"
+    assert f"{ANSWERS} of {ANSWERS} prompt lengths are the same" in stages["tokens"]["summary"]

@@ -18,6 +18,7 @@ from benchmarks.vocabulary import Generation, Instance
 from mlx_backends.baseline import ORACLE, baseline_name, split_baseline
 from tests.support.command import ROOT, Rashomon
 from tests.support.compared_runs import answered
+from tests.support.json_output import cells_of
 from tests.support.runs import make_run
 
 EXAMPLES = 12
@@ -41,7 +42,7 @@ def rashomon(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
 
 def row(rashomon: Rashomon, run: str, table: str) -> dict[str, float | None]:
     (parsed,) = rashomon.json("show", run, "--table", table)["tables"]
-    return {name: cell["value"] for name, cell in parsed["rows"][0]["cells"].items()}
+    return {name: cell["value"] for name, cell in cells_of(parsed).items()}
 
 
 @pytest.mark.slow

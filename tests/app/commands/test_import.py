@@ -19,6 +19,7 @@ from benchmarks.vocabulary import Estimate, Table
 from tests.app.commands.test_batch import wait_until
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all
+from tests.support.json_output import json_result, named
 
 OFFICIAL = Path(__file__).resolve().parents[4] / "shared" / "data" / "clash" / "official"
 MULTIPLE_CHOICE = OFFICIAL / "multiple_choice__gemini-2.5-flash-lite_predictions.json"
@@ -287,10 +288,10 @@ def test_how_imported_answers_were_decoded_is_exported_as_unknown(rashomon: Rash
     out = rashomon.home / "all"
     rashomon.run("export", "imp", "--format", "csv,md,latex,json,parquet,html,lm-eval,inspect", "--out", out)
     unknown = {"max_tokens": None, "temperature": None, "top_p": None, "max_pixels": None}
-    (run,) = json.loads((out / "results.json").read_text())["runs"]
-    assert (run["spec"]["decoding"], run["spec"]["seed"]) == (unknown, None)
+    (run,) = json_result((out / "results.json").read_text())["runs"]
+    assert {named(run["spec"])[key] for key in (*(f"decoding.{name}" for name in unknown), "seed")} == {None}
     decoded = ("max tokens", "temperature", "top p", "seed", "max pixels")
-    assert {run["identity"][key] for key in decoded} == {None}
+    assert {named(run["identity"])[key.replace(" ", "_")] for key in decoded} == {None}
     with (out / "runs.csv").open(newline="") as lines:
         facts = {row["row"]: row["value"] for row in csv.DictReader(lines)}
     assert {facts[key] for key in decoded} == {"unknown"}
@@ -309,8 +310,8 @@ def test_how_imported_answers_were_decoded_is_exported_as_unknown(rashomon: Rash
     assert "max tokens, temperature, top p, seed, max pixels: unknown" in stdout
     assert not re.search("max_tokens|temperature = |seed = ", stdout)
     (shown,) = rashomon.json("show", "imp", "--spec")["specs"]
-    assert "decoding" not in shown["spec"]
-    assert {shown["provenance"]["identity"][key] for key in decoded} == {None}
+    assert not {key for key in named(shown["spec"]) if key.startswith("decoding.")}
+    assert {named(shown["identity"])[key.replace(" ", "_")] for key in decoded} == {None}
     warnings = rashomon.run("compare", "here", "imp").stdout
     assert "differ in more than" not in warnings or not any(f": {key} (" in warnings for key in decoded)
     rashomon.run("resume", "imp")

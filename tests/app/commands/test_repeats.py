@@ -70,8 +70,7 @@ def label(sample: Mapping[str, Any]) -> str | None:
 
 
 def tables(rashomon: Rashomon, *command: str) -> dict[str, Any]:
-    report = json.loads(rashomon.run(*command, "--json").stdout)
-    return {table["name"]: table for table in (report["tables"] if isinstance(report, dict) else report)}
+    return {table["name"]: table for table in rashomon.json(*command)["tables"]}
 
 
 def cells(of: Mapping[str, Any]) -> Cells:
@@ -351,8 +350,8 @@ def test_answers_that_differ_narrow_an_interval_less_than_other_examples_would(h
 
 def test_a_plan_counts_examples(home: Rashomon) -> None:
     plan = home.json("recommend", "draws", "--plan", "--width", "0.2")
-    assert {row["cells"]["examples now"] for row in plan["rows"]} == {LIMIT}
-    row = plan["rows"][0]["cells"]
+    assert {row["cells"]["examples_now"] for row in plan["table"]["rows"]} == {LIMIT}
+    row = plan["table"]["rows"][0]["cells"]
     assert row["instances"] == row["examples"] * 8 * REPEATS
 
 
@@ -382,7 +381,7 @@ def test_repeats_are_paired_by_their_number(home: Rashomon) -> None:
         names = [
             name
             for name in same
-            if (label(same[name]) or "unparsed", label(draws[name]) or "unparsed") == (cell["from"], cell["to"])
+            if (label(same[name]) or "unparsed", label(draws[name]) or "unparsed") == (cell["before"], cell["after"])
         ]
         assert cell["instances"] == names
     assert sum(cell["count"] for cell in flips["cells"]) == sum(label(same[n]) != label(draws[n]) for n in same)

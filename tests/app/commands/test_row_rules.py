@@ -68,7 +68,7 @@ def test_where_every_row_says_it_nobody_asks(every: Rashomon) -> None:
     assert "follows your rule (each row's own) in 75%" in printed
     assert "--trust" not in printed
     advice = recommended(every)
-    assert (advice["best"], advice["rules"]) == ("always-text", [])
+    assert (advice["best"], advice["by_rule"]) == ("always-text", [])
     assert next(iter(advice["table"]["rows"][0]["cells"])) == "obedience"
 
 

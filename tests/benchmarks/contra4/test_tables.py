@@ -20,6 +20,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate, Generation, Instance, Record, Table
 from judges.registry import get_judge
 from tests.support.command import Rashomon
+from tests.support.json_output import cells_of
 from tests.support.runs import make_run
 
 CONTRA4 = get_benchmark("contra4")
@@ -208,7 +209,7 @@ def test_each_training_set_s_adapter_is_a_row_beside_its_base(tmp_path: Path) ->
 
     def values(table: str, column: str) -> list[float]:
         (shown,) = rashomon.json("show", "base", "puf", "mf", "--table", table)["tables"]
-        cells = {row["row"]: row["cells"][column] for row in shown["rows"]}
+        cells = {row["label"]: cells_of(shown, number)[column] for number, row in enumerate(shown["rows"])}
         return [cells[label]["value"] for label in labels]
 
     assert values("main", "All / All") == pytest.approx([4 / 12, 10 / 12, 8 / 12])
