@@ -409,12 +409,13 @@ def history_table(history: SetHistory) -> Table:
     beside = "the model in use" if history.incumbent is not None else "the best of the others"
     notes = (
         headline(history),
-        f"share: {rule_words(history)}; n: those of the {count_of(history.answers, 'answer')} whose label is known. "
-        f"lead: over {beside}, on the answers known of both, so it may differ from the difference of the shares. not shown: "
-        "neither better nor worse is shown. The intervals of leads and the verdicts are corrected for the "
+        f"share: {rule_words(history)}; n: those of the {count_of(history.answers, 'answer')} whose label is known, all if it is "
+        "left out; the others are undecided, unparsed or errors, and count against any claim. "
+        f"lead: the share beyond that of {beside}, on the answers known of both, so it may differ from the difference of the "
+        "shares. not shown: neither better nor worse is shown. The intervals of leads and the verdicts are corrected for the "
         f"{count_of(history.tried, 'model')} tried on this set (Holm 1979).",
         "look: again for a model that was tried before with other prompts, settings or weights, whose choice the rows may have "
-        "guided. version: those of the set that it was asked.",
+        "guided. version: the version of the set that the model was asked.",
         INTERVALS,
         *([f"Decided on the held-out rows: {'; '.join(history.decisions)}."] if history.decisions else []),
         *(

@@ -73,7 +73,8 @@ def trust_target(views: RunViews, rule: str | None, conflict_share: float | None
     weighted = "" if conflict_share is None else f", with conflicts in {conflict_share:.0%} of the questions"
     decides = name_rules(rules_of(views, rule)) or rule
     note = (
-        f"{OBEDIENCE} ({decides}): the share of answers that do, or give the value on which the sources agree{weighted}"
+        f"{OBEDIENCE}, the share of answers that follow the rule ({decides}) where the sources disagree, and elsewhere give "
+        f"the value on which they agree{weighted}"
     )
     return TargetMetric(
         OBEDIENCE,

@@ -54,7 +54,8 @@ def file_name(load: Loader) -> str:
     original = load.original if isinstance(load, ShownImage) else load
     if isinstance(original, PdfPage):
         return f"{original.path.name}#page={original.page}"
-    return original.path.name if isinstance(original, ImageFile) else ""
+    path = getattr(original, "path", None)  # also of a loader that was stored
+    return Path(path).name if path else ""
 
 
 OUTSIDE = "the image's path leaves the folder"
