@@ -272,22 +272,22 @@ def test_the_table_of_repeats_is_that_of_a_count_by_hand(home: Rashomon) -> None
     for number, labels in enumerate(by_repeat, 1):
         aligned = [of for name, of in labels.items() if answers[name]["condition"] == "aligned" and of is not None]
         right.append(aligned.count("BOTH") / len(aligned))
-        cell = found[f"repeat {number}"]["Aligned"]
+        cell = found[f"repeat {number}"]["aligned"]
         assert (cell["value"], cell["n"]) == (pytest.approx(right[-1]), len(aligned))
-    assert found["SD between repeats"]["Aligned"]["value"] == pytest.approx(statistics.stdev(right))
-    assert found["mean"]["Aligned"]["value"] == pytest.approx(statistics.mean(right))
+    assert found["SD between repeats"]["aligned"]["value"] == pytest.approx(statistics.stdev(right))
+    assert found["mean"]["aligned"]["value"] == pytest.approx(statistics.mean(right))
     pairs = [
         (of[first], of[second])
         for of in ([labels[name] for labels in by_repeat] for name in by_repeat[0])
         for first, second in combinations(range(REPEATS), 2)
         if of[first] is not None and of[second] is not None
     ]
-    agreeing = found["mean"]["pairs that agree"]
+    agreeing = found["mean"]["pairs_that_agree"]
     assert agreeing["n"] == len(pairs)
     assert agreeing["value"] == pytest.approx(sum(first == second for first, second in pairs) / len(pairs))
     assert agreeing["low"] < agreeing["value"] < agreeing["high"]
     complete = [of for name in by_repeat[0] if None not in (of := [labels[name] for labels in by_repeat])]
-    alike = found["mean"]["instances that agree"]
+    alike = found["mean"]["instances_that_agree"]
     assert (alike["n"], alike["value"]) == (
         len(complete),
         pytest.approx(sum(len(set(of)) == 1 for of in complete) / len(complete)),
@@ -308,7 +308,7 @@ def test_equal_answers_narrow_no_interval(home: Rashomon) -> None:
     several = cells(tables(home, "show", "same", "--all"))
     assert_same_intervals(once, several, least=60)
     repeats = {key[1:]: interval(cell) for key, cell in several.items() if key[0] == "repeats"}
-    for column in ("Aligned", "MFR", "HR"):
+    for column in ("aligned", "mfr", "hr"):
         assert repeats["policy:always-image / mean", column] == repeats["policy:always-image / repeat 1", column]
         assert several["repeats", "policy:always-image / SD between repeats", column]["value"] == 0
 

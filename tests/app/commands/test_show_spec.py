@@ -58,7 +58,7 @@ def test_it_says_what_the_run_was_made_of(run: Path, tmp_path: Path) -> None:
     assert engine["machine.chip"]
     assert engine["machine.system"]
     spec = named(parsed[0]["spec"])
-    assert (spec["limit"], spec["decoding.max_tokens"]) == (3, 24)
+    assert (spec["limit"], spec["decoding.max_tokens"]) == (3, 256)
 
 
 def test_the_prompts_digest_changes_with_a_prompt_and_not_with_the_order(run: Path) -> None:
