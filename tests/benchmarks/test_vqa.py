@@ -295,7 +295,7 @@ def test_table_15_from_imported_answers(tmp_path: Path) -> None:
     value = {}
     for name in ("okvqa", "gqa"):
         (main,) = rashomon.json("show", name, "--table", "main")["tables"]
-        value[name] = main["rows"][0]["cells"][name.upper()]["value"]
+        value[name] = main["rows"][0]["cells"][name]["value"]
     assert value == {"okvqa": pytest.approx((1 + 0.6) / 2), "gqa": pytest.approx(4 / 6)}
     text = rashomon.run("show", "okvqa", "--table", "main").stdout
     assert "LLaVa-1.5-7b-ft (paper)" in text
