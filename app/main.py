@@ -7,58 +7,78 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from types import TracebackType
-
-INTERRUPTED = 130
+from contextlib import suppress
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code.
-
-    0 success; 1 failures were recorded or the run could not continue; 2 the command or spec is wrong; 130 interrupted.
-    """
+    """Run the command line and exit with its code, one of :mod:`app.exit_codes`."""
     if "_RASHOMON_COMPLETE" in os.environ:
         from app.cli import cli, completion
 
         sys.exit(completion.respond(cli))
     from app.cli import run_cli
+    from app.cli.options import asks_for_events
     from app.system.open_file_limit import raise_open_files_limit
-    from benchmarks.errors import RashomonError
+    from app.system.signals import handle_stop_signals
 
     _warn_of_machine()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
-    sys.excepthook = _report
+    handle_stop_signals(_interrupt)
     sys.unraisablehook = _repeat_lost_interrupt
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a character the terminal cannot encode is no error
+    arguments = sys.argv[1:] if arguments is None else arguments
+    message = ""
     try:
         raise_open_files_limit()
-        code = run_cli(sys.argv[1:] if arguments is None else arguments)
-        sys.stdout.flush()
-    except RashomonError as error:
+        try:
+            code = run_cli(arguments)
+        finally:
+            sys.stdout.flush()  # what ended the command comes last, also in a file that takes both streams
+    except (Exception, Interrupted, KeyboardInterrupt) as error:
+        code, message = _end(error)
+    if asks_for_events(arguments):
+        from app.json_output.events import outcome
+
+        with suppress(OSError):  # standard output is full or closed, which is not what has ended the command
+            outcome.print(code, message)
+    if message:
         from app.text.escape import clean
 
-        print(f"rashomon: {clean(str(error))}", file=sys.stderr)
-        code = error.exit_code
-    except (Interrupted, KeyboardInterrupt):
-        code = _say_interrupted()
-    except BrokenPipeError:
-        # The reader of the output is gone, as with `| head`; the flush at exit must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    except RuntimeError as error:
-        # Python 3.11 wraps what is raised while a class is created.
-        if not isinstance(error.__cause__, Interrupted):
-            raise
-        code = _say_interrupted()
+        print(f"rashomon: {clean(message)}", file=sys.stderr)
     sys.exit(code)
 
 
-def _say_interrupted() -> int:
-    print("rashomon: interrupted; run the same command again to resume or start over.", file=sys.stderr)
-    return INTERRUPTED
+def _end(error: BaseException) -> tuple[int, str]:
+    """Return the exit code and the line on standard error for what has ended the command; no line if that is no error."""
+    from app.exit_codes import INTERRUPTED, STOPPED
+    from benchmarks.errors import RashomonError
+    from benchmarks.untrusted.safe_files import is_disk_full
+
+    # Python 3.11 wraps what is raised while a class is created.
+    cause = error.__cause__ if isinstance(error, RuntimeError) and isinstance(error.__cause__, Interrupted) else error
+    try:
+        sys.stdout.flush()
+    except OSError:  # it holds a rest that cannot be written, at which the flush at exit must not fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(cause, BrokenPipeError):  # the reader of the output is gone, as with `| head`
+        return 0, ""
+    if isinstance(cause, RashomonError):
+        code, line = cause.exit_code, str(cause)
+    elif isinstance(cause, Interrupted | KeyboardInterrupt):
+        code, line = INTERRUPTED, "interrupted; run the same command again to resume or start over."
+    elif isinstance(cause, OSError) and is_disk_full(cause):
+        code, line = (
+            STOPPED,
+            f"cannot write {cause.filename or 'the output'}: {cause.strerror}; free some space and repeat.",
+        )
+    else:
+        _report(error)
+        code, line = (
+            STOPPED,
+            f"a bug in Rashomon ended this command ({type(error).__name__}); report it with the lines above.",
+        )
+    return code, line
 
 
 def _warn_of_machine() -> None:
@@ -67,18 +87,18 @@ def _warn_of_machine() -> None:
         from app.system.requirements import machine_problem
 
         if problem := machine_problem():
-            print(f"rashomon: {problem}", file=sys.stderr)
+            print(f"warning: {problem}", file=sys.stderr)
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM outside of a run.
+    """SIGINT, SIGTERM or SIGHUP outside of a run.
 
     It is not a KeyboardInterrupt, because CPython ends the process with SIGINT when one passes through ``exec`` (as happens
     while a dataclass is created), even if it is caught; the exit code would be lost.
     """
 
 
-def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _report(error: BaseException) -> None:
     """Print the traceback of a bug. It may quote foreign text, so terminal control characters are escaped."""
     import traceback
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from app.run_names import NAME, NAME_ADVICE, PATTERN, Moment, model_slug, name_at
 from benchmarks import number_ranges as ranges
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.number_ranges import STORED, TYPED, shortened
@@ -35,7 +36,7 @@ from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import WITHOUT_SOURCES, Decoding, digest
 from judges.registry import find_judges, judging_members
-from mlx_backends.models.adapters import adapter_name, join_adapter, split_adapter
+from mlx_backends.models.adapters import join_adapter, split_adapter
 from mlx_backends.options import RemoteOptions
 from mlx_backends.pytorch.spec import split_name
 from mlx_backends.registry import has_prefix
@@ -85,7 +86,8 @@ ProtocolName = Literal["direct", "read-then-compare", "self-consistency", "verif
 FolderPath = Annotated[str, Field(max_length=4096)]
 """A folder. The length limit makes pydantic reject text that cannot be written to the spec's file."""
 Part = Literal["open", "final"]
-RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+RunName = Annotated[str, Field(pattern=NAME)]
+NamePattern = Annotated[str, Field(pattern=PATTERN)]
 
 
 class DecodingSpec(BaseModel):
@@ -153,7 +155,7 @@ class BatchSpec(BaseModel):
     part: Part | None = Field(default=None, exclude_if=_is_none)
     """The part of a question set that is asked: all but the rows held out for a final decision, or these; None: all rows."""
     seed: Annotated[int, ranges.SEED] = 0
-    name: RunName | None = None
+    name: NamePattern | None = None
     exact: Flag = False
     fresh: Flag = Field(default=False, exclude_if=_is_false)
     score: Score = "generate"
@@ -169,8 +171,8 @@ class BatchSpec(BaseModel):
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
 
-    def runs(self) -> list[RunSpec]:
-        """Return a RunSpec for each model and prompt set.
+    def runs(self, moment: Moment | None = None) -> list[RunSpec]:
+        """Return a RunSpec for each model and prompt set; ``moment`` is that of their names, by default the present one.
 
         Raises SpecError for a name that does not exist, with the closest one that does.
         """
@@ -188,10 +190,25 @@ class BatchSpec(BaseModel):
             shared["samples"] = self.samples or SAMPLES
             defaults["temperature"] = defaults["temperature"] or VOTE_TEMPERATURE
         shared["decoding"] = {**defaults, **self.decoding.model_dump(exclude_unset=True)}
+        moment = moment or Moment.now()
         return [
-            RunSpec(**shared, model=model, **self._prompts(prompt_set, benchmark), judge=judges)
+            RunSpec(
+                **{**shared, "name": self._name(model, moment)},
+                model=model,
+                **self._prompts(prompt_set, benchmark),
+                judge=judges,
+            )
             for model, prompt_set in pairs
         ]
+
+    def _name(self, model: str, moment: Moment) -> str | None:
+        """Return the name of a model's run. Raises SpecError if the pattern gives none."""
+        if self.name is None:
+            return None
+        name = name_at(self.name, moment, model)
+        if not re.fullmatch(NAME, name):
+            raise SpecError(f"name = {self.name!r} gives {name!r}; {NAME_ADVICE}.")
+        return name
 
     def _prompts(self, name: str, benchmark: Benchmark) -> dict[str, Any]:
         """Return the keys of a RunSpec for one of the prompt sets. Raises SpecError."""
@@ -221,10 +238,11 @@ class BatchSpec(BaseModel):
                 yield "conditions", f"there is no condition {name!r}; {did_you_mean(name, known)}"
         yield from self._protocol_mismatches(benchmark)
         count = len(self.model) * max(1, len(self.prompt_set))
-        if self.name and count > 1:
+        if self.name and len({name_at(self.name, Moment("", ""), model) for model in self.model}) < count:
             yield (
                 "name",
-                f"name = {self.name!r} can only name one run, but this spec makes {count}; remove it.",
+                f"name = {self.name!r} can only name one run, but this spec makes {count}; remove it"
+                f"{'' if '{model}' in self.name else ', or add {model} if only the models differ'}.",
             )
 
     def _protocol_mismatches(self, benchmark: Benchmark) -> Iterator[tuple[str, str]]:
@@ -309,14 +327,12 @@ class RunSpec(BaseModel):
         if self.score == "generate":
             excluded.add("score")
         identity = self.model_dump(mode="json", exclude=excluded)
-        slug = re.sub(r"[^A-Za-z0-9.]+", "-", self._slug()).strip("-.")
-        return f"{self.benchmark}-{slug[:48]}-{self.prompt_set}-{digest([identity, data_digest])[:8]}"
+        return f"{self.benchmark}-{model_slug(self.model)}-{self.prompt_set}-{digest([identity, data_digest])[:8]}"
 
-    def _slug(self) -> str:
-        model, adapter = split_adapter(self.model)
-        name = Path(model).name if "/" in model else model
-        # The end of a long name is cut off, and it tells an adapter's runs from those of its base.
-        return name if adapter is None else f"{name[:30]}-{adapter_name(adapter)[:17]}"
+    @property
+    def unnamed(self) -> RunSpec:
+        """The spec without a name of its own."""
+        return self.model_copy(update={"name": None})
 
     def to_decoding(self) -> Decoding:
         """Return the decoding of the run's requests, with the run's seed."""
@@ -522,7 +538,7 @@ def _advice(error: ErrorDetails) -> str:
     if error["type"] in ("too_short", "missing"):
         return "name at least one"
     if error["type"] == "string_pattern_mismatch":
-        return "use letters, digits, '.', '_' and '-', at most 80, beginning with a letter or digit"
+        return NAME_ADVICE
     if error["type"] in _ADVICE:
         return _ADVICE[error["type"]]
     return error["msg"][:1].lower() + error["msg"][1:]

@@ -34,7 +34,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self
 
-from benchmarks.errors import AnotherBuildError, MediaError, SourceError, SpecError
+from benchmarks.errors import AnotherBuildError, BusyError, MediaError, NoAccessError, SourceError, SpecError
 from benchmarks.hashed import HashOrder
 from benchmarks.media import MISSING, UNSAFE
 from benchmarks.rows.record_file import RecordFile
@@ -287,16 +287,16 @@ class BuildWriter:
             self._lock = os.open(make_folder(self.out.parent, self._folder.name), os.O_RDONLY | os.O_NOFOLLOW)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(self._lock), os.stat(self._folder)):
-                raise SourceError(busy)  # the other process renamed it after we opened it
+                raise BusyError(busy)  # the other process renamed it after we opened it
         except BlockingIOError as error:
             os.close(self._lock)
-            raise SourceError(busy) from error
+            raise BusyError(busy) from error
         except UnsafeFileError as error:
             raise SourceError(str(error)) from error
         except OSError as error:
             if is_disk_full(error):
                 raise
-            raise SourceError(f"cannot build in {self.out.parent}: {error.strerror}; name another folder.") from error
+            raise NoAccessError(f"cannot build in {self.out.parent}: {error.strerror}; name another folder.") from error
         try:
             for leftover in self._folder.iterdir():  # of an interrupted build
                 _remove(leftover)

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
+WRONG, STOPPED, BUSY = 2, 3, 4
+"""Exit codes: the command or its input is wrong; the work could not continue; another process is at it, try again later."""
+
 
 class RashomonError(Exception):
     """An error that the user can correct.
@@ -10,7 +13,7 @@ class RashomonError(Exception):
     ``exit_code``. Any other exception is a bug and shows its traceback.
     """
 
-    exit_code = 2
+    exit_code = WRONG
 
 
 class SourceError(RashomonError):
@@ -41,7 +44,7 @@ class AnotherBuildError(SourceError):
 class TemporaryFolderError(SourceError):
     """A temporary folder that is full or cannot be written; nothing was built."""
 
-    exit_code = 1
+    exit_code = STOPPED
 
 
 class SpecError(RashomonError):
@@ -63,7 +66,7 @@ class AddressError(RashomonError):
 class BudgetError(RashomonError):
     """A reached budget in tokens or money; all answers so far are stored."""
 
-    exit_code = 1
+    exit_code = STOPPED
 
 
 class StoreError(RashomonError):
@@ -73,7 +76,19 @@ class StoreError(RashomonError):
 class StoreFullError(StoreError):
     """The disk is full, or the database has reached its page limit; what was committed is safe."""
 
-    exit_code = 1
+    exit_code = STOPPED
+
+
+class NoAccessError(StoreError):
+    """A file or folder that this user cannot create, read or write."""
+
+    exit_code = STOPPED
+
+
+class BusyError(StoreError):
+    """A run, a folder or the device that another process uses now. The message names the process where it is known."""
+
+    exit_code = BUSY
 
 
 class ExtraMissingError(RashomonError):

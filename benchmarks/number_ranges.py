@@ -122,6 +122,7 @@ KV_BITS = NumberRange(4, 8, whole=True, among=(8, 4))
 
 # Execution
 RESTARTS = _whole(0, 100, ANY)
+KEEP = _whole(0, 1_000_000)
 UNTIL_WIDTH = _PART
 
 # Remote engines
@@ -157,6 +158,8 @@ WEIGHT_BITS = NumberRange(2, 8, whole=True, among=(2, 3, 4, 6, 8))
 
 # Comparisons
 MARGIN = _PART
+ERRORS = _whole(0, 1_000_000_000)
+"""The number of errors among the answers that a gate accepts."""
 WIDTH = _PART
 CONFLICT_SHARE = NumberRange(0, 1)
 MISTAKE = NumberRange(0, 1_000_000_000)
@@ -164,5 +167,8 @@ MISTAKE = NumberRange(0, 1_000_000_000)
 COST = NumberRange(0, 1_000_000_000, above=True)
 """The most memory, seconds or disk space of a recommended run."""
 PROBES = _whole(0, 100_000)
+
+WAIT = NumberRange(0, 1_000_000_000)
+"""The longest wait for the device, in seconds."""
 
 PORT = _whole(1, 65535)

@@ -51,6 +51,7 @@ from app.report.tables import RESAMPLES
 from app.run_spec import BatchSpec
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
@@ -1062,7 +1063,7 @@ _HEADLINE = re.compile(
 
 def _compared(workspace: Workspace, models: Sequence[str]) -> Compared:
     """Return the claims of ``compare``: its first lines, and the table of differences of its JSON."""
-    comparison = compare([workspace.run_folder(name) for name in models])
+    comparison = compare([run_folder(workspace, name) for name in models])
     told = [claim for line in headlines(comparison) for claim in _HEADLINE.findall(line)]
     assert len(told) == len(models) - 1, headlines(comparison)
     accuracy = {run: 0 if insignificant else _sign(float(points)) for run, points, insignificant in told}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from benchmarks.errors import RashomonError
+from benchmarks.errors import STOPPED, RashomonError
 
 Schedule = Literal["cosine", "linear", "constant"]
 Objective = Literal["answer", "orpo"]
@@ -37,7 +37,7 @@ def training_problem(config: Mapping[str, Any]) -> str | None:
 class DivergedError(RashomonError):
     """A training whose loss has risen for good, or is not a number any more."""
 
-    exit_code = 1
+    exit_code = STOPPED
 
 
 @dataclass(frozen=True, slots=True)

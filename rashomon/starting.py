@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from app.commands.batch import ExecutionOptions, check_batch
+from app.engine.plan import plan_run
+from app.exit_codes import BUSY, FAILURES, STOPPED, WRONG
 from app.new_run.form import save_spec
+from app.run_names import is_pattern
 from app.setups import setup_file
 from app.store.workspace import Workspace as Folders
 from app.tui.processes import Job, RunProcesses, allow_address_options
 from benchmarks import number_ranges as ranges
-from benchmarks.errors import RashomonError, SpecError, did_you_mean
+from benchmarks.errors import BusyError, RashomonError, SpecError, did_you_mean
 from benchmarks.number_ranges import shortened
 from benchmarks.untrusted.typed_paths import typed_path
 from rashomon._markup import heading
@@ -33,6 +36,7 @@ class ExecutionChoices(TypedDict, total=False):
     allow_address: Names
     until_width: float
     restarts: int
+    wait: float
 
 
 class BatchOptions(ExecutionChoices, total=False):
@@ -73,7 +77,7 @@ class BatchOptions(ExecutionChoices, total=False):
 class RunFailedError(RashomonError):
     """Runs that were interrupted or could not continue; every answer reported as done is stored."""
 
-    exit_code = 1
+    exit_code = STOPPED
 
 
 class Started:
@@ -105,6 +109,7 @@ class Started:
         Raises:
             TimeoutError: If the runs take longer.
             SpecError: If the command is wrong.
+            BusyError: If another process works on the runs.
             RunFailedError: If the runs were stopped or could not continue.
         """
         try:
@@ -114,13 +119,13 @@ class Started:
         if code == 0:
             return self.runs
         summaries = [run.summary() for run in self.runs]
-        if code == 1 and all(run.problem is None and run.done == run.total for run in summaries):
+        if code == FAILURES and all(run.problem is None and run.done == run.total for run in summaries):
             return self.runs
         lines = [line for line in self._job.output().splitlines() if line.strip()]
         message = (
             lines[-1].removeprefix("rashomon: ") if lines else f"the process ended with code {code}; see {self.log}."
         )
-        raise SpecError(message) if code == SpecError.exit_code else RunFailedError(message)
+        raise {WRONG: SpecError, BUSY: BusyError}.get(code, RunFailedError)(message)
 
     def stop(self) -> Runs:
         """Stop after the answers in progress, which are stored, and return the runs; the same start resumes them."""
@@ -149,6 +154,9 @@ def start(folders: Folders, spec: str | Path | None, options: BatchOptions) -> S
     )
     path = None if spec is None else Path(spec)
     batch, checked, _ = check_batch(folders, path if setup_file(path) else _typed(path), _overrides(values), execution)
+    if is_pattern(batch.name):
+        for run in checked:  # or the process would begin others, a second later
+            plan_run(folders, run)
     file = folders.path / "jobs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns()}.toml"
     save_spec(batch, file)
     runs = Runs([Run(folders, run.folder) for run in checked])
@@ -175,6 +183,7 @@ def _check(options: Mapping[str, Any], known: Mapping[str, Any]) -> None:
         raise SpecError(f"there is no option {unknown!r}; {did_you_mean(unknown, known)}")
     ranges.UNTIL_WIDTH.check("until_width", options.get("until_width"))
     ranges.RESTARTS.check("restarts", options.get("restarts"))
+    ranges.WAIT.check("wait", options.get("wait"))
     for key in _FLAGS:
         if not isinstance(options.get(key, False), bool):
             raise SpecError(f"{key} = {shortened(options[key])}: give True or False.")
@@ -184,7 +193,9 @@ def _execution_arguments(chosen: Mapping[str, Any]) -> list[str]:
     addresses = allow_address_options(_listed(chosen.get("allow_address", ())))
     flags = [f"--{key.replace('_', '-')}" for key in _FLAGS if chosen.get(key)]
     numbers = [
-        f"--{key.replace('_', '-')}={chosen[key]}" for key in ("until_width", "restarts") if chosen.get(key) is not None
+        f"--{key.replace('_', '-')}={chosen[key]}"
+        for key in ("until_width", "restarts", "wait")
+        if chosen.get(key) is not None
     ]
     return [*addresses, *flags, *numbers]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Unpack
 
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace as Folders
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
@@ -37,8 +38,11 @@ class Workspace:
         return Runs([self._run(summary.name) for summary in self._folders.summaries()])
 
     def run(self, name: str | Run) -> Run:
-        """Return the run of that name, of a unique prefix of it, or in that folder. Raises StoreError."""
-        return Run(self._folders, name.folder if isinstance(name, Run) else self._folders.run_folder(name))
+        """Return the run that ``name`` stands for, as on the command line: "latest:MODEL", for example.
+
+        Raises StoreError or SpecError.
+        """
+        return Run(self._folders, name.folder if isinstance(name, Run) else run_folder(self._folders, name))
 
     def tables(self, *names: str | Run, judge: str | None = None, published: bool = False) -> Tables:
         """Return the tables of the runs of these names together, a row for each run.

@@ -24,6 +24,7 @@ from tests.support.blank_figures import blank_figures
 from tests.support.charts import SHARED, draw_sources
 from tests.support.command import Rashomon
 from tests.support.demo import HeldOutSet
+from tests.support.json_contract import RECORD
 
 # How long an example takes says something of the machine, nothing of what is tested.
 settings.register_profile("any machine", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -83,13 +84,15 @@ MEMORY, MOST_BYTES = Path("/dev/shm"), 4 * 2**30
 """Linux's folder in memory, and the room that it must have for all that tests write."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Keep what tests write in memory where that is possible: each answer is synced, and a disk takes its time for that."""
     if os.access(MEMORY, os.W_OK):
         status = os.statvfs(MEMORY)
         runs_programs = not status.f_flag & os.ST_NOEXEC
         if runs_programs and status.f_bavail * status.f_frsize >= MOST_BYTES:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    if config.getoption("--record-columns"):
+        os.environ[RECORD] = "1"
     if FIRST_PROCESS:  # the others inherit the folder
         os.environ[SHARED] = tempfile.mkdtemp(prefix="rashomon-shared-")
 
@@ -134,3 +137,4 @@ def pytest_unconfigure() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--snapshot-update", action="store_true", help="Write the snapshots of screens anew.")
+    parser.addoption("--record-columns", action="store_true", help="Record the tables' columns in docs/schemas.")

@@ -20,7 +20,7 @@ POLICIES = ("always-image", "always-text", "uniform")
 
 def recommended(rashomon: Rashomon, log: Path) -> tuple[dict[str, int], str]:
     """Build, run and recommend; return the conditions' counts and the recommendation."""
-    built = json.loads(rashomon.run("build", "retrieval", "--from", log, "--json").stdout)
+    built = rashomon.json("build", "retrieval", "--from", log)
     models = [word for name in POLICIES for word in ("--model", f"policy:{name}")]
     rashomon.run("--batch", "--benchmark", "retrieval", *models, "--display", "none")
     runs = (f"retrieval-policy-{name}" for name in POLICIES)
@@ -59,7 +59,7 @@ def test_the_demo_model_reads_a_pdf_of_40_pages(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
     rashomon = Rashomon(tmp_path)
     output = rashomon.run("build", "retrieval", "--from", log, "--reader", BF16, "--json").stdout
-    conditions = json.loads(output)["manifest"]["conditions"]
+    conditions = json.loads(output)["result"]["manifest"]["conditions"]
     stale, unknown = len(lines[::3]), len(lines[::30])
     assert len(list((tmp_path / "cache").glob("**/pdf-pages/*.png"))) == 40
     assert abs(conditions["image-correct"] - (stale - unknown)) <= 4, "what the reader found is what was written"

@@ -16,7 +16,7 @@ from app.store.data_types import NewAnswer
 from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import BusyError, SpecError, StoreError
 from benchmarks.hashed import hash64
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Media, Message, Record, Request
@@ -89,7 +89,7 @@ def answer_lock(folder: Path) -> FileLock:
     """Return the acquired lock of a person's run. Raises StoreError if another session holds it."""
     lock = FileLock(folder / "lock")
     if not lock.acquire("a session of answering"):
-        raise StoreError(
+        raise BusyError(
             f"somebody is answering {folder.name} in another session; end that one, or answer under another name."
         )
     return lock

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 
 from app.store.locks import FileLock
 from app.store.sqlite_errors import translate_errors
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import BusyError, NoAccessError, SpecError, StoreError
 from benchmarks.untrusted.safe_files import check_database, make_folder
 from benchmarks.vocabulary import canonical_json
 from judges.human_labels import annotator_id
@@ -88,7 +88,7 @@ class ReviewStore:
             folder.parent.mkdir(parents=True, exist_ok=True)
             make_folder(folder.parent, folder.name)
         except OSError as error:
-            raise StoreError(f"cannot write {folder}: {error.strerror}; name another --workspace.") from error
+            raise NoAccessError(f"cannot write {folder}: {error.strerror}; name another --workspace.") from error
         store = cls._connect(folder)
         try:
             with store._transaction():
@@ -309,7 +309,7 @@ def session_lock(folder: Path, name: str) -> FileLock:
     """Return the acquired lock of a reviewer's session. Raises StoreError if another session has it."""
     lock = FileLock(folder / f"session-{name.casefold()}.lock")
     if not lock.acquire(f"{name}'s session"):
-        raise StoreError(
+        raise BusyError(
             f"{name} is reviewing in another session; end that one, or use another name if you are another person."
         )
     return lock

@@ -13,19 +13,19 @@ from pathlib import Path
 import click
 
 from app.cli import data, people, results, run, sharing, system, training
-from app.cli.options import PATH, on_terminal
+from app.cli.options import EVENT_COMMANDS, PATH, on_terminal
+from app.exit_codes import MEANINGS
 from app.system.blas import use_one_thread
 
 _READERS = (
-    *("runs", "show", "compare", "recommend", "history", "report", "export", "parity", "published", "audit", "bundle"),
-    "cite",
-    *("benchmarks", "judges", "prompts", "doctor", "completion"),
+    *("runs", "show", "compare", "check", "recommend", "history", "report", "export", "parity", "published"),
+    *("audit", "bundle", "cite", "benchmarks", "judges", "prompts", "doctor", "completion", "schema"),
 )
 """The commands that can read a bundle, which nothing writes to, in place of a workspace."""
 
 _TABLES = (
-    *(None, "open", "show", "compare", "recommend", "try", "history", "report", "export", "audit", "build"),
-    *("baselines", "learning-curve", "bundle", "push"),
+    *(None, "open", "show", "compare", "check", "recommend", "try", "history", "report", "export", "audit"),
+    *("build", "baselines", "learning-curve", "bundle", "push"),
 )
 """The commands that compute tables; None is the terminal interface."""
 
@@ -41,8 +41,8 @@ SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
         run.import_command,
     ),
     "Look": (
-        *(results.runs, results.show, results.compare, results.recommend, results.history, results.parity),
-        *(results.report, results.published, results.audit),
+        *(results.runs, results.show, results.compare, results.check, results.recommend, results.history),
+        *(results.parity, results.report, results.published, results.audit),
     ),
     "People": (run.label, run.override, people.review, people.answer),
     "Data and models": (
@@ -51,7 +51,7 @@ SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
         *(training.training, training.train, training.trainings, training.learning_curve),
     ),
     "Share": (results.export, sharing.bundle, sharing.open_bundle, run.adopt, sharing.cite, sharing.push),
-    "Machine": (system.doctor, system.serve, system.completion_script),
+    "Machine": (system.doctor, system.serve, system.completion_script, system.schema),
 }
 """The commands by the section of ``--help``; completion has the same order."""
 
@@ -132,10 +132,7 @@ To run a model without the interface: `rashomon --batch --benchmark NAME --model
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=False,
     invoke_without_command=True,
-    epilog=(
-        "Exit codes: 0 success; 1 the run ended with failures recorded, or could not continue; 2 the command or the spec is "
-        "wrong; 5 and 6 the verdict of `rashomon try` is worse, or not shown; 130 interrupted."
-    ),
+    epilog=f"Exit codes: {'; '.join(f'{code} {meaning}' for code, meaning in MEANINGS.items())}.",
 )
 @click.option(
     "--workspace",
@@ -163,6 +160,10 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
     if context.invoked_subcommand in _TABLES:
         use_one_thread()
     context.obj = Workspace.find(workspace)
+    if context.invoked_subcommand in EVENT_COMMANDS:
+        from app.json_output.events import outcome
+
+        outcome.begin(context.obj.path)
     if context.invoked_subcommand not in (None, *_READERS):
         context.obj.require_writable()
     if context.invoked_subcommand is None:

@@ -25,6 +25,8 @@ PROGRAM, VARIABLE = "rashomon", "_RASHOMON_COMPLETE"
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:/@+=-]+")
 """Names that are safe to complete; others would need quoting in the shell, and a hostile one could run code."""
 
+_LATEST = "latest:"
+
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
@@ -50,6 +52,10 @@ def _workspace(context: click.Context) -> Path:
 
 def _runs(context: click.Context) -> list[str]:
     return _folders(_workspace(context) / "runs")
+
+
+def _references(context: click.Context) -> list[str]:
+    return [*_runs(context), *(f"@{name}" for name in _sets(context))]
 
 
 def _trainings(context: click.Context) -> list[str]:
@@ -145,16 +151,31 @@ def _or_file(complete: Completer) -> Completer:
     return complete_or_file
 
 
+def _or_latest(complete: Completer) -> Completer:
+    """Return a completer that also offers ``latest:`` once it is begun, and then the models."""
+    latest = _completer(lambda context: (f"{_LATEST}{model}" for model in _models(context)))
+
+    def complete_or_latest(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        if incomplete.startswith(_LATEST):
+            return latest(context, parameter, incomplete)
+        stem = [CompletionItem(_LATEST)] if incomplete and _LATEST.startswith(incomplete) else []
+        return [*complete(context, parameter, incomplete), *stem]
+
+    return complete_or_latest
+
+
 trainings = _completer(_trainings)
 recipes = _completer(_recipes)
-runs = _completer(_runs)
+runs = _or_latest(_completer(_references))
 benchmarks = _completer(_benchmarks)
 sets = _completer(_sets)
 builds = _or_file(_completer(lambda context: [*_benchmarks(context), *_sets(context)]))
-builds_and_runs = _or_file(_completer(lambda context: [*_benchmarks(context), *_sets(context), *_runs(context)]))
+builds_and_runs = _or_file(
+    _or_latest(_completer(lambda context: [*_benchmarks(context), *_sets(context), *_references(context)]))
+)
 specs = _or_file(_completer(_setups))
 models = _completer(_models)
-runs_and_models = _completer(lambda context: [*_runs(context), *_models(context)])
+runs_and_models = _or_latest(_completer(lambda context: [*_references(context), *_models(context)]))
 catalog_models = _completer(_catalog)
 judges = _completer(_judges)
 conditions = _completer(_conditions, comma_list=True)

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +19,10 @@ from benchmarks.number_ranges import NumberRange, shortened
 PATH = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-RUN_HELP = "RUN is a run's name or a unique prefix of it."
+RUN_HELP = (
+    "RUN is a run's name or a unique prefix of it, its folder, FILE:RUN of a bundle, latest:MODEL or latest:MODEL@SET for the "
+    "newest run with answers, or @SET for the run of the model in use on a question set."
+)
 
 
 class BuildFolder(click.ParamType):  # type: ignore[type-arg]
@@ -48,6 +52,14 @@ class Number(click.ParamType):  # type: ignore[type-arg]
         if not self._range.holds(number):
             self.fail(f"{shortened(value)} is not {self._range}.", param, ctx)
         return number
+
+
+class Wait(Number):
+    """Option value that is a number of seconds, or "no" for none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the seconds."""
+        return 0.0 if value == "no" else super().convert(value, param, ctx)
 
 
 def number(name: str, number_range: NumberRange, *names: str, **settings: Any) -> Callable[[_Command], _Command]:
@@ -84,6 +96,17 @@ display = click.option(
     shell_complete=completion.displays,
     help="How to show progress: full, plain, json or none; default: full in a terminal, plain otherwise.",
 )
+EVENT_COMMANDS = ("batch", "resume", "judge", "demo", "try", "import", "baselines")
+"""The commands whose ``--display json`` prints events; all else that they print then is on standard error."""
+
+
+def asks_for_events(arguments: Sequence[str]) -> bool:
+    """Return whether a command line, which may be wrong, is of such a command with ``--display json``."""
+    words = ["batch" if word == "--batch" else word for word in arguments]
+    is_chosen = "--display=json" in words or ("--display", "json") in pairwise(words)
+    return is_chosen and "--json" not in words and not {*EVENT_COMMANDS}.isdisjoint(words)
+
+
 force = click.option(
     "--force", is_flag=True, help="Use the model even if it seems too large for the memory or fails the sight check."
 )
@@ -121,7 +144,13 @@ allow_open_cluster = click.option(
     is_flag=True,
     help="Use a cluster without token authentication, where whoever reaches it can run any code.",
 )
-worker_options = option_group(display, force, accept_engine, allow_address)
+wait = click.option(
+    "--wait",
+    type=Wait(ranges.WAIT),
+    metavar="SECONDS|no",
+    help="The longest wait for the device while another process has it; then exit code 4. Default: until it is free.",
+)
+worker_options = option_group(display, force, accept_engine, allow_address, wait)
 """Options for starting models that answer or judge."""
 cluster_options = option_group(workers, allow_open_cluster)
 """Options for letting a cluster answer."""

@@ -1,4 +1,4 @@
-"""Commands for results: runs, show, compare, parity, recommend, export, published, audit."""
+"""Commands for results: runs, show, compare, check, parity, recommend, export, published, audit."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from app.cli.options import (
     force,
     judge,
     number,
+    option_group,
+    run_name,
     run_names,
     split_commas,
     width,
@@ -37,13 +39,37 @@ trust_or_none = click.option(
 
 
 @click.command()
+@click.option("--prune", "action", flag_value="prune", help="Delete old runs, after a list of them and a confirmation.")
+@click.option("--restore", "action", flag_value="restore", help="Restore what the last --prune deleted.")
+@number(
+    "--keep",
+    ranges.KEEP,
+    metavar="N",
+    help="With --prune: keep the N newest finished runs of each model on the same questions.",
+)
+@click.option("--older-than", metavar="AGE", help="With --prune: only runs older than AGE, such as 12h, 30d or 8w.")
+@click.option("--match", metavar="GLOB", help="With --prune: look only at runs whose names match, such as 'nightly-*'.")
+@click.option("--include-used", is_flag=True, help="With --prune: delete also what something else rests on.")
+@click.option("--yes", is_flag=True, help="With --prune: delete without asking for confirmation.")
 @as_json
 @click.pass_obj
-def runs(workspace: Any, /, as_json: bool) -> None:
-    """List the runs and their progress, condition by condition."""
-    from app.commands.runs import runs as list_runs
+def runs(workspace: Any, /, action: str | None, as_json: bool, **options: Any) -> None:
+    """List the runs and their progress, condition by condition. --prune deletes old ones, --restore undoes that."""
+    if action != "prune" and any(value not in (None, False) for value in options.values()):
+        raise click.UsageError("--keep, --older-than, --match, --include-used and --yes belong to --prune.")
+    if action is not None and as_json:
+        raise click.UsageError("--json lists the runs; leave it out with --prune and --restore.")
+    if action is None:
+        from app.commands.runs import runs as list_runs
 
-    list_runs(workspace, as_json=as_json)
+        list_runs(workspace, as_json=as_json)
+    else:
+        from app.commands.prune import PruneArguments, prune, restore
+
+        if action == "prune":
+            prune(workspace, PruneArguments(**options))
+        else:
+            restore(workspace)
 
 
 @click.command(epilog=RUN_HELP)
@@ -70,7 +96,9 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
         show_runs(workspace, run, ShowArguments(**options))
 
 
-@click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's table, published:FILE a run in a bundle.")
+@click.command(
+    epilog=f"{RUN_HELP} published:ROW is a row of the paper's table, published:FILE:RUN a bundle's run, by its tables alone."
+)
 @run_names
 @click.option(
     "--baseline",
@@ -217,9 +245,62 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
     recommend_run(workspace, run, RecommendArguments(**options))
 
 
+verdict_files = option_group(
+    click.option("--junit", type=PATH, metavar="FILE", help="Also write the verdict as JUnit XML, whatever it is."),
+    click.option(
+        "--markdown",
+        type=PATH,
+        metavar="FILE",
+        help="Also write the verdict as Markdown, for a pull request; - prints it.",
+    ),
+)
+
+
+@click.command(
+    epilog=f"{RUN_HELP} FILE:RUN is a run in a bundle, published:ROW a row of the paper's table. Exit codes: 0 passed; "
+    "5 regressed; 6 inconclusive; 1 errors among the answers; 4 the run is still at work; others as for every command."
+)
+@run_name
+@click.option(
+    "--baseline",
+    required=True,
+    metavar="RUN",
+    shell_complete=completion.runs,
+    help="The run, or the paper's row, that the run must not fall behind.",
+)
+@number(
+    "--max-loss",
+    ranges.MARGIN,
+    default=0.03,
+    show_default=True,
+    help="The loss that is acceptable: 0.03 is 3 points.",
+)
+@click.option("--metric", metavar="NAME", help="The metric that decides; default: by the rule, else the accuracy.")
+@click.option("--lower-is-better", is_flag=True, help="Lower values are better, as with HR.")
+@trust_or_none
+@click.option("--per-condition", is_flag=True, help="Test each condition, corrected for their number (Holm).")
+@number(
+    "--allow-errors",
+    ranges.ERRORS,
+    default=0,
+    show_default=True,
+    help="How many of the run's answers may be errors; they count against the verdict.",
+)
+@verdict_files
+@judge
+@as_json
+@click.pass_obj
+def check(workspace: Any, /, run: str, **options: Any) -> int:
+    """Check that a run is not worse than a baseline. For scripts: passed, regressed or inconclusive, by the exit code."""
+    from app.commands.check import CheckArguments
+    from app.commands.check import check as check_run
+
+    return check_run(workspace, run, CheckArguments(**options))
+
+
 @click.command(
     "try",
-    epilog="Exit codes: 0 better; 5 worse; 6 not shown; 1 the model did not answer all rows; others as for every command.",
+    epilog="Exit codes: 0 better; 5 worse; 6 not shown; others as for every command.",
 )
 @click.argument("model", shell_complete=completion.models)
 @click.option(
@@ -243,8 +324,14 @@ def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
     help="The judge, whose labels count; default: the benchmark's first.",
 )
 @click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches.")
-@click.option("--fresh", is_flag=True, default=None, help="Ask every request anew: reuse no answer of another run.")
+@click.option(
+    "--fresh",
+    is_flag=True,
+    default=None,
+    help="Ask every request anew, in a new run if the last one is finished; reuse no answer of another run.",
+)
 @worker_options
+@verdict_files
 @as_json
 @click.pass_obj
 def try_command(workspace: Any, /, model: str, **options: Any) -> int:
@@ -255,7 +342,9 @@ def try_command(workspace: Any, /, model: str, **options: Any) -> int:
     from app.commands.batch import ExecutionOptions
     from app.commands.try_model import TryArguments, try_model
 
-    execution = ExecutionOptions(**{key: options.pop(key) for key in ("display", "force", "accept_engine", "allowed")})
+    execution = ExecutionOptions(
+        **{key: options.pop(key) for key in ("display", "force", "accept_engine", "allowed", "wait")}
+    )
     settings = {key: options.pop(key) for key in ("prompt_set", "judge", "exact", "fresh")}
     return try_model(workspace, model, TryArguments(**options, settings=settings), execution)
 

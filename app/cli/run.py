@@ -29,7 +29,7 @@ from app.cli.options import (
 )
 from benchmarks import number_ranges as ranges
 
-_EXECUTION = ("display", "force", "accept_engine", "allowed")
+_EXECUTION = ("display", "force", "accept_engine", "allowed", "wait")
 _CLUSTER = ("workers", "allow_open_cluster")
 _RUNNING = (*_EXECUTION, "until_width", "allow_open_cluster")
 
@@ -79,9 +79,18 @@ _RUNNING = (*_EXECUTION, "until_width", "allow_open_cluster")
 )
 @number("--top-p", ranges.TOP_P, help="Nucleus sampling threshold; default: the benchmark's.")
 @number("--max-pixels", ranges.MAX_PIXELS, help="Scale larger images down to this many pixels.")
-@click.option("--name", help="The run's name; default: a name derived from the spec, the same each time.")
+@click.option(
+    "--name",
+    help="The run's name, such as nightly-{date}; {date}, {time} and {model} stand for theirs. Default: a name derived from the "
+    "spec, the same each time.",
+)
 @click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches.")
-@click.option("--fresh", is_flag=True, default=None, help="Ask every request anew: reuse no answer of another run.")
+@click.option(
+    "--fresh",
+    is_flag=True,
+    default=None,
+    help="Ask every request anew, in a new run if the last one is finished; reuse no answer of another run.",
+)
 @click.option(
     "--score",
     type=click.Choice(["generate", "likelihood"]),
@@ -265,7 +274,7 @@ def import_command(workspace: Any, /, file: Path, **options: Any) -> int:
     return import_answers(workspace, file, ImportArguments(**options))
 
 
-@click.command(epilog="RUN is a run's name, a unique prefix of it, or its folder.")
+@click.command(epilog=RUN_HELP)
 @run_name
 @click.option("--name", metavar="NEW", help="The new run's name; default: the old one, or the old one with -adopted.")
 @click.option(

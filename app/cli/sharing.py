@@ -68,6 +68,7 @@ def cite(workspace: Any, /, run: Sequence[str], as_json: bool) -> None:
 @click.argument("target", metavar="hub:OWNER/NAME")
 @click.option("--public", is_flag=True, help="Let everybody see the data set; default: private.")
 @click.option("--yes", is_flag=True, help="Send without asking for confirmation.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing. Needs no login and no network.")
 @click.option("--out", type=PATH, metavar="FOLDER", help="Write the files to a folder instead, and send nothing.")
 @judge
 @click.pass_obj
@@ -76,7 +77,7 @@ def push(workspace: Any, /, run: Sequence[str], target: str, **options: Any) -> 
 
     Shows the files, sizes, rows and licences first, and asks. The token is that of `hf auth login`, or HF_TOKEN.
 
-    Exit codes: 0 sent; 1 the Hub refused or could not be reached; 2 wrong command.
+    Exit codes: 0 sent; 2 wrong command; 3 the Hub refused or could not be reached.
     """
     from app.commands.push import push_runs
 

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from app.cli import completion
-from app.cli.options import as_json, display, number
+from app.cli.options import RUN_HELP, as_json, display, number
 from benchmarks import number_ranges as ranges
 
 
-@click.command()
+@click.command(epilog=RUN_HELP)
 @click.argument("run", required=False, shell_complete=completion.runs)
 @as_json
 @click.option(
@@ -69,6 +69,18 @@ def doctor(
 def completion_script(context: click.Context, shell: str) -> None:
     """Print a shell's completion script. It completes commands, options, runs, models, benchmarks, setups and judges."""
     click.echo(completion.script(context.find_root().command, shell), nl=False)
+
+
+@click.command()
+@click.argument("command", nargs=-1, metavar="[COMMAND]")
+def schema(command: tuple[str, ...]) -> None:
+    """Print the JSON Schema of a command's JSON. Without COMMAND, the commands that have one are listed.
+
+    That of batch, resume, judge, demo, import and baselines is of a line of --display json.
+    """
+    from app.commands.schema import print_schema
+
+    print_schema(" ".join(command))
 
 
 @click.command()

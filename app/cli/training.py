@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app.cli import completion
-from app.cli.options import BUILD, PATH, as_json, benchmark_name, display, force, judge, number, split_commas
+from app.cli.options import BUILD, PATH, as_json, benchmark_name, display, force, judge, number, split_commas, wait
 from benchmarks import number_ranges as ranges
 
 _accept_engine = click.option(
@@ -134,6 +134,7 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @display
 @force
 @_accept_engine
+@wait
 @click.pass_obj
 def train(
     workspace: Any,
@@ -143,6 +144,7 @@ def train(
     force: bool,
     dry_run: bool,
     accept_engine: bool,
+    wait: float | None,
     **options: Any,
 ) -> int:
     """Train a LoRA adapter on this machine. The same command resumes an unfinished training.
@@ -162,6 +164,7 @@ def train(
         force=force,
         dry_run=dry_run,
         accept_engine=accept_engine,
+        wait=wait,
     )
 
 

@@ -6,9 +6,12 @@ import shlex
 import sys
 from pathlib import Path
 
-from app.engine.adopt import ReceivedRun, adopt, matching_build, read_received_run, usable_build
+from app.engine.adopt import ReceivedRun, adopt, find_adopted, matching_build, read_received_run, usable_build
+from app.exit_codes import DONE, FAILURES, EndedError
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from app.text.escape import clean
+from app.text.plural import count_of
 from benchmarks.errors import SpecError
 
 _MAX_LISTED = 10
@@ -16,8 +19,10 @@ _MAX_LISTED = 10
 
 
 def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | None, yes: bool) -> int:
-    """Show what a received run would use, ask, and copy it to a new run; return 1 if anything was left out."""
-    received = read_received_run(workspace, workspace.run_folder(run))
+    """Show what a received run would use, ask, and copy it to a new run; return 0. Raises as :func:`adopt_and_report`."""
+    received = read_received_run(workspace, run_folder(workspace, run))
+    if is_present(workspace, received, name):
+        return DONE
     print_received(received)
     build = None if data is None else matching_build(received, data)
     if not yes:
@@ -33,6 +38,14 @@ def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | 
     return adopt_and_report(workspace, received, name=name, data=build)
 
 
+def is_present(workspace: Workspace, received: ReceivedRun, name: str | None = None) -> bool:
+    """Return whether the workspace has a run with the same content, called ``name`` unless that is None; print its name."""
+    names = [known for known in find_adopted(workspace, received) if name in (None, known)]
+    if names:
+        print(clean(f"{received.folder.name} is in the workspace already, as {names[0]}."))
+    return bool(names)
+
+
 def print_received(received: ReceivedRun) -> None:
     """Print what a received run would use."""
     origin = "was created on this machine" if received.own else "was not created on this machine"
@@ -42,7 +55,7 @@ def print_received(received: ReceivedRun) -> None:
 
 
 def adopt_and_report(workspace: Workspace, received: ReceivedRun, *, name: str | None, data: Path | None = None) -> int:
-    """Copy a received run to a new run and print the result; return 1 if anything was left out.
+    """Copy a received run to a new run and print the result; return 0. Raises EndedError if anything was left out.
 
     Its build is the one in ``data``, else the workspace's, else a copy of the one in its bundle.
     """
@@ -61,7 +74,10 @@ def adopt_and_report(workspace: Workspace, received: ReceivedRun, *, name: str |
     if data is None and received.named_build is not None:
         resume = f"{workspace.command()} resume {shlex.quote(name)} --data BUILD"
         print(clean(f"  It has no media folder, because the named one was not confirmed; `{resume}` sets one."))
-    return 1 if adopted.left_out else 0
+    if adopted.left_out:
+        rows = count_of(len(adopted.left_out), "item")
+        raise EndedError(FAILURES, f"{name} was adopted without {rows}, damaged or invalid; they are listed above.")
+    return DONE
 
 
 def _confirmed_build(received: ReceivedRun) -> Path | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,8 +11,11 @@ from app.annotation.answer_session import AnswerSession, Question, answer_lock, 
 from app.annotation.people_report import people_runs, people_tables, read_people
 from app.annotation.review_session import find_build
 from app.engine.plan import open_build
+from app.json_output.envelope import print_json
+from app.json_output.people import HumanBaseline
+from app.json_output.tables import table_json
 from app.report.media import media_path
-from app.report.render import print_table, to_json
+from app.report.render import print_table
 from app.run_spec import RunSpec, parse
 from app.store.run import RunStore
 from app.store.workspace import Workspace
@@ -144,7 +146,7 @@ def _people(workspace: Workspace, spec: RunSpec, arguments: AnswerArguments) -> 
     people = read_people(folders, benchmark, arguments.judges[0] if arguments.judges else None)
     tables = people_tables(people, benchmark) if any(person.right for person in people) else []
     if arguments.as_json:
-        print(json.dumps({table.name: to_json(table) for table in tables}, indent=2))
+        print_json("answer", HumanBaseline(tables=tuple(map(table_json, tables))), folders=folders)
         return 0
     if not tables:
         print(f"nobody has answered {benchmark.name} yet; add --as NAME to begin.")

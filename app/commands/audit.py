@@ -17,6 +17,7 @@ from app.report.render import print_table
 from app.report.tables import read_inputs
 from app.store.blind_scores import unchanged_build
 from app.store.run import RunStore
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.answers import Answers
@@ -102,7 +103,7 @@ def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audi
     Only questions whose prompt offers their options have a gain: what else has to be found in a source.
     """
     try:
-        folder = workspace.run_folder(name)
+        folder = run_folder(workspace, name)
     except StoreError as error:
         raise StoreError(f"{name!r} is neither a build nor a run: {error}") from error
     inputs = read_inputs([folder], judge)

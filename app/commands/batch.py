@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
 from app.engine import stopping_rule
+from app.engine.command_runs import command_runs
 from app.engine.judging import WorkLeft, models_needed, work_left
 from app.engine.plan import CheckedSpec, PlannedRun, check_spec, open_build, plan_resume, plan_run
 from app.engine.progress import Display
@@ -21,7 +23,9 @@ from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker
 from app.engine.workers.cluster.address import NONE, check_workers
 from app.engine.workers.cluster.connect import survey
 from app.engine.workers.cluster.placement import Placement, check_fits
-from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
+from app.engine.workers.supervise import Job, Supervisor
+from app.exit_codes import DONE, FAILURES, INTERRUPTED, STOPPED, EndedError
+from app.json_output.events import failed_judgements, outcome
 from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import judge_costs, longest_requests, measured_speed, remote_usage
 from app.report.throughput import duration
@@ -31,12 +35,13 @@ from app.store.lending import ReusedAnswers
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_facts import worker_deaths
+from app.store.run_references import changeable_run
 from app.store.sqlite_errors import DamagedError
 from app.store.workspace import RunSummary, Workspace, read_summary
-from benchmarks.errors import ModelError, RashomonError, SpecError, StoreError, did_you_mean
+from app.text.plural import count_of
+from benchmarks.errors import BusyError, ModelError, RashomonError, SpecError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import WITHOUT_SOURCES
-from judges.base import newest
 from judges.registry import judge_names
 from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
 from mlx_backends.imported import IMPORTED
@@ -70,6 +75,8 @@ class ExecutionOptions:
     """The cluster whose nodes answer; None for this machine."""
     allow_open_cluster: bool = False
     """Flag to use a cluster without token authentication."""
+    wait: float | None = None
+    """The seconds to wait for the device at most, for each model; None: until it is free."""
 
     @property
     def on_cluster(self) -> bool:
@@ -86,14 +93,15 @@ def batch(
     dry_run: bool = False,
     tables: bool = True,
 ) -> int:
-    """Run a spec file with ``overrides`` from the command line, resuming runs that exist; return the exit code.
+    """Run a spec file with ``overrides`` from the command line, resuming runs that exist; return 0.
 
-    Without ``tables``, the main table of the runs is not printed.
+    Raises as :func:`execute_runs`. Without ``tables``, the main table of the runs is not printed.
     """
     display = make_display(options.display)
     # All specs are checked before the first run is created.
     batch_spec, checked, faults = check_batch(workspace, spec, overrides, options, stop=not dry_run)
     options = _with_workers(batch_spec, options, typed="workers" in overrides)
+    outcome.about(run.folder for run in checked if run.existing)
     for run in checked:
         if run.identity[_DEVICE] == "remote" and not run.existing:
             print_message(f"{run.folder.name}: {remote_usage(run.spec, run.instances, run.build)}", options.display)
@@ -108,23 +116,22 @@ def batch(
     if dry_run:
         _print_dry_run(workspace, checked, options)
         for run_spec in batch_spec.runs():
-            if not any(run.spec == run_spec for run in checked):
+            if not any(run.spec.unnamed == run_spec.unnamed for run in checked):
                 _print_calls(workspace, run_spec, options)
         for problem in dict.fromkeys(
             readiness_problem(names, remote_options) for names, remote_options in requirements
         ):
             if problem:
-                display.problem(f"not ready to run: {problem}")
-        for fault in faults[:-1]:
-            display.problem(str(fault))
+                display.notice(f"not ready to run: {problem}")
         if faults:
-            raise faults[-1]
-        return 0
+            raise EndedError(faults[-1].exit_code, " ".join(map(str, faults)))
+        outcome.message = "the specs are valid; nothing was run"
+        return DONE
     confirm_addresses([name for names in remote_models for name in names], options.allowed)
     for names, remote_options in requirements:
         check_all_ready(names, remote_options)
     if warning := workspace.warning():
-        display.problem(warning)
+        display.notice(warning)
     placement = _place(checked, options)
     planned = [plan_run(workspace, run) for run in checked]
     return execute_runs(workspace, planned, display, options, placement=placement, tables=tables)
@@ -185,7 +192,9 @@ def check_batch(
     """Return the spec of a batch, its valid runs, and the errors of the others; raise the first error to ``stop`` there."""
     batch_spec = _read_spec(workspace, spec, overrides, options)
     workers = options.workers if batch_spec.workers is None else batch_spec.workers
-    checked, faults = _check_specs(workspace, batch_spec.runs(), replace(options, workers=workers), stop=stop)
+    checked, faults = _check_specs(
+        workspace, command_runs(workspace, batch_spec), replace(options, workers=workers), stop=stop
+    )
     for run in checked:
         _check_until_width(options.until_width, run.spec, run.folder if run.existing else None)
     return batch_spec, checked, faults
@@ -269,10 +278,11 @@ def resume(
     retry_errors: bool = False,
     data: Path | None = None,
 ) -> int:
-    """Resume the run called ``name``, or answer ``conditions`` of it again; return the exit code."""
+    """Resume the run called ``name``, or answer ``conditions`` of it again; return 0. Raises as :func:`execute_runs`."""
     display = make_display(options.display)
-    folder = workspace.run_folder(name)
+    folder = changeable_run(workspace, name)
     RunStore.require_own(folder)
+    outcome.about([folder])
     if not (conditions or repeat or retry_errors) and is_paused(folder) and unpause(folder):
         print_message(f"{folder.name}: no longer paused; process {worker_pid(folder)} resumes it.", options.display)
         return 0
@@ -325,7 +335,7 @@ def _discard_answers(run: PlannedRun, conditions: Sequence[str], *, errors_only:
         raise SpecError(f"{run.name} was imported, so its answers cannot be generated again; import them as a new run.")
     with FileLock(run.folder / "lock") as lock:
         if not lock.acquire("rashomon resume"):
-            raise StoreError(f"{busy_message(lock)}; wait for it to end.")
+            raise BusyError(f"{busy_message(lock)}; wait for it to end.")
         with RunStore.open(run.folder) as store:
             return store.repeat(conditions, errors_only=errors_only)
 
@@ -351,7 +361,9 @@ def execute_runs(
     demo: Callable[[TableInputs], None] | None = None,
     tables: bool = True,
 ) -> int:
-    """Execute the planned runs with one worker per model, print their main table with ``tables``, and return the exit code.
+    """Execute the planned runs with one worker per model, print their main table with ``tables``, and return 0.
+
+    Raises EndedError if answers or judgements failed, the runs could not continue, or they were interrupted.
 
     With a ``placement``, models that fit on different nodes of the cluster answer at the same time.
 
@@ -361,6 +373,7 @@ def execute_runs(
         if run.spec.model.startswith(PERSON):
             raise SpecError(refusal(run.spec.model))
         RunStore.require_own(run.folder)
+    outcome.about(run.folder for run in planned)
     _refuse_in_use(planned)
     unfinished_runs = [run for run in planned if _announce(run, conditions, options.display)]
     for run in planned:
@@ -371,26 +384,51 @@ def execute_runs(
     ]
     if not demo:
         for warning in mac_warnings((run.spec.model, run.spec.decoding.max_pixels) for run in unfinished_runs):
-            display.problem(warning)
+            display.notice(warning)
+    supervisor = Supervisor(display, placement)
     try:
-        code = Supervisor(display, placement).run(jobs)
-    except BrokenPipeError:
-        # The reader of the output is gone, as with `| head`: stop the run as Ctrl-C would.
+        code = supervisor.run(jobs)
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EIO):
+            raise
+        # The reader of the output is gone, as with `| head`, or the terminal: stop the run as Ctrl-C would.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open for the rest of the process
         code = INTERRUPTED
     summaries = [read_summary(run.folder) for run in planned]
     unfinished = [run for run in summaries if run.state != "done"]
-    if unfinished and code:
-        command = (
-            f"`{workspace.command()} resume {unfinished[0].name}`" if len(unfinished) == 1 else "the same command again"
-        )
-        prefix = "interrupted; " if code == INTERRUPTED else ""
-        display.problem(f"{prefix}every answer and verdict reported as done is saved; run {command} to resume.")
-    if code == INTERRUPTED:
-        return INTERRUPTED
-    if options.display != "json" and options.display != "none":
+    if code != INTERRUPTED and options.display not in ("json", "none"):
         _print_results(planned, summaries, demo=demo, tables=tables)
-    return code or (1 if any(map(_failures, summaries)) else 0)
+    if code != DONE:
+        raise EndedError(code, " ".join([*supervisor.reasons, *_saved(workspace, unfinished, code)]))
+    if failed := [run for run in summaries if _failures(run)]:
+        raise EndedError(FAILURES, _failures_text(workspace, failed))
+    return DONE
+
+
+def _saved(workspace: Workspace, unfinished: Sequence[RunSummary], code: int) -> Iterator[str]:
+    """Yield a sentence on how to resume the unfinished runs of a batch that ended with ``code``."""
+    command = (
+        f"`{workspace.command()} resume {unfinished[0].name}`" if len(unfinished) == 1 else "the same command again"
+    )
+    if code == INTERRUPTED:
+        yield f"interrupted; every answer and verdict reported as done is saved; run {command} to resume."
+    elif code == STOPPED and unfinished:
+        yield f"Every answer and verdict reported as done is saved; run {command} to resume."
+
+
+def _failures_text(workspace: Workspace, failed: Sequence[RunSummary]) -> str:
+    """Return how many answers and judgements of runs failed, and the commands that repeat them."""
+    errors, judgements = sum(map(_errors, failed)), sum(map(failed_judgements, failed))
+    names = failed[0].name if len(failed) == 1 else f"{len(failed)} runs, such as {failed[0].name}"
+    facts = (count_of(errors, "answer"), count_of(judgements, "judgement"))
+    text = " and ".join(fact for fact, count in zip(facts, (errors, judgements), strict=True) if count)
+    resume = f"`{workspace.command()} resume {failed[0].name} --retry-errors` repeats the answers" if errors else ""
+    judge = (
+        f"`{workspace.command()} judge {failed[0].name} --judge NAME --retry-failed` the judgements"
+        if judgements
+        else ""
+    )
+    return f"{text} failed in {names}; {', '.join(filter(None, (resume, judge)))}."
 
 
 def _announce(run: PlannedRun, conditions: Sequence[str], display: str | None) -> bool:
@@ -428,6 +466,7 @@ def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[
         model=spec.model,
         workers=workers,
         allow_open_cluster=options.allow_open_cluster,
+        wait=options.wait,
         models=() if workers is None else _models_on_nodes(spec.model, spec.judge),
     )
 
@@ -441,7 +480,7 @@ def _refuse_in_use(planned: Sequence[PlannedRun]) -> None:
                 return
             holders.append(busy_message(lock))
     if holders:
-        raise StoreError(f"{holders[0]}; `rashomon runs` shows its progress.")
+        raise BusyError(f"{holders[0]}; `rashomon runs` shows its progress.")
 
 
 def _remote_models(run: CheckedSpec) -> list[str]:
@@ -499,9 +538,11 @@ def _print_results(
 
 def _failures(run: RunSummary) -> int:
     """Return the number of answers that are errors or that a judge of the run failed on, in its newest version."""
-    judges = {newest(name, p.judged) for p in run.progress for name in run.spec["judge"]}
-    failed = sum(judged.failed for p in run.progress for judge, judged in p.judged.items() if judge in judges)
-    return failed + sum(p.errors for p in run.progress)
+    return _errors(run) + failed_judgements(run)
+
+
+def _errors(run: RunSummary) -> int:
+    return sum(p.errors for p in run.progress)
 
 
 def print_message(message: str, display: str | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import sys
@@ -23,8 +22,11 @@ from app.engine.workers.cluster.connect import connect, node_job
 from app.engine.workers.cluster.messages import NodeJob
 from app.fetch import manifest
 from app.fetch.recipes import RECIPES
+from app.json_output.builds import BuiltBenchmark, LeftOut, RowWarning
+from app.json_output.envelope import print_json
 from app.new_run.custom_rows import table_path
 from app.report.nodes import node_line
+from app.report.portable import portable_path
 from app.run_spec import ApiSpec, parse, resolve_models
 from app.store.data_types import NodeStatus
 from app.store.question_sets import is_version_link
@@ -38,9 +40,9 @@ from benchmarks.build_audit import audit_build
 from benchmarks.errors import (
     AnotherBuildError,
     ModelError,
+    NoAccessError,
     NothingUsableError,
     SpecError,
-    StoreError,
     StoreFullError,
     did_you_mean,
 )
@@ -177,18 +179,23 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
             new_build = recorded.build
     orphaned_runs = [] if new_build.digest == old_digest or (recorded and recorded.adopted) else dependent_runs
     blind = audit_build(new_build, benchmark)
+    beside = folder.with_name(folder.name + REJECTED_SUFFIX)
+    rejected = beside if models.writer and (beside / "manifest.json").is_file() else None
     if arguments.as_json:
-        result = build_json(new_build)
-        if recorded is not None:
-            result["set"] = recorded.to_json()
-        print(json.dumps(result | ({"runs of the replaced build": orphaned_runs} if orphaned_runs else {}), indent=2))
+        built = replace(
+            built_benchmark(workspace, new_build, orphaned_runs),
+            audit=sentence(blind),
+            rejected=None if rejected is None else portable_path(rejected, workspace.path),
+            set=None if recorded is None else recorded.to_json(),
+        )
+        print_json("build", built)
         return 0
     _print_build(new_build, benchmark, by_row=rows is not None, every=arguments.every)
     if recorded is not None:
         recorded.print(every=arguments.every)
     print(f"  {clean(sentence(blind))}")
-    if models.writer and (folder.with_name(folder.name + REJECTED_SUFFIX) / "manifest.json").is_file():
-        print(f"  samples that a check rejected: {clean(str(folder.with_name(folder.name + REJECTED_SUFFIX)))}")
+    if rejected is not None:
+        print(f"  samples that a check rejected: {clean(str(rejected))}")
     if orphaned_runs:
         print(
             f"  replaced the build {old_digest[:12]}: {clean(runs_text(orphaned_runs))} made from it. Their media are gone, and "
@@ -234,15 +241,27 @@ def disk_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = StoreFullError if is_disk_full(error) else StoreError
+        kind = StoreFullError if is_disk_full(error) else NoAccessError
         raise kind(
             f"cannot build {folder}: {error.strerror}; nothing was written. Fix that and build again."
         ) from error
 
 
-def build_json(build: Build) -> dict[str, Any]:
-    """Return what is printed of a new build as JSON."""
-    return {"path": str(build.path), "digest": build.digest, "manifest": build.manifest}
+def built_benchmark(workspace: Workspace, build: Build, replaced_runs: Sequence[str] = ()) -> BuiltBenchmark:
+    """Return a new build for JSON, with the runs of the build that it replaced."""
+    rows = Counter((line.get("condition"), line["reason"]) for _, line in read_json_lines(build.path / "skipped.jsonl"))
+    warned = build.path / WARNINGS
+    return BuiltBenchmark(
+        folder=portable_path(build.path, workspace.path),
+        digest=build.digest,
+        manifest=dict(build.manifest),
+        left_out=tuple(LeftOut(condition=key[0], reason=key[1], rows=count) for key, count in rows.most_common()),
+        warnings=tuple(
+            RowWarning(row=line["row"], warning=line["warning"])
+            for _, line in (read_json_lines(warned) if warned.is_file() else ())
+        ),
+        replaced_runs=tuple(replaced_runs),
+    )
 
 
 def _is_set(arguments: BuildArguments) -> bool:

@@ -7,15 +7,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.commands.adopt import adopt_and_report, print_received
+from app.commands.adopt import adopt_and_report, is_present, print_received
 from app.commands.runs import runs as print_runs
 from app.commands.spinner import spinner
 from app.engine.adopt import read_received_run
+from app.exit_codes import DONE, FAILURES, EndedError
 from app.exports.bundle import write_bundle
-from app.json_output.envelope import plain
+from app.json_output.bundles import WrittenBundle
+from app.json_output.envelope import plain, print_json
 from app.json_output.runs import listed_run
 from app.store.bundles.layout import MediaChoice, read_manifest
-from app.store.workspace import RunSummary, Workspace
+from app.store.run_references import run_folders
+from app.store.workspace import Workspace
 from app.text.escape import clean, size
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.untrusted.typed_paths import typed_path
@@ -27,13 +30,20 @@ def bundle_runs(
     workspace: Workspace, runs: Sequence[str], *, out: Path | None, media: MediaChoice | None, as_json: bool
 ) -> None:
     """Write runs to one file, and print what it has and what it lacks."""
-    folders = list(dict.fromkeys(workspace.run_folder(run) for run in runs))
+    folders = list(dict.fromkeys(run_folders(workspace, runs)))
     path = typed_path(out or Path(f"{folders[0].name}{SUFFIX}"))
     with spinner("reading the runs") as update:
         written = write_bundle(workspace, folders, path, media, update)
     if as_json:
-        facts = {"path": str(path), "bytes": written.size, "runs": written.runs}
-        print(json.dumps({**facts, "media": written.choice, "media files": written.media, "notes": written.notes}))
+        facts = WrittenBundle(
+            file=path.name,
+            bytes=written.size,
+            run_count=written.runs,
+            media=written.choice,
+            media_files=written.media,
+            notes=written.notes,
+        )
+        print_json("bundle", facts, folders=folders)
         return
     kind = "thumbnails" if written.choice == "thumbnails" else "media"
     noun = "run" if written.runs == 1 else "runs"
@@ -67,18 +77,13 @@ def list_bundle(workspace: Workspace, file: Path, *, imports: bool, yes: bool, a
 def _import(workspace: Workspace, bundle: Workspace, *, yes: bool) -> int:
     """Copy the runs of a bundle, and the builds that they need, to the workspace after asking.
 
-    A run that the workspace has with the same results is skipped, so that an interrupted import resumes.
+    A run that the workspace has with the same content is skipped, so that an interrupted import resumes.
     """
     workspace.require_writable()
     if not bundle.run_names():
         raise StoreError(f"{bundle.bundle} has no runs; get a fresh copy from its author.")
-    present = {_results(run): run.name for run in workspace.summaries() if run.own and not run.problem}
-    received = []
-    for run in bundle.summaries():
-        if _results(run) in present:
-            print(clean(f"{run.name} is in the workspace already, as {present[_results(run)]}."))
-        else:
-            received.append(read_received_run(workspace, bundle.runs_folder / run.name))
+    runs = [read_received_run(workspace, bundle.runs_folder / name) for name in bundle.run_names()]
+    received = [run for run in runs if not is_present(workspace, run)]
     if not received:
         return 0
     for received_run in received:
@@ -91,10 +96,12 @@ def _import(workspace: Workspace, bundle: Workspace, *, yes: bool) -> int:
         if not click.confirm(f"Copy {len(received)} runs to {clean(str(workspace.path))}?", default=False):
             print("nothing was imported.")
             return 0
-    return max(adopt_and_report(workspace, received_run, name=None) for received_run in received)
-
-
-def _results(run: RunSummary) -> tuple[object, ...]:
-    """Return what tells a run with its answers and verdicts from all others: when it was planned, and its counts."""
-    counts = ((p.condition, p.total, p.done, p.errors, tuple(sorted(p.judged.items()))) for p in run.progress)
-    return run.created, run.spec.get("model"), *counts
+    incomplete = []
+    for received_run in received:
+        try:
+            adopt_and_report(workspace, received_run, name=None)
+        except EndedError as end:
+            incomplete.append(str(end))
+    if incomplete:
+        raise EndedError(FAILURES, " ".join(incomplete))
+    return DONE

@@ -8,6 +8,9 @@ from itertools import islice
 from pathlib import Path
 from textwrap import indent
 
+from app.exit_codes import DONE, FAILURES, EndedError
+from app.json_output.builds import CheckedRow, CheckedTable
+from app.json_output.envelope import envelope, plain
 from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
@@ -21,7 +24,10 @@ _MAX_UNUSABLE = 100
 
 
 def check_rows(benchmark: Benchmark, file: Path, options: BuildOptions, *, as_json: bool, every: bool = False) -> int:
-    """Print the check of a table, with ``every`` usable row or the first few; return 1 if no row is usable."""
+    """Print the check of a table, with ``every`` usable row or the first few; return 0.
+
+    Raises EndedError if no row is usable.
+    """
     check = benchmark.check_rows(file, options)
     if as_json:
         _print_json(check)
@@ -31,7 +37,9 @@ def check_rows(benchmark: Benchmark, file: Path, options: BuildOptions, *, as_js
         _print_unusable(check, limit)
         _print_warnings(check, limit)
         _print_usable(check, every=every)
-    return 0 if check.usable else 1
+    if not check.usable:
+        raise EndedError(FAILURES, f"no row of {file.name} can be used; repair the rows as listed.")
+    return DONE
 
 
 def summary(check: TableCheck) -> str:
@@ -40,18 +48,16 @@ def summary(check: TableCheck) -> str:
 
 
 def _print_json(check: TableCheck) -> None:
-    """Print a check as one JSON object, a row at a time."""
-    print(f'{{\n  "usable": {check.usable},\n  "rows": [', end="")
+    """Print a check as JSON, a row at a time: a table may have a million."""
+    whole = CheckedTable(usable=check.usable, rows=(), remarks=tuple(check.remarks))
+    before, rows, after = json.dumps(plain(envelope("build", whole)), indent=2).partition('"rows": [')
+    print(f"{before}{rows}", end="")
     separator = "\n"
     for row in check.rows:
-        fields = {"row": row.where, "usable": row.usable, "told": row.message, "mend": row.fix}
-        if row.warning:
-            fields["warning"] = row.warning
-        print(separator + indent(json.dumps(fields, indent=2), "    "), end="")
+        entry = CheckedRow(row=row.where, usable=row.usable, message=row.message, fix=row.fix, warning=row.warning)
+        print(separator + indent(json.dumps(plain(entry), indent=2), "      "), end="")
         separator = ",\n"
-    print("]," if not check.rows else "\n  ],")
-    remarks = json.dumps({"remarks": list(check.remarks)}, indent=2)
-    print(remarks.removeprefix("{\n"))
+    print(after)
 
 
 def _print_unusable(check: TableCheck, limit: int | None) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from app.json_output.envelope import print_json
 from app.report.citations import cite
+from app.store.run_references import run_folders
 from app.store.workspace import Workspace
 from app.text.escape import clean
 
 
 def cite_runs(workspace: Workspace, runs: Sequence[str], *, as_json: bool) -> None:
     """Print the citations of ``runs`` as a BibTeX file, whose comments have the licences."""
-    folders = [workspace.run_folder(run) for run in runs]
+    folders = run_folders(workspace, runs)
     citations = cite(workspace, folders)
     if as_json:
         print_json("cite", citations, folders=folders)

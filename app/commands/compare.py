@@ -8,7 +8,6 @@ from pathlib import Path
 
 from app.commands.spinner import spinner
 from app.compare.headline import headlines, shows_transitions
-from app.compare.published import PUBLISHED_PREFIX
 from app.compare.tables import Comparison
 from app.compare.tables import compare as compare_runs
 from app.compare.verdict import MARGIN, verdict
@@ -18,7 +17,7 @@ from app.json_output.comparison import compare_result
 from app.json_output.envelope import print_json
 from app.report.headline import other_tables_note
 from app.report.render import print_table
-from app.store.bundles.opening import bundled_run
+from app.store.run_references import PublishedRow, find_reference, run_folder
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks import number_ranges as ranges
@@ -58,12 +57,13 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
     ranges.MARGIN.check("--margin", arguments.margin)
     if arguments.formats is not None:
         check_formats(arguments.formats, FORMATS)
-    compared = [run_or_published(workspace, run) for run in runs]
+    references = [find_reference(workspace, run) for run in runs]
+    compared = [reference if isinstance(reference, PublishedRow) else reference.folder for reference in references]
     with spinner(f"comparing {len(compared)} runs"):
         comparison = compare_runs(
             compared,
             judge=arguments.judge,
-            baseline=workspace.run_folder(arguments.baseline) if arguments.baseline else None,
+            baseline=run_folder(workspace, arguments.baseline) if arguments.baseline else None,
             metrics=arguments.metrics,
             group_by=arguments.group_by,
             instances=arguments.flips,
@@ -80,7 +80,7 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
             names = [table.name for table in comparison.tables]
             raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, names)}")
     if arguments.as_json:
-        received = [bundled_run(run.removeprefix(PUBLISHED_PREFIX)) for run in compared if isinstance(run, str)]
+        received = [reference.folder for reference in references if isinstance(reference, PublishedRow)]
         folders = (*comparison.folders, *filter(None, received))
         print_json(
             "compare", compare_result(comparison, verdicts, tables), folders=folders, judge=comparison.views.judge
@@ -133,8 +133,3 @@ def _write(workspace: Workspace, comparison: Comparison, formats: Sequence[str],
     folder = typed_path(arguments.out or Path("comparison"))
     write_files(folder, files)
     print(written_message(folder, files))
-
-
-def run_or_published(workspace: Workspace, run: str) -> str | Path:
-    """Return a run's folder, or the name itself if it is a row of the paper's or of a bundle."""
-    return run if run.startswith(PUBLISHED_PREFIX) else workspace.run_folder(run)

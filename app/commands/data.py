@@ -2,54 +2,56 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from app.commands.spinner import spinner
 from app.fetch import manifest
-from app.fetch.execute import INTERRUPTED, FetchInterrupted, confirm_fetch, execute_plan
+from app.fetch.execute import confirm_fetch, execute_plan
 from app.fetch.hub import check_online
 from app.fetch.plan import make_plan, read_small
 from app.fetch.recipes import NOT_PUBLISHED, RECIPES, get_recipe, source_options
+from app.json_output.catalog import DataEntry
+from app.json_output.envelope import print_json
+from app.report.portable import portable_path
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from app.text.escape import clean, size
-from benchmarks.errors import StoreError
+from benchmarks.errors import BusyError, NoAccessError
 from benchmarks.untrusted.safe_files import make_folder
 from benchmarks.untrusted.typed_paths import typed_path
 
 
 def listing(workspace: Workspace, *, as_json: bool) -> None:
     """Print the data each benchmark is built from, and whether it was fetched."""
-    entries: list[dict[str, Any]] = []
+    entries: list[DataEntry] = []
     for name in (*RECIPES, *NOT_PUBLISHED):
         folder = workspace.source_folder(name)
         fetched = manifest.read_manifest(folder)
         entries.append(
-            {
-                "benchmark": name,
-                "what": RECIPES[name].what if name in RECIPES else NOT_PUBLISHED[name],
-                "state": manifest.fetch_state(folder) if name in RECIPES else "not published",
-                "folder": str(folder),
-                "files": fetched.files if fetched else None,
-                "bytes": fetched.bytes if fetched else None,
-            }
+            DataEntry(
+                benchmark=name,
+                description=RECIPES[name].what if name in RECIPES else NOT_PUBLISHED[name],
+                state=manifest.fetch_state(folder) if name in RECIPES else "not published",
+                folder=portable_path(folder, workspace.path),
+                files=fetched.files if fetched else None,
+                bytes=fetched.bytes if fetched else None,
+            )
         )
     if as_json:
-        print(json.dumps(entries, indent=2))
+        print_json("data", entries)
         return
     for entry in entries:
-        state = entry["state"]
+        state = entry.state
         if state == "fetched":
-            state = f"fetched: {entry['files']:,} files, {size(entry['bytes'])} in {entry['folder']}"
+            folder = workspace.source_folder(entry.benchmark)
+            state = f"fetched: {entry.files or 0:,} files, {size(entry.bytes or 0)} in {folder}"
         elif state == "begun":
-            state = f"partly fetched; `{workspace.command()} data get {entry['benchmark']}` resumes"
+            state = f"partly fetched; `{workspace.command()} data get {entry.benchmark}` resumes"
         elif state == "none":
             state = "not fetched"
-        print(f"{entry['benchmark']:<18} {clean(entry['what'])}\n{'':<18} {clean(state)}")
+        print(f"{entry.benchmark:<18} {clean(entry.description)}\n{'':<18} {clean(state)}")
 
 
 def get(workspace: Workspace, benchmark: str, *, to: Path | None, yes: bool, dry_run: bool) -> int:
@@ -73,14 +75,11 @@ def get(workspace: Workspace, benchmark: str, *, to: Path | None, yes: bool, dry
     _make(folder)
     with FileLock(folder / ".lock") as lock:
         if not lock.acquire(f"`{command}`"):
-            raise StoreError(f"{lock.holder() or 'another process'} is fetching to {folder}; wait for it to end.")
-        try:
-            if plan.missing:
-                manifest.remove_manifest(folder)
-                _make(folder, {file.path.parent for file in plan.missing})
-                execute_plan(plan, f"{command} --yes" if yes else command)
-        except FetchInterrupted:
-            return INTERRUPTED
+            raise BusyError(f"{lock.holder() or 'another process'} is fetching to {folder}; wait for it to end.")
+        if plan.missing:
+            manifest.remove_manifest(folder)
+            _make(folder, {file.path.parent for file in plan.missing})
+            execute_plan(plan, f"{command} --yes" if yes else command)
         total = sum(file.path.stat().st_size for file in plan.files)
         manifest.write_manifest(
             folder, manifest.FetchManifest(benchmark, len(plan.files), total, needed.licences, needed.revisions)
@@ -98,6 +97,6 @@ def _make(folder: Path, inner: Iterable[Path] = ()) -> None:
         for path in sorted(set(inner) - {folder}):
             make_folder(folder, str(path.relative_to(folder)))
     except OSError as error:
-        raise StoreError(
+        raise NoAccessError(
             f"cannot write {folder}: {error.strerror}; name another folder with --to or --workspace."
         ) from error

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from app.system.paths import ASSETS
 from app.text.escape import clean
 from benchmarks.acts import names_sources
 from benchmarks.build import BuildOptions
-from benchmarks.errors import SpecError, StoreError, did_you_mean
+from benchmarks.errors import BusyError, NoAccessError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import make_folder
 from benchmarks.vocabulary import Estimate, Table
@@ -116,30 +117,31 @@ def demo(workspace: Workspace, benchmark: str, *, display: str | None) -> int:
         make_folder(workspace.path, DEMOS_FOLDER)
         with FileLock(demos / _LOCK) as lock:
             if not lock.acquire("rashomon demo"):
-                raise StoreError(f"another demo is running in {demos}; wait for it to end.")
+                raise BusyError(f"another demo is running in {demos}; wait for it to end.")
             return _run_demo(Workspace(demos / benchmark), benchmark, progress, display)
     except OSError as error:
-        raise StoreError(f"cannot write in {demos}: {error.strerror}; name another --workspace.") from error
+        raise NoAccessError(f"cannot write in {demos}: {error.strerror}; name another --workspace.") from error
 
 
 def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str | None) -> int:
+    say = partial(print, file=sys.stderr if display == "json" else sys.stdout, flush=True)
     demo = DEMOS[benchmark]
     if os.path.lexists(home.path):
         backup = next(
             path for number in count(1) if not os.path.lexists(path := home.path.with_name(f"{benchmark}-{number}"))
         )
         home.path.rename(backup)
-        _print(
+        say(
             f"The previous demo, with every label given in it, was moved to {clean(_short(backup))}; delete it if not needed."
         )
-    _print(f"1. {get_benchmark(benchmark).title} from data that ships with the project: {demo.content}")
+    say(f"1. {get_benchmark(benchmark).title} from data that ships with the project: {demo.content}")
     source, folder = demo.source
     demo_build = get_benchmark(benchmark).build([(source, str(folder))], home.build_folder(benchmark), BuildOptions())
     rows = f"{demo_build.manifest['instances']} rows in {clean(str(demo_build.path))}"
-    _print(f"   {rows}; the runs use {demo.examples} examples of them")
+    say(f"   {rows}; the runs use {demo.examples} examples of them")
     baselines = "and baselines that ignore the input" if demo.policies else "without baselines: none applies here"
-    _print(f"2. A tiny model (assets/demo/card.md), in full precision and in 4-bit, {baselines}.")
-    _print(f"   {demo.training}")
+    say(f"2. A tiny model (assets/demo/card.md), in full precision and in 4-bit, {baselines}.")
+    say(f"   {demo.training}")
     models = [*(f"policy:{policy}" for policy in demo.policies), *(str(ASSETS / "demo" / model) for model in MODELS)]
     plans = []
     for name, model in zip((*demo.policies, *MODELS), models, strict=True):
@@ -153,26 +155,26 @@ def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str |
         ).runs()
         plans.append(plan_run(home, check_spec(home, spec)))
     judge = get_benchmark(benchmark).judges[0]
-    _print(f"3. They answer, and the judge `{judge}` labels the answers\n")
-    code = execute_runs(home, plans, progress, ExecutionOptions(display=display), demo=_print_results)
+    say(f"3. They answer, and the judge `{judge}` labels the answers\n")
+    execute_runs(home, plans, progress, ExecutionOptions(display=display), demo=_print_results)
     script = Path(sys.argv[0]).absolute()
     command = _short(script) if script.name == "rashomon" else f"{_short(Path(sys.executable))} -m app.main"
     rashomon = "rashomon" if shutil.which("rashomon") else command
     model_id = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
     show = f"{clean(rashomon)} --workspace {clean(_short(home.path))} show demo-model-4bit"
-    _print(f"\n{'Look closer:':<19}{show}{f' --table {demo.table}' if demo.table else ''}")
+    say(f"\n{'Look closer:':<19}{show}{f' --table {demo.table}' if demo.table else ''}")
     if not demo.table:
         if names_sources(get_benchmark(benchmark)):
-            _print(f"{'Say what wins:':<19}{show} --trust image")
-        _print(f"{'As in the paper:':<19}{show} --table main")
+            say(f"{'Say what wins:':<19}{show} --trust image")
+        say(f"{'As in the paper:':<19}{show} --table main")
     steps = (
         f"{rashomon} models get {model_id}",
         *build_commands(rashomon, benchmark, Workspace.find().source_folder(benchmark)),
         f"{rashomon} --batch --benchmark {benchmark} --model {model_id} --limit 20",
     )
     for line, step in enumerate(steps):
-        _print(f"{'' if line else 'Run a real model:':<19}{clean(step)}")
-    return code
+        say(f"{'' if line else 'Run a real model:':<19}{clean(step)}")
+    return 0
 
 
 def demo_scorecard(inputs: TableInputs) -> tuple[Table, str]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
-from app.doctor import CheckResult, examine
+from app.doctor import examine
+from app.exit_codes import DONE, FAILURES, EndedError
+from app.json_output.catalog import MachineCheck
+from app.json_output.envelope import print_json
+from app.report.portable import portable_message
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from app.text.escape import clean
+from app.text.plural import count_of
 from benchmarks.errors import SpecError
 from benchmarks.untrusted.typed_paths import typed_path
 from mlx_backends import stored_checks
@@ -23,7 +28,7 @@ def doctor(
     forget_checks: bool = False,
     forget_features: bool = False,
 ) -> int:
-    """Check this machine, or one run, and print the results; return 1 if something does not work. Advice is no failure.
+    """Check this machine, or one run, and print the results; return 0. Raises EndedError if something does not work.
 
     ``report`` is the name of a file for a report on this machine. With ``forget_checks``, the stored checks of models
     are forgotten first, and with ``forget_features`` the vision features on disk. Raises SpecError, StoreError.
@@ -41,9 +46,18 @@ def doctor(
     else:
         from app.doctor.run import check_run
 
-        results = list(check_run(workspace, workspace.run_folder(run)))
+        results = list(check_run(workspace, run_folder(workspace, run)))
     if as_json:
-        print(json.dumps([_to_json(result) for result in results], indent=2))
+        checks = [
+            MachineCheck(
+                check=result.check,
+                ok=result.ok,
+                message=portable_message(result.message, workspace.path),
+                fix=portable_message(result.fix, workspace.path),
+            )
+            for result in results
+        ]
+        print_json("doctor", checks)
     else:
         for result in results:
             state = "FAIL" if not result.ok else "see " if result.fix else "ok  "
@@ -60,9 +74,9 @@ def doctor(
             clean(f"wrote {file}; it names no user, machine, folder or run. Read it before you pass it on."),
             file=sys.stderr,
         )
-    return 0 if all(result.ok for result in results) else 1
-
-
-def _to_json(result: CheckResult) -> dict[str, object]:
-    """Return the result under the keys that ``doctor --json`` has always had."""
-    return {"what": result.check, "ok": result.ok, "told": result.message, "mend": result.fix}
+    if failed := [result.check for result in results if not result.ok]:
+        raise EndedError(
+            FAILURES,
+            f"{count_of(len(failed), 'check')} failed ({', '.join(dict.fromkeys(failed))}); each has its fix above.",
+        )
+    return DONE

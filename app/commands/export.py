@@ -10,6 +10,7 @@ from app.commands.spinner import spinner
 from app.exports.export_input import ExportOptions
 from app.exports.formats import FORMATS, default_folder, export_runs
 from app.exports.writer import check_formats, written_message
+from app.store.run_references import run_folders
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 
@@ -32,7 +33,7 @@ def export(workspace: Workspace, runs: Sequence[str], arguments: ExportArguments
     """Write the shared tables and figures of ``runs`` and the samples of each run, in every format."""
     check_formats(arguments.formats, FORMATS)
     captions = dict(_caption(text) for text in arguments.caption)
-    folders = [workspace.run_folder(run) for run in runs]
+    folders = run_folders(workspace, runs)
     with spinner("reading the runs") as update:
         exported = export_runs(
             workspace,

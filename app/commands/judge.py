@@ -11,11 +11,15 @@ from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
 from app.engine.run_control import clear_stale_pause
 from app.engine.workers.cluster.address import check_workers
-from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
+from app.engine.workers.supervise import Job, Supervisor
+from app.exit_codes import DONE, FAILURES, INTERRUPTED, EndedError
+from app.json_output.events import outcome
 from app.run_spec import ApiSpec, RunSpec, parse, parse_stored, resolve_judges
 from app.store.data_types import JudgedCounts
 from app.store.run import RunStore
+from app.store.run_references import changeable_run
 from app.store.workspace import Workspace, read_summary
+from app.text.plural import count_of
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from judges.base import Judge
@@ -35,9 +39,13 @@ def judge(
     retry_failed: bool = False,
     dry_run: bool = False,
 ) -> int:
-    """Judge those answers of ``run`` that the judges called ``names`` have not judged yet; return the exit code."""
+    """Judge those answers of ``run`` that the judges called ``names`` have not judged yet; return 0.
+
+    Raises EndedError if judgements failed, the judging could not continue, or it was interrupted.
+    """
     display = make_display(options.display)
-    folder = workspace.run_folder(run)
+    folder = changeable_run(workspace, run)
+    outcome.about([folder])
     if not names:
         raise SpecError("name a judge with --judge; `rashomon judges` lists them.")
     names, undecided_by = resolve_judges(names)
@@ -66,7 +74,8 @@ def judge(
             print_message(f"{judge.id}: {_estimate(store, judge, remote_options)}{left}{retried}", options.display)
     if dry_run:
         if problem := readiness_problem(names, remote_options):
-            display.problem(f"not ready to judge: {problem}")
+            display.notice(f"not ready to judge: {problem}")
+        outcome.message = "nothing was judged"
         return 0
     job = Job(
         (folder,),
@@ -79,12 +88,13 @@ def judge(
         restarts=spec.restarts,
         workers=options.workers if options.on_cluster else None,
         allow_open_cluster=options.allow_open_cluster,
+        wait=options.wait,
     )
     clear_stale_pause(folder)
-    code = Supervisor(display).run([job])
+    supervisor = Supervisor(display)
+    code = supervisor.run([job])
     if code == INTERRUPTED:
-        display.problem("interrupted; every verdict so far is saved; run the same command to resume.")
-        return INTERRUPTED
+        raise EndedError(INTERRUPTED, "interrupted; every verdict so far is saved; run the same command to resume.")
     failed = 0
     summary = read_summary(folder)
     with RunStore.read(folder) as store:
@@ -94,11 +104,19 @@ def judge(
             calls, prompt, completion = store.judge_usage(judge.id)
             usage = f"; {calls} calls, {prompt} + {completion} tokens" if isinstance(judge, RubricJudge) else ""
             undecided = f"{counts.undecided} undecided, " if counts.undecided else ""
-            print_message(
-                f"{judge.id}: {counts.labelled} labelled, {counts.unparsed} unparsed, {undecided}{counts.failed} failed{usage}",
-                options.display,
-            )
-    return code or (1 if failed else 0)
+            labels = f"{counts.labelled} labelled, {counts.unparsed} unparsed"
+            sentence = f"{judge.id}: {labels}, {undecided}{counts.failed} failed{usage}"
+            outcome.message = "; ".join(filter(None, (outcome.message, sentence)))
+            print_message(sentence, options.display)
+    if code != DONE:
+        raise EndedError(
+            code, " ".join([*supervisor.reasons, "Every verdict so far is saved; the same command resumes."])
+        )
+    if failed:
+        raise EndedError(
+            FAILURES, f"{count_of(failed, 'judgement')} failed; the same command with --retry-failed repeats them."
+        )
+    return DONE
 
 
 def _estimate(store: RunStore, judge: Judge, remote_options: RemoteOptions) -> str:

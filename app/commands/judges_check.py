@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.spinner import counter
 from app.engine.examination import Examiner, Stopwatch
 from app.engine.text_models import LocalModelSlot, open_text_model
-from app.report.render import print_table, to_json
+from app.exit_codes import DONE, FAILURES, EndedError
+from app.json_output.envelope import print_json
+from app.json_output.judging import (
+    Disagreement,
+    ExaminationPlan,
+    HostileAnswers,
+    JudgeExamination,
+    OrderEffectJson,
+)
+from app.json_output.tables import estimate_json, table_json
+from app.report.render import print_table
 from app.run_spec import ApiSpec, parse
 from app.store.judge_checks import JudgeCheck, last_check, models_digest, save_check
 from app.store.workspace import Workspace
 from app.text.escape import clean
+from app.text.plural import count_of
 from judges.examination.answers import hostile_answers, labelled_set, set_digest
 from judges.examination.result import Examination
 from judges.rubric import RubricJudge
@@ -26,6 +36,7 @@ from mlx_backends.base import Backend, no_media
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import load_backend
 from mlx_backends.remote import check_all_ready, readiness_problem
+from mlx_backends.shared_names import without_folders
 
 _PROBE_REQUESTS = 32
 _LONGEST = 100
@@ -50,7 +61,7 @@ class CheckArguments:
 
 
 def check_judge(workspace: Workspace, name: str, arguments: CheckArguments) -> int:
-    """Examine the judge or panel ``name`` and print the result; return the exit code, 1 if it gave no usable reply somewhere.
+    """Examine the judge or panel ``name`` and print the result; return 0. Raises EndedError if it gave no usable reply somewhere.
 
     Replies are cached, so that the same command resumes. Raises as :class:`Examiner`, and what loading a model raises.
     """
@@ -62,8 +73,13 @@ def check_judge(workspace: Workspace, name: str, arguments: CheckArguments) -> i
     options = replace(parse(ApiSpec, arguments.api, "the command line").remote_options(workspace.replies), scope=scope)
     names = [judge.model for judge in examiner.models]
     if arguments.dry_run:
-        _print_estimate(examiner, options)
-        if problem := readiness_problem(names, options):
+        sentences, problem = tuple(_estimate(examiner, options)), readiness_problem(names, options)
+        if arguments.as_json:
+            print_json("judges check", ExaminationPlan(sentences=sentences, problem=problem), judge=examiner.id)
+            return 0
+        for sentence in sentences:
+            print(clean(sentence))
+        if problem:
             print(clean(f"not ready to judge: {problem}"), file=sys.stderr)
         return 0
     confirm_addresses(names, arguments.allowed)
@@ -73,31 +89,34 @@ def check_judge(workspace: Workspace, name: str, arguments: CheckArguments) -> i
         _ask(examiner, judge, workspace, options, force=arguments.force)
     result = examiner.result()
     if arguments.as_json:
-        print(json.dumps(_to_json(result), indent=2))
+        print_json("judges check", _to_json(result), judge=without_folders(result.judge))
     else:
         _print(result)
-    if result.usage.errors:
-        print(
-            f"{result.usage.errors} requests got no reply, so the result is not recorded; the same command repeats them.",
-            file=sys.stderr,
-        )
-    else:
+    if not result.usage.errors:
         digest, labelled = set_digest(answers), result.outcomes["labelled"]
         save_check(JudgeCheck(result.judge, models, digest, time.time(), len(answers), labelled, result.right))
-    return 1 if result.failed else 0
+    if result.usage.errors:
+        errors = count_of(result.usage.errors, "request")
+        raise EndedError(
+            FAILURES, f"{errors} got no reply, so the result is not recorded; the same command repeats them."
+        )
+    if result.failed:
+        raise EndedError(FAILURES, f"the judge gave no usable reply to {count_of(result.failed, 'answer')}.")
+    return DONE
 
 
-def _print_estimate(examiner: Examiner, options: RemoteOptions) -> None:
+def _estimate(examiner: Examiner, options: RemoteOptions) -> Iterator[str]:
+    """Yield the number of answers, and what each model would take."""
     from mlx_backends.remote.budget import estimate_usage
 
-    print(clean(f"{examiner.id}: {len(examiner.answers)} answers"))
+    yield f"{without_folders(examiner.id)}: {len(examiner.answers)} answers"
     for judge in examiner.models:
         requests = examiner.requests(judge)
         remote = not judge.info.needs_device
         estimate = (
             estimate_usage(((request, 0) for request in requests), options) if remote else f"{len(requests)} calls"
         )
-        print(clean(f"  {judge.id}: {estimate}"))
+        yield f"  {judge.id}: {estimate}"
 
 
 def _ask(examiner: Examiner, judge: RubricJudge, workspace: Workspace, options: RemoteOptions, *, force: bool) -> None:
@@ -136,21 +155,29 @@ def _print(result: Examination) -> None:
     print(_NOTE)
 
 
-def _to_json(result: Examination) -> dict[str, Any]:
+def _to_json(result: Examination) -> JudgeExamination:
     order = result.order
-    return {
-        "judge": result.judge,
-        "summary": list(result.lines()),
-        "answers": len(result.answers),
-        "outcomes": dict(result.outcomes),
-        "right": result.right,
-        "agreement": asdict(result.agreement),
-        "order": order and {**asdict(order), "preferred": order.preferred},
-        "hostile": {
-            "answers": len(result.hostile),
-            "steered": [answer.id for answer in result.steered],
-        },
-        "usage": asdict(result.usage),
-        "tables": [to_json(table) for table in result.tables()],
-        "disagreements": result.disagreements(),
-    }
+    return JudgeExamination(
+        sentences=tuple(result.lines()),
+        answers=len(result.answers),
+        outcomes=dict(result.outcomes),
+        right=result.right,
+        agreement=estimate_json(result.agreement),
+        order=None
+        if order is None
+        else OrderEffectJson(
+            judged=order.judged,
+            changed=order.changed,
+            to_first=order.to_first,
+            to_second=order.to_second,
+            image_first=estimate_json(order.image_first),
+            text_first=estimate_json(order.text_first),
+            preferred=order.preferred,
+        ),
+        hostile=HostileAnswers(answers=len(result.hostile), steered=tuple(answer.id for answer in result.steered)),
+        usage=result.usage,
+        recorded=not result.usage.errors,
+        tables=tuple(map(table_json, result.tables())),
+        disagreements=tuple(Disagreement(**disagreement) for disagreement in result.disagreements()),
+        note=_NOTE,
+    )

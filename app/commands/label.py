@@ -11,10 +11,11 @@ from pathlib import Path
 from app.annotation.session import LabellingSession, LabellingTask, draw_sample, match_label
 from app.report.judge_selection import undecided_instances
 from app.store.run import RunStore
+from app.store.run_references import changeable_run
 from app.store.workspace import Workspace
 from app.text.escape import clean, spreadsheet_cell
 from benchmarks.base import Benchmark
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import NoAccessError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import check_file, replace_file
 from benchmarks.untrusted.typed_paths import typed_path
@@ -46,7 +47,7 @@ def label(workspace: Workspace, run: str, arguments: LabelArguments, *, ask: Cal
     with another seed, or if the run is unfinished.
     """
     judge = annotator_id(arguments.annotator)
-    folder = workspace.run_folder(run)
+    folder = changeable_run(workspace, run)
     if arguments.import_file is not None and arguments.export_file is not None:
         raise SpecError("--import and --export exclude each other; run them one after the other.")
     if arguments.random_sample and arguments.import_file is None:
@@ -148,7 +149,7 @@ def _export(store: RunStore, task: LabellingTask, path: Path) -> int:
         check_file(path.parent, path.name, write=True)
         replace_file(path.parent, path.name, out.getvalue().encode("utf-8"))
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}; name another file.") from error
+        raise NoAccessError(f"cannot write {path}: {error.strerror}; name another file.") from error
     print(f"wrote {clean(str(path))}: fill in the column label with {', '.join(task.benchmark.labels)}.")
     print(_advice(task))
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
@@ -26,11 +25,14 @@ from app.engine.plan import open_build
 from app.engine.training.folder import ADAPTER, DIVERGED, find_training
 from app.engine.training.spec import RESUMED_WITH, plain_name, training_spec
 from app.engine.training.test_data import find_leaks, find_test_builds
+from app.exit_codes import DONE, FAILURES, EndedError
 from app.exports.export_input import Files
 from app.exports.writer import check_formats, write_files, written_message
 from app.figures.style import FIGURE_FORMATS, inches
+from app.json_output.envelope import print_json
+from app.json_output.tables import table_json
+from app.json_output.training import LearningCurveJson, LearningCurvePlan
 from app.report.render import print_table, to_csv, to_markdown
-from app.report.render import to_json as table_to_json
 from app.report.tables import RESAMPLES
 from app.run_spec import parse_spec
 from app.store.workspace import Workspace
@@ -87,9 +89,10 @@ class _Point:
 
 
 def learning_curve_command(workspace: Workspace, arguments: CurveArguments) -> int:
-    """Train and measure what is not there yet, then print the curve; return the exit code.
+    """Train and measure what is not there yet, then print the curve; return 0.
 
-    The same command resumes: a training, a run or a part of a data set that is complete is not made again, nor a training that
+    Raises EndedError if a training has diverged, answers failed, or the command could not continue or was interrupted. The same
+    command resumes: a training, a run or a part of a data set that is complete is not made again, nor a training that
     has diverged.
     """
     if arguments.formats is not None:
@@ -109,19 +112,22 @@ def learning_curve_command(workspace: Workspace, arguments: CurveArguments) -> i
     if not arguments.as_json:
         _print_plan(points, benchmark)
     if arguments.dry_run:
+        if arguments.as_json:
+            print_json("learning-curve", LearningCurveJson(trainings=_planned(points), sentences=(), table=None))
         return 0
     failed: list[FailedPoint] = []
     trained: list[_Point] = []
     for point in points:
-        code = _train(workspace, model, point, arguments)
-        state, reason = find_training(workspace, point.training).state()
-        if state == DIVERGED:
+        try:
+            _train(workspace, model, point, arguments)
+        except (DivergedError, EndedError):
+            state, reason = find_training(workspace, point.training).state()
+            if state != DIVERGED:
+                raise
             failed.append(FailedPoint(point.data, point.rows, reason))
-        elif code:
-            return code
         else:
             trained.append(point)
-    return _measure(workspace, arguments, values, build, trained, failed)
+    return _measure(workspace, arguments, values, build, points, trained, failed)
 
 
 def _measure(
@@ -129,18 +135,23 @@ def _measure(
     arguments: CurveArguments,
     values: Mapping[str, Any],
     build: Build,
+    planned: Sequence[_Point],
     points: Sequence[_Point],
     failed: Sequence[FailedPoint],
 ) -> int:
-    """Run the base and each adapter with the spec's ``values``, and print the curve; return the exit code."""
+    """Run the base and each adapter with the spec's ``values``, and print the curve; return 0. Raises as :func:`batch`."""
     (model,) = values["model"]
     adapters = [find_training(workspace, point.training).path / ADAPTER for point in points]
     models = [model, *(join_adapter(model, str(folder)) for folder in adapters)]
     display = arguments.display or ("none" if arguments.as_json else None)
     options = ExecutionOptions(display=display, force=arguments.force, accept_engine=arguments.accept_engine)
-    code = batch(workspace, None, {**values, "model": models}, options)
-    if code not in (0, 1):
-        return code
+    failures = [f"{point.rows} rows of {point.data}: {point.reason}" for point in failed]
+    try:
+        batch(workspace, None, {**values, "model": models}, options)
+    except EndedError as end:
+        if end.exit_code != FAILURES:
+            raise
+        failures.append(str(end))
     specs = parse_spec({**values, "model": models}, {}, "the command line").runs()
     folders = [workspace.runs_folder / spec.run_name(build.digest) for spec in specs]
     with spinner("comparing the runs"):
@@ -148,8 +159,10 @@ def _measure(
         places = [(point.data, point.rows) for point in points]
         curve = learning_curve(views, places, metric=arguments.metric or "", resamples=RESAMPLES, failed=failed)
         sentences = curve_sentences(curve, resamples=RESAMPLES)
-    _print_curve(curve, sentences, folders, arguments)
-    return max(code, 1 if failed else 0)
+    _print_curve(curve, planned, sentences, folders, arguments)
+    if failures:
+        raise EndedError(FAILURES, " ".join(failures))
+    return DONE
 
 
 def _points(workspace: Workspace, model: str, arguments: CurveArguments) -> list[_Point]:
@@ -208,32 +221,36 @@ def _print_plan(points: Sequence[_Point], benchmark: str) -> None:
         print(f"  {clean(point.training)}: {point.rows} rows of {clean(point.data)}")
 
 
-def _train(workspace: Workspace, model: str, point: _Point, arguments: CurveArguments) -> int:
+def _train(workspace: Workspace, model: str, point: _Point, arguments: CurveArguments) -> None:
     subset = write_subset(point.source, point.rows, point.folder, seed=arguments.seed)
     values = {**arguments.training, "seed": arguments.seed, "model": model, "data": str(subset.path)}
-    try:
-        with redirect_stdout(sys.stderr) if arguments.as_json else nullcontext():
-            return train(
-                workspace,
-                {**values, "name": point.training},
-                resume=None,
-                display=None,
-                force=arguments.force,
-                dry_run=False,
-                accept_engine=arguments.accept_engine,
-            )
-    except DivergedError as error:  # in an earlier command
-        print(f"rashomon: {clean(point.training)}: {clean(str(error))}", file=sys.stderr)
-        return error.exit_code
+    with redirect_stdout(sys.stderr) if arguments.as_json else nullcontext():
+        train(
+            workspace,
+            {**values, "name": point.training},
+            resume=None,
+            display=None,
+            force=arguments.force,
+            dry_run=False,
+            accept_engine=arguments.accept_engine,
+        )
+
+
+def _planned(points: Sequence[_Point]) -> tuple[LearningCurvePlan, ...]:
+    return tuple(LearningCurvePlan(training=point.training, data=point.data, rows=point.rows) for point in points)
 
 
 def _print_curve(
-    curve: LearningCurve, sentences: Sequence[str], folders: Sequence[Path], arguments: CurveArguments
+    curve: LearningCurve,
+    planned: Sequence[_Point],
+    sentences: Sequence[str],
+    folders: Sequence[Path],
+    arguments: CurveArguments,
 ) -> None:
     table = curve_table(curve)
     if arguments.as_json:
-        runs = [folder.name for folder in folders]
-        print(json.dumps({"runs": runs, "sentences": sentences, "table": table_to_json(table)}, indent=2))
+        result = LearningCurveJson(trainings=_planned(planned), sentences=tuple(sentences), table=table_json(table))
+        print_json("learning-curve", result, folders=folders, judge=arguments.judge)
         return
     for sentence in sentences:
         print(clean(sentence))

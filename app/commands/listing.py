@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import asdict
-from typing import Any
 
-from app.new_run.choices import benchmark_choices, cached_choices, policy_choices
+from app.json_output.catalog import (
+    BenchmarkEntry,
+    CachedEntry,
+    CatalogEntry,
+    CheckedModelJudge,
+    JudgeCheckEntry,
+    JudgeList,
+    ModelList,
+    PolicyEntry,
+    RubricEntry,
+    RuleJudgeEntry,
+    SetupEntry,
+    SetupValue,
+)
+from app.json_output.envelope import print_json
+from app.new_run.choices import BenchmarkChoice, ModelChoice, benchmark_choices, cached_choices, policy_choices
+from app.report.portable import portable_message, portable_path
 from app.setups import PREFIX, find_setup, setup_names
-from app.store.judge_checks import current_checks
+from app.store.judge_checks import JudgeCheck, current_checks
 from app.store.workspace import Workspace
 from app.text.escape import clean, size
 from benchmarks.errors import SpecError, did_you_mean
@@ -19,6 +32,7 @@ from judges.registry import get_judge, judge_names
 from mlx_backends.models.catalog import CatalogModel, catalog_models
 from mlx_backends.models.discovery import hub_cache
 from mlx_backends.models.memory_estimate import memory_fit, required_memory, smallest_mac
+from mlx_backends.shared_names import without_folders
 
 
 def benchmarks(workspace: Workspace, name: str | None = None, *, as_json: bool) -> None:
@@ -29,75 +43,74 @@ def benchmarks(workspace: Workspace, name: str | None = None, *, as_json: bool) 
     known = benchmark_names()
     if name is not None and name not in known:
         raise SpecError(f"there is no benchmark {name!r}; {did_you_mean(name, known)}")
-    entries: list[dict[str, Any]] = []
-    for choice in benchmark_choices(workspace):
-        benchmark = choice.benchmark
-        if name not in (None, benchmark.name):
-            continue
-        entries.append(
-            {
-                "name": benchmark.name,
-                "title": benchmark.title,
-                "paper": benchmark.paper,
-                "conditions": list(benchmark.conditions),
-                "without_sources": list(benchmark.without_sources),
-                "labels": list(benchmark.labels),
-                "prompt_sets": dict(benchmark.prompt_sets),
-                "sources": {source.name: source.description for source in benchmark.sources},
-                "answer_formats": dict(benchmark.answer_formats),
-                "tasks": dict(benchmark.tasks),
-                "capabilities": dict(benchmark.capabilities),
-                "build": str(choice.folder) if choice.folder.exists() else None,
-                "state": choice.state,
-                **({"setup": _setup(benchmark.name)} if name is not None else {}),
-            }
-        )
+    choices = [choice for choice in benchmark_choices(workspace) if name in (None, choice.name)]
+    entries = [_benchmark_entry(workspace, choice, with_setup=name is not None) for choice in choices]
     if as_json:
-        print(json.dumps(entries, indent=2))
+        print_json("benchmarks", entries)
         return
-    for entry in entries:
-        print(f"{entry['name']}  {entry['title']}\n    {entry['paper']}")
-        print(f"    {clean(entry['state'])}")
-        partial = entry["without_sources"]
-        conditions = [condition for condition in entry["conditions"] if condition not in partial]
-        print(f"    conditions:  {', '.join([*conditions, *([WITHOUT_SOURCES] if partial else [])])}")
-        if partial and name is not None:
-            print(f"    {WITHOUT_SOURCES}: {', '.join(partial)}")
-        print(f"    labels:      {', '.join(entry['labels'])}")
+    for choice, entry in zip(choices, entries, strict=True):
+        print(f"{entry.name}  {entry.title}\n    {entry.paper}")
+        print(f"    {clean(choice.state)}")
+        conditions = [condition for condition in entry.conditions if condition not in entry.without_sources]
+        print(f"    conditions:  {', '.join([*conditions, *([WITHOUT_SOURCES] if entry.without_sources else [])])}")
+        if entry.without_sources and name is not None:
+            print(f"    {WITHOUT_SOURCES}: {', '.join(entry.without_sources)}")
+        print(f"    labels:      {', '.join(entry.labels)}")
         lists = ("prompt_sets", "sources", "answer_formats", *(("tasks", "capabilities") if name is not None else ()))
         for kind in lists:
-            if not entry[kind]:
+            descriptions: Mapping[str, str] = getattr(entry, kind)
+            if not descriptions:
                 continue
             print(f"    {kind.replace('_', ' ')}:")
-            width = max(16, *map(len, entry[kind]))
-            for key, description in entry[kind].items():
+            width = max(16, *map(len, descriptions))
+            for key, description in descriptions.items():
                 print(f"        {key:<{width}} {description}")
-        if setup := entry.get("setup"):
-            _print_setup(entry["name"], setup)
+        if entry.setup is not None:
+            _print_setup(entry.name, entry.setup)
 
 
-def _setup(name: str) -> dict[str, Any] | None:
-    """Return the setup of the paper as JSON; None for a benchmark without one."""
+def _benchmark_entry(workspace: Workspace, choice: BenchmarkChoice, *, with_setup: bool) -> BenchmarkEntry:
+    benchmark = choice.benchmark
+    return BenchmarkEntry(
+        name=benchmark.name,
+        title=benchmark.title,
+        paper=benchmark.paper,
+        conditions=tuple(benchmark.conditions),
+        without_sources=tuple(benchmark.without_sources),
+        labels=tuple(benchmark.labels),
+        prompt_sets=dict(benchmark.prompt_sets),
+        sources={source.name: source.description for source in benchmark.sources},
+        answer_formats=dict(benchmark.answer_formats),
+        tasks=dict(benchmark.tasks),
+        capabilities=dict(benchmark.capabilities),
+        build=portable_path(choice.folder, workspace.path) if choice.folder.exists() else None,
+        state=portable_message(choice.state, workspace.path),
+        setup=_setup(benchmark.name) if with_setup else None,
+    )
+
+
+def _setup(name: str) -> SetupEntry | None:
+    """Return the setup of the paper; None for a benchmark without one."""
     if name not in setup_names():
         return None
     setup = find_setup(name)
     values = {**setup.values, **setup.values["decoding"]}
-    return {
-        "values": {key: {"value": values[key], "source": source} for key, source in setup.sources.items()},
-        "judges": list(setup.judges),
-        "differences": list(setup.differences),
-    }
+    return SetupEntry(
+        values={key: SetupValue(value=values[key], source=source) for key, source in setup.sources.items()},
+        judges=setup.judges,
+        differences=setup.differences,
+    )
 
 
-def _print_setup(name: str, setup: Mapping[str, Any]) -> None:
+def _print_setup(name: str, setup: SetupEntry) -> None:
     print(f"    the paper's setup, `rashomon --batch {PREFIX}{name}`:")
-    for key, entry in setup["values"].items():
-        value = entry["value"]
+    for key, entry in setup.values.items():
+        value = entry.value
         print(f"        {key:<16} {', '.join(value) if isinstance(value, list) else value}")
-        print(f"        {'':<16} ({entry['source']})")
-    if setup["judges"]:
-        print(f"        {'judge':<16} {' or '.join(setup['judges'])}, where there is a key")
-    for sentence in setup["differences"]:
+        print(f"        {'':<16} ({entry.source})")
+    if setup.judges:
+        print(f"        {'judge':<16} {' or '.join(setup.judges)}, where there is a key")
+    for sentence in setup.differences:
         print(f"        {'differs':<16} {sentence}")
 
 
@@ -106,27 +119,12 @@ def models(*, as_json: bool) -> None:
     cached = cached_choices()
     fetched = {model.name for model in cached if not model.problem}
     if as_json:
-        entries: list[dict[str, Any]] = [
-            {"name": model.name, "kind": model.kind, "fits": True, "takes": list(model.takes)}
-            for model in policy_choices()
+        policies = [
+            PolicyEntry(name=model.name, description=model.note, takes=tuple(model.takes)) for model in policy_choices()
         ]
-        entries += [
-            {
-                "name": model.name,
-                "kind": None if model.problem else model.kind,
-                "quantisation": model.quantisation,
-                "bytes": model.weights_bytes or 0,
-                "fits": model.fits,
-                "takes": list(model.takes),
-                "family": model.family and asdict(model.family),
-                "note": model.problem or model.note,
-            }
-            for model in cached
-        ]
-        entries += [
-            {**catalog_entry(model, fetched), "fits": memory_fit(model.weights_bytes).ok} for model in catalog_models()
-        ]
-        print(json.dumps(entries, indent=2))
+        catalog = [catalog_entry(model, fetched) for model in catalog_models()]
+        entries = ModelList(policies=tuple(policies), cached=tuple(map(_cached_entry, cached)), catalog=tuple(catalog))
+        print_json("models", entries)
         return
     for model in (*policy_choices(), *cached):
         print(clean(f"{model.name:<48} {model.facts()}"))
@@ -143,23 +141,37 @@ def models(*, as_json: bool) -> None:
     )
 
 
-def catalog_entry(model: CatalogModel, fetched: Container[str]) -> dict[str, Any]:
-    """Return a model of the catalog as JSON; ``memory`` is what it needs with a flat allowance for its requests."""
-    return {
-        "name": model.id,
-        "kind": "curated",
-        "base": model.base,
-        "quantisation": model.quantisation,
-        "benchmarks": list(model.benchmarks),
-        "bytes": model.weights_bytes,
-        "memory": required_memory(model.weights_bytes),
-        "smallest_mac": smallest_mac(model.weights_bytes),
-        "licence": model.licence,
-        "released": model.released,
-        "checked": model.checked,
-        "caution": model.caution,
-        "fetched": model.id in fetched,
-    }
+def _cached_entry(model: ModelChoice) -> CachedEntry:
+    return CachedEntry(
+        name=model.name,
+        kind=None if model.problem else model.kind,
+        quantisation=model.quantisation,
+        bytes=model.weights_bytes,
+        fits=model.fits,
+        takes=tuple(model.takes),
+        family=model.family,
+        note=model.note,
+        problem=model.problem,
+    )
+
+
+def catalog_entry(model: CatalogModel, fetched: Container[str]) -> CatalogEntry:
+    """Return a model of the catalog; ``memory`` is what it needs with a flat allowance for its requests."""
+    return CatalogEntry(
+        name=model.id,
+        base=model.base,
+        quantisation=model.quantisation,
+        benchmarks=tuple(model.benchmarks),
+        bytes=model.weights_bytes,
+        memory=required_memory(model.weights_bytes),
+        smallest_mac=smallest_mac(model.weights_bytes),
+        licence=model.licence,
+        released=model.released,
+        checked=model.checked,
+        caution=model.caution,
+        fetched=model.id in fetched,
+        fits=memory_fit(model.weights_bytes).ok,
+    )
 
 
 def _print_catalog(models: Iterable[CatalogModel], fetched: Container[str], heading: str) -> None:
@@ -183,27 +195,24 @@ def judges(*, as_json: bool) -> None:
     of_rules = {judge.id: checks.pop(judge.id, None) for judge in rule_judges}
     rubrics = {name: rubric for name in benchmark_names() if (rubric := get_benchmark(name).rubric) is not None}
     if as_json:
-        entries = [
-            {
-                "name": judge.name,
-                "version": judge.version,
-                "benchmarks": list(judge.benchmarks),
-                "description": judge.description,
-                "check": (check := of_rules[judge.id]) and asdict(check),
-            }
+        rules = [
+            RuleJudgeEntry(
+                name=judge.name,
+                version=judge.version,
+                benchmarks=tuple(judge.benchmarks),
+                description=judge.description,
+                check=None if (check := of_rules[judge.id]) is None else _check_entry(check),
+            )
             for judge in rule_judges
         ]
-        entries += [
-            {
-                "name": "MODEL",
-                "version": f"{rubric.name}-{rubric.version}",
-                "benchmarks": [name],
-                "description": f"any model, which answers with one of {', '.join(rubric.labels)}",
-            }
+        of_models = [
+            RubricEntry(name=rubric.name, version=str(rubric.version), benchmark=name, labels=tuple(rubric.labels))
             for name, rubric in rubrics.items()
         ]
-        entries += [{"name": check.judge, "check": asdict(check)} for check in checks.values()]
-        print(json.dumps(entries, indent=2))
+        checked = [
+            CheckedModelJudge(id=without_folders(check.judge), check=_check_entry(check)) for check in checks.values()
+        ]
+        print_json("judges", JudgeList(rules=tuple(rules), rubrics=tuple(of_models), checked=tuple(checked)))
         return
     for judge in rule_judges:
         print(f"{judge.id:<12} {', '.join(judge.benchmarks)}: {judge.description}")
@@ -219,3 +228,9 @@ def judges(*, as_json: bool) -> None:
         print(clean(f"{check.judge} {check}"))
     if not any((*of_rules.values(), *checks.values())):
         print("`rashomon judges check JUDGE` examines a judge of cmc-bench by labelled answers.")
+
+
+def _check_entry(check: JudgeCheck) -> JudgeCheckEntry:
+    return JudgeCheckEntry(
+        at=check.at, answers=check.answers, labelled=check.labelled, right=check.right, sentence=str(check)
+    )

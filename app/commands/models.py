@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 from app.commands.listing import catalog_entry
 from app.commands.spinner import spinner
 from app.engine.workers.device_lock import acquire_device
-from app.fetch.execute import INTERRUPTED, FetchInterrupted, confirm_fetch, execute_plan
+from app.fetch.execute import confirm_fetch, execute_plan
 from app.fetch.hub import check_online
 from app.fetch.model import blobs_folder, link_snapshot, list_files
 from app.fetch.plan import make_plan
+from app.json_output.catalog import ModelRecommendation, RecommendedModel
+from app.json_output.envelope import print_json
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from app.system.signals import is_alive
 from app.text.escape import clean, size
 from benchmarks import number_ranges as ranges
-from benchmarks.errors import ModelError, SpecError, StoreError
+from benchmarks.errors import BusyError, ModelError, NoAccessError, SpecError, StoreError
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.models.adapters import TRAINING, read_adapter
 from mlx_backends.models.catalog import catalog_models
@@ -64,16 +64,13 @@ def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bo
     try:
         blobs_folder(model).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(
+        raise NoAccessError(
             f"cannot write {blobs_folder(model)}: {error.strerror}; HF_HOME sets the folder of the cache."
         ) from error
     with FileLock(blobs_folder(model).parent / ".rashomon.lock") as lock:
         if not lock.acquire(f"`{command}`"):
-            raise StoreError(f"{lock.holder() or 'another process'} is fetching {model}; wait for it to end.")
-        try:
-            execute_plan(plan, f"{command} --yes" if yes else command)
-        except FetchInterrupted:
-            return INTERRUPTED
+            raise BusyError(f"{lock.holder() or 'another process'} is fetching {model}; wait for it to end.")
+        execute_plan(plan, f"{command} --yes" if yes else command)
         folder = link_snapshot(repository)
     info = inspect(folder)
     print(f"fetched {model}: {info.architecture}, {info.quantisation}, in {clean(str(folder))}")
@@ -99,16 +96,20 @@ def recommend(workspace: Workspace, memory: str | None, data: Path | None, *, as
     fetched = {model.name for model in cached_models() if model.problem is None}
     if as_json:
         models = [
-            {
-                **catalog_entry(item.model, fetched),
-                "memory": item.needs,
-                "memory_is_exact": item.is_exact,
-                "family": asdict(item.family),
-                "reason": item.reason,
-            }
+            RecommendedModel(
+                model=catalog_entry(item.model, fetched),
+                needs=item.needs,
+                exact=item.is_exact,
+                family=item.family,
+                reason=item.reason,
+                facts=item.facts,
+            )
             for item in recommended
         ]
-        print(json.dumps({"available": available, "prompt": asdict(prompt), "models": models}, indent=2))
+        print_json(
+            "models",
+            ModelRecommendation(available=available, memory=source, prompt=prompt, models=tuple(models)),
+        )
         return
     print(f"memory: {available / 1e9:.1f} GB of {source}; a tenth is left to other programs")
     print(f"prompt: {prompt.name}")
@@ -211,7 +212,7 @@ def _new_folder(target: Path) -> Iterator[Path]:
         yield hidden
         os.rename(hidden, target)
     except (OSError, RuntimeError) as error:  # MLX reports a full disk as a RuntimeError
-        raise StoreError(
+        raise NoAccessError(
             f"cannot write {clean(str(target))}: {error}; free some space or name another folder."
         ) from error
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.annotation.override import override as store_override
 from app.annotation.override import retract_override
 from app.store.run import RunStore
+from app.store.run_references import changeable_run
 from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace
 from app.text.escape import clean
@@ -16,7 +17,7 @@ def override(
     workspace: Workspace, run: str, sample: str, label: str | None, *, person: str, reason: str | None, undo: bool
 ) -> int:
     """Override the label of ``sample`` in ``run``, or undo this person's override; return the exit code. Raises SpecError."""
-    folder = workspace.run_folder(run)
+    folder = changeable_run(workspace, run)
     if undo == (label is not None):
         raise SpecError("name either a label or --undo.")
     with RunStore.read(folder) as store:

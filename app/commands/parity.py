@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.commands.parity_runs import AnswerOptions, answer_runs, candidate_builds, find_or_answer_runs
-from app.compare.published import PUBLISHED_PREFIX
-from app.engine.workers.supervise import INTERRUPTED
 from app.exports.writer import check_formats, write_files
 from app.exports.writer import written_message as told_files
 from app.figures.style import inches
@@ -23,6 +21,7 @@ from app.parity.tables import tables
 from app.report.judge_selection import judge_of
 from app.report.portable import portable_message
 from app.report.render import print_table
+from app.store.run_references import PUBLISHED, PublishedRow, find_reference
 from app.store.workspace import Workspace
 from app.text.console import Terminal
 from app.text.escape import clean
@@ -52,8 +51,8 @@ def parity(
     probes: int,
 ) -> int:
     """Compare two runs or models, a run with the paper's rows, or the versions of a model; return the exit code."""
-    rows = [name.removeprefix(PUBLISHED_PREFIX) for name in names if name.startswith(PUBLISHED_PREFIX)]
-    run_names = [name for name in names if not name.startswith(PUBLISHED_PREFIX)]
+    rows = [_paper_row(workspace, name) for name in names if name.startswith(PUBLISHED)]
+    run_names = [name for name in names if not name.startswith(PUBLISHED)]
     if models:
         if run_names:
             raise SpecError("--model compares the versions of one model; name no runs with it except published:ROW.")
@@ -65,8 +64,6 @@ def parity(
     if not run_names or len(run_names) > 2:
         raise SpecError("name two runs or models, or one run and published:ROW; or a model with --model.")
     folders = find_or_answer_runs(workspace, run_names, answering)
-    if folders is None:
-        return INTERRUPTED
     probing = ProbeOptions(
         probes, candidate_builds(workspace, folders, answering.data), answering.force, _print_progress
     )
@@ -90,6 +87,16 @@ def parity(
         printed.append(published.table)
     _print_results(result, printed, folders, judge, as_json=output.as_json)
     return 0
+
+
+def _paper_row(workspace: Workspace, text: str) -> str:
+    """Return the name of a paper's row. Raises SpecError for a bundle's run, which has more than its tables to compare."""
+    reference = find_reference(workspace, text)
+    if not isinstance(reference, PublishedRow) or reference.folder is not None:
+        raise SpecError(
+            f"{text} is a bundle's run; leave published: out, or compare its tables with `rashomon compare`."
+        )
+    return reference.name
 
 
 def _compare_ladder(
@@ -119,8 +126,6 @@ def _compare_ladder(
     if sum(not rung.side_branch for rung in available) < 2:
         raise SpecError(f"fewer than two versions of {models[0]} are available here; name each version with --model.")
     folders = answer_runs(workspace, [rung.model for rung in available], answering)
-    if folders is None:
-        return INTERRUPTED
     probing = ProbeOptions(
         probes, candidate_builds(workspace, folders, answering.data), answering.force, _print_progress
     )

@@ -11,13 +11,13 @@ from app.commands.batch import ExecutionOptions, execute_runs
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
 from app.engine.plan import check_spec, plan_run
-from app.engine.workers.supervise import INTERRUPTED
+from app.exit_codes import FAILURES, EndedError
 from app.run_spec import load_spec
-from app.store.database import DATABASE
 from app.store.run import RunStore
+from app.store.run_references import StoredRun, match_reference, run_folder
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError, StoreError
-from benchmarks.untrusted.typed_paths import path_exists, typed_path
+from benchmarks.untrusted.typed_paths import typed_path
 from mlx_backends.registry import looks_like_model
 
 DEFAULT_LIMIT = 24
@@ -36,8 +36,8 @@ class AnswerOptions:
     """Addresses the user allows."""
 
 
-def find_or_answer_runs(workspace: Workspace, names: Sequence[str], options: AnswerOptions) -> list[Path] | None:
-    """Return the folders of the named runs, or None if running a model was interrupted.
+def find_or_answer_runs(workspace: Workspace, names: Sequence[str], options: AnswerOptions) -> list[Path]:
+    """Return the folders of the named runs.
 
     A model among the names is run first, with the spec of the other run if there is one and with ``options`` otherwise.
     """
@@ -47,27 +47,25 @@ def find_or_answer_runs(workspace: Workspace, names: Sequence[str], options: Ans
         return [folder for folder in known if folder is not None]
     template = next((folder for folder in known if folder is not None), None)
     models = list(dict.fromkeys(name for name, folder in zip(names, known, strict=True) if folder is None))
-    folders = answer_runs(workspace, models, options, template=template)
-    if folders is None:
-        return None
-    by_name = dict(zip(models, folders, strict=True))
+    by_name = dict(zip(models, answer_runs(workspace, models, options, template=template), strict=True))
     return [folder or by_name[name] for name, folder in zip(names, known, strict=True)]
 
 
 def _run(workspace: Workspace, name: str) -> Path | None:
-    """Return the run's folder, or None if ``name`` is a model. Raises StoreError if it is neither."""
-    if not path_exists(Path(name) / DATABASE) and name not in workspace.run_names() and looks_like_model(name):
-        return None
-    return workspace.run_folder(name)
+    """Return the run's folder, or None if ``name`` is a model. Raises SpecError or StoreError if it is neither."""
+    reference = match_reference(workspace, name)
+    if isinstance(reference, StoredRun):
+        return reference.folder
+    return None if looks_like_model(name) else run_folder(workspace, name)
 
 
 def answer_runs(
     workspace: Workspace, models: Sequence[str], options: AnswerOptions, *, template: Path | None = None
-) -> list[Path] | None:
-    """Create or resume the runs of ``models`` and return their folders, or None if that was interrupted.
+) -> list[Path]:
+    """Create or resume the runs of ``models`` and return their folders.
 
     Their spec is that of the run ``template`` if there is one, and that of ``options`` otherwise. Raises SpecError and the
-    other errors of a spec, and StoreError if a run is left unfinished.
+    other errors of a spec, EndedError if the runs could not continue, and StoreError if one is left unfinished.
     """
     values = {key: value for key, value in options.spec.items() if value not in (None, [], {}, ())}
     if options.data is not None:
@@ -93,9 +91,11 @@ def answer_runs(
     plans = [plan_run(workspace, run) for run in checked]
     # The display shows the progress; the runs' results are not printed.
     execution = ExecutionOptions(display="none", force=options.force)
-    code = execute_runs(workspace, plans, make_display(options.display), execution)
-    if code == INTERRUPTED:
-        return None
+    try:
+        execute_runs(workspace, plans, make_display(options.display), execution)
+    except EndedError as end:
+        if end.exit_code != FAILURES:  # errors are compared like other answers
+            raise
     for run in plans:
         with RunStore.read(run.folder) as store:
             if next(store.pending(), None) is not None:

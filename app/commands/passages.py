@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.annotation.review_session import find_build
-from app.commands.build import build_json, disk_errors
+from app.commands.build import built_benchmark, disk_errors
 from app.commands.spinner import counter
 from app.commands.vary import DesignArguments, announce, refuse_base
+from app.json_output.envelope import print_json
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from app.text.shell import shell_quote
@@ -34,7 +34,7 @@ def passages(workspace: Workspace, name: str, arguments: PassagesArguments) -> N
     examples = Examples(base)
     size = design_size(examples, design, arguments.limit)
     sentence = f"{size.examples:,} examples in {size.cells:,} settings: {size.calls:,} calls of a model for each run."
-    if not announce(size, sentence, arguments, MOST_CALLS, " or a --limit"):
+    if not announce("passages", size, sentence, arguments, MOST_CALLS, " or a --limit"):
         return
     out = typed_path(arguments.out or workspace.build_folder("k-passages"))
     refuse_base(base, out)
@@ -42,7 +42,7 @@ def passages(workspace: Workspace, name: str, arguments: PassagesArguments) -> N
     with disk_errors(out), counter(size.examples, "examples") as progress:
         built = build_design(base, examples, design, out, seed=seed, limit=limit, replace=replace, progress=progress)
     if arguments.as_json:
-        print(json.dumps(build_json(built), indent=2))
+        print_json("passages", built_benchmark(workspace, built))
         return
     facts = built.manifest
     left_out, used = facts["examples"]["left out"], facts["examples"]["used"]

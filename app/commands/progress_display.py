@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Self
 
 from app.engine.progress import Display
+from app.json_output.events import ProgressEvent, event_line
 from app.report.nodes import node_lines
+from app.report.portable import portable_text
 from app.report.render import cell_text, terminal_cell
 from app.report.running_accuracy import accuracy, judging_progress
 from app.report.throughput import Throughput, duration
-from app.store.data_types import progress_to_json
 from app.store.workspace import RunSummary
 from app.text.escape import clean
 from benchmarks.errors import SpecError
@@ -28,9 +27,12 @@ _BAR = 8  # characters
 
 
 class SilentDisplay(Display):
-    """A display of problems only."""
+    """A display of nothing."""
 
     def update(self, runs: Sequence[RunSummary]) -> None:
+        return None
+
+    def notice(self, message: str) -> None:
         return None
 
 
@@ -77,24 +79,27 @@ class PlainDisplay(Display):
 
 
 class JsonDisplay(PlainDisplay):
-    """A display that prints a JSON object on a line whenever a run's state changes, and every half second."""
+    """A display that prints an event on a line whenever a run's state changes, and every half second."""
 
     every_seconds = 0.5
 
+    def notice(self, message: str) -> None:
+        print(clean(message), file=sys.stderr, flush=True)
+
     def line(self, run: RunSummary, throughput: Throughput) -> str:
-        return json.dumps(
-            {
-                "run": run.name,
-                "state": run.state,
-                "note": run.note,
-                "done": run.done,
-                "total": run.total,
-                "reused": run.reused,
-                "answers_per_second": throughput.per_second,
-                "seconds_left": throughput.eta(run.total - run.done) if run.state == "running" else None,
-                "conditions": [progress_to_json(p) for p in run.progress],
-                "nodes": [asdict(node) for node in run.nodes],
-            }
+        return event_line(
+            ProgressEvent(
+                run=run.name,
+                state=run.state,
+                note=portable_text(run.note, run.spec),
+                done=run.done,
+                total=run.total,
+                reused=run.reused,
+                answers_per_second=throughput.per_second,
+                seconds_left=throughput.eta(run.total - run.done) if run.state == "running" else None,
+                conditions=run.progress,
+                nodes=run.nodes,
+            )
         )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from app.engine.instance_streams import BuildInstances
 from app.engine.plan import open_build
+from app.json_output.catalog import PromptMessage, PromptPreview, PromptSetEntry
+from app.json_output.envelope import print_json
 from app.new_run.prompt_files import prompt_choices
+from app.report.portable import portable_message, portable_path
 from app.run_spec import BatchSpec
 from app.store.workspace import Workspace
 from app.text.escape import clean
@@ -30,7 +32,7 @@ def prompts(workspace: Workspace, name: str | None, *, benchmark: str | None, da
     if benchmark is None:
         template = find_template(path, {})
         if as_json:
-            print(json.dumps(_to_json(template), indent=2))
+            print_json("prompts", _entry(template.name, template))
         elif name in shipped_templates():
             print((SHIPPED / f"{name}{SUFFIX}").read_text("utf-8"), end="")
         else:
@@ -40,24 +42,26 @@ def prompts(workspace: Workspace, name: str | None, *, benchmark: str | None, da
     (run,) = BatchSpec.model_validate({**values, **({"data": str(typed_path(data))} if data else {})}).runs()
     about = get_benchmark(benchmark)
     build = open_build(workspace, run)
-    group, shown = "", dict[str, list[dict[str, Any]]]()
+    group, shown = "", dict[str, tuple[PromptMessage, ...]]()
     for instance in BuildInstances(about, build, run.prompts):
         group = group or instance.group
         if instance.group != group:
             break
         request = run.to_protocol().next(instance, ())
         if request is not None and instance.condition not in shown:
-            shown[instance.condition] = [
-                {"role": message.role, "text": "".join(map(_shown, message.parts))} for message in request.messages
-            ]
+            shown[instance.condition] = tuple(
+                PromptMessage(role=message.role, text="".join(map(_shown, message.parts)))
+                for message in request.messages
+            )
     if as_json:
-        print(json.dumps({"prompt_set": run.prompt_set, "digest": _digest(run.prompts), "prompts": shown}, indent=2))
+        name = portable_path(Path(path), workspace.path) if path.endswith(SUFFIX) else path
+        print_json("prompts", PromptPreview(prompt_set=name, digest=_digest(run.prompts), prompts=shown))
         return
     print(f"{run.prompt_set}  digest {_digest(run.prompts)}")
     for condition, messages in shown.items():
         print(f"\n--- {condition}")
         for message in messages:
-            print(f"[{message['role']}] {clean(message['text'], newlines=True)}")
+            print(f"[{message.role}] {clean(message.text, newlines=True)}")
 
 
 def _print_list(workspace: Workspace, benchmark: str | None, *, as_json: bool) -> None:
@@ -69,10 +73,12 @@ def _print_list(workspace: Workspace, benchmark: str | None, *, as_json: bool) -
         templates = ((choice.spec_name, choice.template, choice.problem) for choice in choices)
     entries = [(name, template, problem) for name, template, problem in templates]
     if as_json:
-        print(
-            json.dumps(
-                [{"name": n, "problem": p, **({} if t is None else _to_json(t))} for n, t, p in entries], indent=2
-            )
+        listed = [
+            _entry(portable_path(Path(name), workspace.path) if name.endswith(SUFFIX) else name, template, problem)
+            for name, template, problem in entries
+        ]
+        print_json(
+            "prompts", [replace(entry, problem=portable_message(entry.problem, workspace.path)) for entry in listed]
         )
         return
     for name, template, problem in entries:
@@ -81,9 +87,19 @@ def _print_list(workspace: Workspace, benchmark: str | None, *, as_json: bool) -
             print(f"    {clean(template.rationale)}")
 
 
-def _to_json(template: PromptTemplate) -> dict[str, str]:
-    keys = ("description", "rationale", "system", "user", "alone")
-    return {"name": template.name, "digest": template.digest, **{key: getattr(template, key) for key in keys}}
+def _entry(name: str, template: PromptTemplate | None, problem: str = "") -> PromptSetEntry:
+    if template is None:
+        return PromptSetEntry(name=name, problem=problem)
+    return PromptSetEntry(
+        name=name,
+        problem=problem,
+        digest=template.digest,
+        description=template.description,
+        rationale=template.rationale,
+        system=template.system,
+        user=template.user,
+        alone=template.alone,
+    )
 
 
 def _digest(prompts: str | PromptTemplate) -> str | None:

@@ -10,6 +10,7 @@ from app.commands.spinner import spinner
 from app.exports.hub_data_set import SAMPLES, HubDataSet, make_data_set
 from app.exports.writer import write_files, written_message
 from app.fetch.upload import check_ready, repository_name, upload
+from app.store.run_references import run_folders
 from app.store.workspace import Workspace
 from app.text.escape import clean, size
 from benchmarks.errors import SpecError
@@ -24,20 +25,27 @@ def push_runs(
     judge: str | None = None,
     public: bool = False,
     yes: bool = False,
+    dry_run: bool = False,
     out: Path | None = None,
 ) -> None:
-    """Show what would be sent, ask, and send it; with ``out``, write the files to that folder instead."""
+    """Show what would be sent, ask, and send it; with ``out``, write the files to that folder instead.
+
+    With ``dry_run``, only show it, which needs neither a login nor the network.
+    """
     name = repository_name(target)
-    folders = [workspace.run_folder(run) for run in runs]
+    folders = run_folders(workspace, runs)
     with spinner("making the data set"):
         data_set = make_data_set(workspace, folders, name, judge)
-    if out is not None:
+    if out is not None and not dry_run:
         folder = typed_path(out)
         write_files(folder, dict(data_set.files))
         print(written_message(folder, data_set.files))
         return
     for line in _description(data_set, name, public=public):
         print(clean(line))
+    if dry_run:
+        print("nothing was sent.")
+        return
     check_ready()
     if not yes:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from app.json_output.builds import BuiltVersion, CellChange, RowChange, VersionChanges
+from app.json_output.catalog import SetEntry, SetVersionEntry
+from app.json_output.envelope import print_json
+from app.report.portable import portable_message, portable_path
 from app.store.question_sets import (
     QuestionSet,
     building,
@@ -62,24 +65,14 @@ class RecordedVersion:
     adopted: bool
     moved_from: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the version as JSON."""
-        changes = self.changes
-        return {
-            "name": self.question_set.name,
-            "version": self.question_set.latest.number,
-            "moved_from": self.moved_from or None,
-            "changes": None
-            if changes is None
-            else {
-                "added": [row.row for row in changes.added],
-                "removed": [row.row for row in changes.removed],
-                "left_out": [row.row for row in changes.left_out],
-                "changed": [{"row": new.row, "cells": _cell_changes(old, new)} for old, new in changes.changed],
-                "instances": changes.instances,
-                "same_instances": changes.same_instances,
-            },
-        }
+    def to_json(self) -> BuiltVersion:
+        """Return the version for JSON."""
+        return BuiltVersion(
+            name=self.question_set.name,
+            version=self.question_set.latest.number,
+            moved_from=Path(self.moved_from).name or None,
+            changes=None if self.changes is None else _changes_json(self.changes),
+        )
 
     def print(self, *, every: bool) -> None:
         """Print the version, and what changed; with ``every`` all rows that did."""
@@ -225,6 +218,27 @@ def _cell_changes(old: BuiltRow, new: BuiltRow) -> dict[str, list[Any]]:
     return {column: pair for column, pair in pairs.items() if pair[0] != pair[1]}
 
 
+def _changes_json(changes: SetChanges) -> VersionChanges:
+    changed = [
+        RowChange(
+            row=new.row,
+            cells=tuple(
+                CellChange(column=column, before=before, after=after)
+                for column, (before, after) in _cell_changes(old, new).items()
+            ),
+        )
+        for old, new in changes.changed
+    ]
+    return VersionChanges(
+        added=tuple(row.row for row in changes.added),
+        removed=tuple(row.row for row in changes.removed),
+        left_out=tuple(row.row for row in changes.left_out),
+        changed=tuple(changed),
+        instances=changes.instances,
+        same_instances=changes.same_instances,
+    )
+
+
 def _in_words(cells: dict[str, list[Any]]) -> str:
     texts = []
     for column, (old, new) in cells.items():
@@ -252,35 +266,35 @@ def _row_text(row: BuiltRow) -> str:
 
 def sets(workspace: Workspace, *, as_json: bool) -> None:
     """Print the question sets with their versions, and how many runs each version has."""
-    entries: list[dict[str, Any]] = []
+    entries: list[SetEntry] = []
     runs_by_data = workspace.runs_by_data()
     for folder in set_folders(workspace.path):
         try:
-            entries.append(_set_to_json(read_set(folder), runs_by_data))
+            entries.append(_set_entry(workspace, read_set(folder), runs_by_data))
         except StoreError as error:
-            entries.append({"name": folder.name, "problem": str(error)})
+            entries.append(SetEntry(name=folder.name, problem=str(error)))
     if as_json:
-        print(json.dumps(entries, indent=2))
+        print_json("sets", [_portable(entry, workspace) for entry in entries])
         return
     if not entries:
         print(
             f"no question sets in {clean(str(workspace.path))} yet; `rashomon build BENCHMARK --from TABLE` makes one."
         )
     for entry in entries:
-        if "problem" in entry:
-            print(clean(f"{entry['name']}  {entry['problem']}"))
+        if entry.problem is not None:
+            print(clean(f"{entry.name}  {entry.problem}"))
             continue
-        print(clean(f"{entry['name']}  {entry['benchmark']}, from {entry['table']}"))
-        if entry["examples"]:
-            print(f"    held out for a final decision: {entry['final_examples']} of {entry['examples']} examples")
-        for version in entry["versions"]:
-            built = datetime.fromisoformat(version["made"]).astimezone()
-            facts = version["problem"] or f"{version['instances']} instances, {count_of(len(version['runs']), 'run')}"
-            print(clean(f"    {entry['name']}@{version['number']}  built {built:%Y-%m-%d %H:%M}: {facts}"))
+        print(clean(f"{entry.name}  {entry.benchmark}, from {entry.table}"))
+        if entry.examples:
+            print(f"    held out for a final decision: {entry.final_examples} of {entry.examples} examples")
+        for version in entry.versions:
+            built = datetime.fromisoformat(version.made).astimezone()
+            facts = version.problem or f"{version.instances} instances, {count_of(len(version.runs), 'run')}"
+            print(clean(f"    {entry.name}@{version.number}  built {built:%Y-%m-%d %H:%M}: {facts}"))
 
 
-def _set_to_json(question_set: QuestionSet, runs_by_data: Mapping[str, list[str]]) -> dict[str, Any]:
-    versions, examples, final = [], 0, 0
+def _set_entry(workspace: Workspace, question_set: QuestionSet, runs_by_data: Mapping[str, list[str]]) -> SetEntry:
+    versions, examples, final = list[SetVersionEntry](), 0, 0
     for version in question_set.versions:
         instances, problem = None, None
         try:
@@ -294,17 +308,36 @@ def _set_to_json(question_set: QuestionSet, runs_by_data: Mapping[str, list[str]
                 )
         except (RashomonError, OSError) as error:
             problem = str(error)
-        facts = {"number": version.number, "digest": version.digest, "made": version.made.isoformat()}
-        paths = {"path": str(version.build), "instances": instances, "problem": problem}
-        versions.append({**facts, **paths, "runs": runs_by_data.get(version.digest, [])})
-    return {
-        "name": question_set.name,
-        "benchmark": question_set.benchmark,
-        "table": question_set.table,
-        "examples": examples,
-        "final_examples": final,
-        "versions": versions,
-    }
+        versions.append(
+            SetVersionEntry(
+                number=version.number,
+                digest=version.digest,
+                made=version.made.isoformat(),
+                folder=portable_path(version.build, workspace.path),
+                instances=instances,
+                problem=problem,
+                runs=tuple(runs_by_data.get(version.digest, ())),
+            )
+        )
+    return SetEntry(
+        name=question_set.name,
+        benchmark=question_set.benchmark,
+        table=question_set.table,
+        examples=examples,
+        final_examples=final,
+        versions=tuple(versions),
+    )
+
+
+def _portable(entry: SetEntry, workspace: Workspace) -> SetEntry:
+    """Return a set without the folders of this machine."""
+
+    def message(problem: str | None) -> str | None:
+        return None if problem is None else portable_message(problem, workspace.path)
+
+    versions = tuple(replace(version, problem=message(version.problem)) for version in entry.versions)
+    table = None if entry.table is None else Path(entry.table).name
+    return replace(entry, table=table, problem=message(entry.problem), versions=versions)
 
 
 def remove(workspace: Workspace, name: str, *, yes: bool) -> int:

@@ -15,6 +15,7 @@ from app.json_output.recommendation import SampleSizePlan, recommended_runs
 from app.json_output.tables import table_json
 from app.report.judge_selection import judge_of
 from app.report.render import print_table
+from app.store.run_references import run_folders
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.abstention import Costs
@@ -59,7 +60,7 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
     These are for showing the margin, or, of a single run, for an interval of ``width``; ``all_tables`` adds a table of metrics.
     """
     user, limits = arguments.user, arguments.limits
-    folders = [workspace.run_folder(run) for run in runs]
+    folders = run_folders(workspace, runs)
     if arguments.plan:
         if user is not None or limits != NO_LIMITS:
             raise SpecError("a plan takes no costs, conflict share or limits; leave these out, or --plan.")

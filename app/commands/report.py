@@ -10,6 +10,7 @@ from app.compare.run_view import reject_duplicates
 from app.exports.export_input import ExportOptions
 from app.exports.formats import default_folder, export_runs
 from app.exports.writer import written_message
+from app.store.run_references import run_folders
 from app.store.workspace import Workspace
 from benchmarks import number_ranges as ranges
 
@@ -27,7 +28,7 @@ def report(
 ) -> None:
     """Write ``report.html``, ``report.tex`` and the figures of the latter."""
     ranges.MARGIN.check("--margin", margin)
-    folders = [workspace.run_folder(run) for run in runs]
+    folders = run_folders(workspace, runs)
     reject_duplicates(folders)
     with spinner("reading the runs") as update:
         exported = export_runs(

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from app.annotation.review_report import outcomes, review_tables
 from app.annotation.review_session import Review, ReviewItem, ReviewSession, find_build, find_review
 from app.annotation.review_sheet import read_sheet, write_sheet
 from app.annotation.review_store import CHOICES, ReviewStore, session_lock
 from app.annotation.reviewed_build import write_reviewed_build
+from app.json_output.envelope import print_json
+from app.json_output.people import ReviewedBuild, ReviewStatus
+from app.json_output.tables import table_json
 from app.report.media import media_path
-from app.report.render import print_table, to_json
+from app.report.portable import portable_path
+from app.report.render import print_table
 from app.store.workspace import Workspace
 from app.text.escape import clean
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import NoAccessError, SpecError
 from benchmarks.review import ReviewField
 from benchmarks.untrusted.safe_files import check_file, replace_file
 from benchmarks.untrusted.typed_paths import typed_path
@@ -62,9 +64,9 @@ def review(workspace: Workspace, build: str, arguments: ReviewArguments, *, ask:
     )
     with current.open() as store:
         if arguments.out is not None:
-            return _finish(current, store, typed_path(arguments.out), arguments)
+            return _finish(workspace, current, store, typed_path(arguments.out), arguments)
         if arguments.reviewer is None:
-            return _status(current, store, arguments)
+            return _status(workspace, current, store, arguments)
         known_since = store.enrol(arguments.reviewer, same_person=arguments.same_person)
         lock = session_lock(current.folder, arguments.reviewer)
         try:
@@ -208,11 +210,19 @@ def _marked(field: ReviewField) -> str:
     return f"{field.text[:start]}*{field.text[start:end]}*{field.text[end:]}"
 
 
-def _status(review: Review, store: ReviewStore, arguments: ReviewArguments) -> int:
+def _status(workspace: Workspace, review: Review, store: ReviewStore, arguments: ReviewArguments) -> int:
     ids, decisions = store.ids(), store.decisions()
     tables = review_tables(review.guide, ids, decisions, required=arguments.required)
     if arguments.as_json:
-        print(json.dumps(_status_json(review, store, arguments.required), indent=2))
+        status = ReviewStatus(
+            review=review.folder.name,
+            build=portable_path(review.build.path, workspace.path),
+            digest=review.build.digest,
+            rows=len(ids),
+            outcomes={item: outcome.choice for item, outcome in outcomes(ids, decisions, arguments.required).items()},
+            tables=tuple(map(table_json, tables)),
+        )
+        print_json("review", status)
         return 0
     print(f"review {clean(review.folder.name)} of {clean(str(review.build.path))}: {len(ids)} rows")
     if not decisions:
@@ -225,20 +235,7 @@ def _status(review: Review, store: ReviewStore, arguments: ReviewArguments) -> i
     return 0
 
 
-def _status_json(review: Review, store: ReviewStore, required: int) -> Mapping[str, Any]:
-    ids, decisions = store.ids(), store.decisions()
-    tables = review_tables(review.guide, ids, decisions, required=required)
-    return {
-        "review": review.folder.name,
-        "build": str(review.build.path),
-        "digest": review.build.digest,
-        "rows": len(ids),
-        "outcomes": {item: outcome.choice for item, outcome in outcomes(ids, decisions, required).items()},
-        "tables": {table.name: to_json(table) for table in tables},
-    }
-
-
-def _finish(review: Review, store: ReviewStore, out: Path, arguments: ReviewArguments) -> int:
+def _finish(workspace: Workspace, review: Review, store: ReviewStore, out: Path, arguments: ReviewArguments) -> int:
     new = write_reviewed_build(
         review,
         store,
@@ -249,7 +246,11 @@ def _finish(review: Review, store: ReviewStore, out: Path, arguments: ReviewArgu
     )
     facts = new.manifest["review"]
     if arguments.as_json:
-        print(json.dumps({"path": str(new.path), "digest": new.digest, "review": facts}, indent=2))
+        folder = portable_path(new.path, workspace.path)
+        print_json(
+            "review",
+            ReviewedBuild(folder=folder, digest=new.digest, instances=new.manifest["instances"], review=facts),
+        )
         return 0
     counts = ", ".join(f"{count} {name}" for name, count in facts["rows"].items())
     print(f"wrote {clean(str(new.path))}: {new.manifest['instances']} rows ({counts}), digest {new.digest[:12]}")
@@ -264,7 +265,7 @@ def _export(review: Review, store: ReviewStore, reviewer: str, path: Path) -> in
         check_file(path.parent, path.name, write=True)
         replace_file(path.parent, path.name, data)
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}; name another file.") from error
+        raise NoAccessError(f"cannot write {path}: {error.strerror}; name another file.") from error
     print(f"wrote {clean(str(path))}: fill in the column decision with {', '.join(CHOICES)}.")
     print("A rejection needs a reason. For a fix, change the texts in their columns.")
     return 0

@@ -28,6 +28,7 @@ from app.store.answer_sums import ENDPOINT_KEY
 from app.store.lending import ReusedAnswers
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, worker_deaths
+from app.store.run_references import run_folders
 from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
@@ -59,7 +60,7 @@ class ShowArguments:
 
 def show(workspace: Workspace, runs: Sequence[str], arguments: ShowArguments) -> None:
     """Print the headlines and main table of ``runs``, or what the arguments name instead."""
-    folders = [workspace.run_folder(run) for run in runs]
+    folders = run_folders(workspace, runs)
     if arguments.spec:
         _show_specs(workspace, folders, as_json=arguments.as_json)
     elif arguments.sample is not None:
@@ -187,7 +188,7 @@ def _print_next(inputs: TableInputs, other_tables: str, steps: Sequence[Remedy])
 
 def show_speed(workspace: Workspace, runs: Sequence[str], *, as_json: bool) -> None:
     """Print how fast ``runs`` were, and what was computed only once for several answers."""
-    folders = [workspace.run_folder(run) for run in runs]
+    folders = run_folders(workspace, runs)
     speeds = [read_speed(folder) for folder in folders]
     if as_json:
         print_json("show", ShownSpeeds(speeds=tuple(map(speed_json, speeds))), folders=folders)

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,17 @@ from app.engine.training.log import Curve, LogReader
 from app.engine.training.plan import TrainingPlan, plan_training
 from app.engine.training.spec import RESUMED_WITH, TrainingSpec, training_spec
 from app.engine.training.supervise import TrainingSupervisor
+from app.exit_codes import DONE, INTERRUPTED, EndedError
+from app.json_output.envelope import plain, print_json
+from app.json_output.training import TrainingEntry
+from app.report.portable import portable_message, portable_path
 from app.report.throughput import duration
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.errors import SpecError, StoreError, did_you_mean
 from benchmarks.number_ranges import STORED
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
+from mlx_backends.shared_names import without_folders
 from mlx_backends.training import DivergedError
 
 _LINE_SECONDS = 10.0
@@ -48,8 +54,9 @@ def train(
     force: bool,
     dry_run: bool,
     accept_engine: bool = False,
+    wait: float | None = None,
 ) -> int:
-    """Plan a training, or take up the one called ``resume``, and train; return the exit code."""
+    """Plan a training, or take up the one called ``resume``, and train; return 0. Raises EndedError for another end."""
     if display not in (None, *_DISPLAYS):
         raise SpecError(f"there is no display {display!r}; {did_you_mean(str(display), _DISPLAYS)}")
     spec = _spec(workspace, values, resume)
@@ -71,16 +78,18 @@ def train(
         _print_end(training)
         return 0
     write_data_record(training.path, plan.data)
-    progress = _Display(training, display or ("full" if sys.stderr.isatty() else "plain"))
-    code = TrainingSupervisor(
-        training, progress.show, lambda text: print(f"rashomon: {clean(text)}", file=sys.stderr)
-    ).run()
-    progress.close()
-    if code == 0:
-        _print_end(training)
-    elif training.state()[0] in ("stopped", "interrupted"):
-        print(f"stopped; `{workspace.command()} train --resume {training.name}` resumes.")
-    return code
+    progress = _Display(workspace, training, display or ("full" if sys.stderr.isatty() else "plain"))
+    try:
+        TrainingSupervisor(training, progress.show, progress.notice, wait).run()
+    except EndedError as end:
+        if end.exit_code != INTERRUPTED:
+            raise
+        resume = f"`{workspace.command()} train --resume {training.name}` resumes"
+        raise EndedError(INTERRUPTED, f"interrupted; {resume} from the last checkpoint.") from end
+    finally:
+        progress.close()
+    _print_end(training)
+    return DONE
 
 
 def _spec(workspace: Workspace, values: Mapping[str, Any], resume: str | None) -> TrainingSpec:
@@ -104,55 +113,57 @@ def _spec(workspace: Workspace, values: Mapping[str, Any], resume: str | None) -
 
 def trainings(workspace: Workspace, *, as_json: bool) -> None:
     """List the trainings of a workspace."""
-    rows = []
+    rows = list[TrainingEntry]()
     for training in read_trainings(workspace):
         if isinstance(training, StoreError):
-            print(f"rashomon: {clean(str(training))}", file=sys.stderr)
+            print(f"warning: {clean(str(training))}", file=sys.stderr)
         else:
-            rows.append(training_facts(training))
+            rows.append(training_entry(workspace, training))
     if as_json:
-        print(json.dumps(rows, indent=2))
+        print_json("trainings", rows)
         return
     if not rows:
         print(f"no trainings in {workspace.path} yet; `rashomon train` starts one.")
     for row in rows:
-        best = f"  best {row['best_loss']:.4f} at step {row['best_step']}" if row["best_loss"] is not None else ""
-        loss = f"  loss {row['loss']:.4f}" if row["loss"] is not None else ""
-        print(f"{clean(row['name'])}  {row['state']}  {row['step']}/{row['steps']}{loss}{best}")
-        if row["note"]:
-            print(f"    {clean(row['note'])}")
+        best = f"  best {row.best_loss:.4f} at step {row.best_step}" if row.best_loss is not None else ""
+        loss = f"  loss {row.loss:.4f}" if row.loss is not None else ""
+        print(f"{clean(row.name)}  {row.state}  {row.step}/{row.steps}{loss}{best}")
+        if row.note:
+            print(f"    {clean(row.note)}")
 
 
-def training_facts(training: Training) -> dict[str, Any]:
-    """Return what ``rashomon trainings --json`` prints of a training."""
+def training_entry(workspace: Workspace, training: Training) -> TrainingEntry:
+    """Return a training as ``rashomon trainings --json`` prints it."""
     reader = LogReader(training.path)
     reader.poll()
     state, note = training.state()
     curve = reader.curve
     best_step, best_loss = curve.best or (None, None)
-    return {
-        "name": training.name,
-        "state": state,
-        "note": note,
-        "model": training.identity.get("model"),
-        "data": training.spec.data,
-        "recipe": training.spec.recipe,
-        "step": curve.step,
-        "steps": training.steps,
-        "loss": curve.losses[-1][1] if curve.losses else None,
-        "validation_loss": curve.validations[-1][1] if curve.validations else None,
-        "best_step": best_step,
-        "best_loss": best_loss,
-        "seconds": round(curve.seconds, 3),
-        "peak_memory": curve.peak_memory,
-        "adapter": _folder(training.path / ADAPTER),
-        "best": _folder(training.path / BEST),
-        "created": training.created,
-    }
+    adapter, best = (_adapter(training.path / name) for name in (ADAPTER, BEST))
+    model = training.identity.get("model")
+    return TrainingEntry(
+        name=training.name,
+        state=state,
+        note=portable_message(note, workspace.path),
+        model=None if model is None else without_folders(str(model)),
+        data=Path(training.spec.data).name,
+        recipe=training.spec.recipe,
+        step=curve.step,
+        steps=training.steps,
+        loss=curve.losses[-1][1] if curve.losses else None,
+        validation_loss=curve.validations[-1][1] if curve.validations else None,
+        best_step=best_step,
+        best_loss=best_loss,
+        seconds=round(curve.seconds, 3),
+        peak_memory=curve.peak_memory,
+        adapter=None if adapter is None else portable_path(adapter, workspace.path),
+        best=None if best is None else portable_path(best, workspace.path),
+        created=training.created,
+    )
 
 
-def _folder(path: Path) -> str | None:
-    return str(path) if (path / "adapters.safetensors").is_file() else None
+def _adapter(path: Path) -> Path | None:
+    return path if (path / "adapters.safetensors").is_file() else None
 
 
 def _print_plan(plan: TrainingPlan) -> None:
@@ -170,15 +181,15 @@ def _print_plan(plan: TrainingPlan) -> None:
 
 def _print_end(training: Training) -> None:
     for name in (ADAPTER, BEST):
-        if (folder := _folder(training.path / name)) is not None:
-            print(f"{name}: {clean(folder)}")
+        if (folder := _adapter(training.path / name)) is not None:
+            print(f"{name}: {clean(str(folder))}")
 
 
 class _Display:
     """Progress as a line that is rewritten ("full"), as a new line every few seconds ("plain", "json"), or not at all."""
 
-    def __init__(self, training: Training, kind: str) -> None:
-        self._training, self._kind = training, kind
+    def __init__(self, workspace: Workspace, training: Training, kind: str) -> None:
+        self._workspace, self._training, self._kind = workspace, training, kind
         self._shown = ""
         self._next = 0.0
 
@@ -192,12 +203,19 @@ class _Display:
             return
         self._shown, self._next = text, now + _LINE_SECONDS
         if self._kind == "json":
-            facts = training_facts(self._training) | {"state": state, "note": note}
-            print(json.dumps(facts), file=sys.stderr, flush=True)
+            entry = replace(training_entry(self._workspace, self._training), state=state, note=note)
+            print(json.dumps(plain(entry)), file=sys.stderr, flush=True)
         elif self._kind == "full":
             print(f"\r{clean(text)[:_WIDTH]:<{_WIDTH}}", end="", file=sys.stderr, flush=True)
         else:
             print(clean(text), file=sys.stderr, flush=True)
+
+    def notice(self, message: str) -> None:
+        """Show a sentence in a line of its own."""
+        self.close()
+        self._shown = ""
+        if self._kind != "none":
+            print(clean(message), file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """End the line."""

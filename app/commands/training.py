@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +10,9 @@ from typing import Any
 
 from app.commands.spinner import spinner
 from app.engine.training.test_data import find_leaks, find_test_builds
+from app.json_output.envelope import print_json
+from app.json_output.training import WrittenTrainingSet
+from app.report.portable import portable_message, portable_path
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.base import Benchmark
@@ -83,9 +85,16 @@ def training(workspace: Workspace, name: str, arguments: TrainingArguments) -> N
         print(f"warning: {clean(warning)}.", file=sys.stderr)
     rows = written.manifest["rows"]
     if arguments.as_json:
-        leaks = leak_counts(report)
-        result = {"path": str(out), "digest": written.digest, "manifest": written.manifest, "leaks": leaks}
-        print(json.dumps(result | {"test builds": report.tests}, indent=2))
+        result = WrittenTrainingSet(
+            folder=portable_path(out, workspace.path),
+            digest=written.digest,
+            manifest=dict(written.manifest),
+            leaks=leak_counts(report),
+            warnings=tuple(portable_message(warning, workspace.path) for warning in warnings),
+            test_builds=tuple(report.tests),
+            test_images=report.images,
+        )
+        print_json("training", result)
         return
     print(f"wrote {clean(str(out))}: {', '.join(f'{rows[part]} rows for {part}' for part in PARTS)}")
     for key, count in rows.items():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from app.commands.batch import ExecutionOptions, batch, print_message
@@ -13,29 +15,35 @@ from app.compare.non_inferiority import ALPHA, format_points
 from app.compare.run_view import RunView
 from app.compare.sample_size import examples_to_show
 from app.compare.set_history import (
-    FINAL,
     ChangedAnswer,
     SetHistory,
-    SetRun,
-    all_subjects,
     changed_answers,
-    read_runs,
+    history_table,
     rule_words,
     set_history,
-    subject_of,
     unbeaten_sentence,
 )
 from app.compare.spec_diff import difference_warnings
+from app.engine.command_runs import fresh_name
 from app.engine.plan import identity_of
 from app.engine.training.spec import plain_name
-from app.exit_codes import BETTER as BETTER_CODE
-from app.exit_codes import NOT_SHOWN as NOT_SHOWN_CODE
-from app.exit_codes import WORSE as WORSE_CODE
+from app.exit_codes import DONE, FAILURES, INCONCLUSIVE, REGRESSED, STOPPED, EndedError
+from app.exports.verdict_files import (
+    FAILURE,
+    SKIPPED,
+    STANDARD_OUTPUT,
+    VerdictCase,
+    VerdictReport,
+    check_markdown,
+    write_verdict,
+)
 from app.json_output.envelope import print_json
+from app.json_output.events import outcome
 from app.json_output.question_sets import ChangedAnswerJson, LeadJson, TryResult
 from app.report.tables import model_label
 from app.run_spec import RunSpec, parse_spec
 from app.store.question_sets import QuestionSet, changed_media
+from app.store.set_runs import FINAL, SetRun, all_subjects, read_runs, subject_of
 from app.store.tried_models import TriedModels, read_tried, update_tried
 from app.store.workspace import Workspace, read_summary
 from app.text.elide import elide_shared
@@ -50,7 +58,8 @@ from benchmarks.vocabulary import digest
 from mlx_backends.registry import describe
 from mlx_backends.shared_names import without_folders
 
-_CODES = {BETTER: BETTER_CODE, WORSE: WORSE_CODE, NOT_SHOWN: NOT_SHOWN_CODE}
+_CODES = {BETTER: DONE, WORSE: REGRESSED, NOT_SHOWN: INCONCLUSIVE}
+_OUTCOMES = {BETTER: "", WORSE: FAILURE, NOT_SHOWN: SKIPPED}
 _CHANGED = 3
 """The number of changed answers that are listed."""
 _LABEL, _PICTURE, _QUESTION, _ANSWER = 24, 14, 24, 12
@@ -60,7 +69,6 @@ NO_RULE = "none"
 _LEAST_DIFFERENCE = 0.03
 """The smallest difference of shares for which the rows are estimated that show it: the margin of ``recommend``."""
 _OPEN = "open"
-_FAILED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,7 @@ class TryArguments:
         trust: The rule on what should win, remembered too; None for the one that was remembered; "none" forgets it.
         final: Whether the held-out rows are opened.
         settings: More keys of the spec: prompt set, judge, exact.
+        junit, markdown: The files that the verdict is written to, too.
     """
 
     name: str | None = None
@@ -82,6 +91,8 @@ class TryArguments:
     final: bool = False
     settings: Mapping[str, Any] | None = None
     as_json: bool = False
+    junit: Path | None = None
+    markdown: Path | None = None
 
 
 def chosen_set(workspace: Workspace, name: str | None) -> QuestionSet:
@@ -97,18 +108,19 @@ def chosen_set(workspace: Workspace, name: str | None) -> QuestionSet:
 
 
 def try_model(workspace: Workspace, model: str, arguments: TryArguments, options: ExecutionOptions) -> int:
-    """Ask a model the set's newest version, print the verdict in five lines, and return its exit code.
+    """Ask a model the set's newest version, print the verdict in five lines; return 0 if it is better.
 
-    Called again, it resumes what was interrupted and comes to the same verdict. Raises SpecError, SourceError, StoreError,
-    ModelError.
+    Called again, it resumes what was interrupted and comes to the same verdict. Raises EndedError for another verdict, SpecError,
+    SourceError, StoreError, ModelError.
     """
     check_rule(None if arguments.trust == NO_RULE else arguments.trust)
+    check_markdown(arguments.markdown, as_json=arguments.as_json)
     question_set = chosen_set(workspace, arguments.name)
     if arguments.trust not in (None, NO_RULE) and not names_sources(get_benchmark(question_set.benchmark)):
         raise SpecError(f"the labels of {question_set.benchmark} name no source; leave --trust out.")
     folder = question_set.latest.build.parent
     _check_pictures(question_set)
-    candidate = _Subject.of(question_set, model, arguments)
+    candidate = _Subject.of(workspace, question_set, model, arguments)
     remember = partial(_remember, arguments=arguments, question_set=question_set)
     remembered = remember(read_tried(folder))
     if remembered.incumbent == candidate.spec.model:
@@ -129,9 +141,13 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     )
     quiet = replace(options, display="none") if arguments.as_json else options
     for subject in filter(None, (incumbent, candidate)):
-        code = batch(workspace, None, subject.overrides, quiet, tables=False)
-        if read_summary(workspace.runs_folder / subject.name).state != "done":
-            return code or _FAILED
+        try:
+            batch(workspace, None, subject.overrides, quiet, tables=False)
+        except EndedError as end:
+            if end.exit_code != FAILURES:
+                raise
+        if (run := read_summary(workspace.runs_folder / subject.name)).state != "done":
+            raise EndedError(STOPPED, f"{run.name} is not finished ({run.state}); the same command resumes it.")
     history = set_history(
         workspace,
         question_set,
@@ -147,13 +163,20 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     if arguments.as_json:
         folders = [workspace.runs_folder / run.name for run in history.runs]
         print_json("try", verdict.result(), folders=folders, judge=history.views.judge)
+    elif str(arguments.markdown) == STANDARD_OUTPUT:
+        print(verdict.report().markdown(), end="")
     else:
         for line in verdict.remarks():
             print_message(line, options.display)
-        print()
+        outcome.message = verdict.sentence()
+        output = sys.stderr if options.display == "json" else sys.stdout
+        print(file=output)
         for line in verdict.lines():
-            print(clean(line))
-    return _CODES[verdict.word]
+            print(clean(line), file=output)
+    write_verdict(verdict.report(), arguments.junit, arguments.markdown)
+    if (code := _CODES[verdict.word]) != DONE:
+        raise EndedError(code, verdict.sentence())
+    return DONE
 
 
 def _check_pictures(question_set: QuestionSet) -> None:
@@ -180,7 +203,7 @@ class _Subject:
     name: str
 
     @classmethod
-    def of(cls, question_set: QuestionSet, model: str, arguments: TryArguments) -> _Subject:
+    def of(cls, workspace: Workspace, question_set: QuestionSet, model: str, arguments: TryArguments) -> _Subject:
         """Return the subject of a model. Its weights are part of the run's name, so that a replaced model is another one."""
         latest = question_set.latest
         values = {
@@ -200,6 +223,8 @@ class _Subject:
         label = plain_name(model_label(spec.model), "model", 30)
         part = "-final" if arguments.final else ""
         name = f"{base}-{latest.number}-{label}{part}-{digest([key, latest.digest, spec.fresh])[:6]}"
+        if spec.fresh:
+            name = fresh_name(workspace, name)
         return cls(spec, {**values, "name": name}, key, name)
 
 
@@ -238,7 +263,7 @@ def _incumbent(
     if not model or (not arguments.final and any(run.version == question_set.latest.number for run in answered)):
         return None
     try:
-        return _Subject.of(question_set, model, arguments)
+        return _Subject.of(workspace, question_set, model, arguments)
     except (SpecError, ModelError) as error:
         if answered and not arguments.final:
             return None  # its answers to an earlier version, on the rows that stayed
@@ -286,7 +311,7 @@ class Verdict:
         )
         if memory := [*self._remembered()]:
             yield f"Remembered: {', '.join(memory)}"
-        yield self._verdict()
+        yield self.sentence()
         yield self._costs()
         if self.claim is not None:
             yield from self._change_lines()
@@ -325,7 +350,8 @@ class Verdict:
             return "by your rows' rules"
         return f"by your rule, {_wins(rule)}" if rule else "right"
 
-    def _verdict(self) -> str:
+    def sentence(self) -> str:
+        """Return the verdict with its shares and its interval, as one sentence."""
         history = self.history
         rival = None if self.claim is None else self.claim.rival
         here = f"{history.share(self.run, rival).value or 0:.0%} {self._right}"
@@ -404,6 +430,15 @@ class Verdict:
                 f"Showing a difference of {100 * lead:.0f} points takes about {count_of(needed, 'row')}, on as many more "
                 f"pages; there are {history.rows:,}."
             )
+
+    def report(self) -> VerdictReport:
+        """Return the verdict for files: the model and its rival as in the history."""
+        history, name = self.history, self.history.views.runs[self.run].name
+        table = history_table(history)
+        places = [self.run] if self.claim is None else [self.claim.rival, self.run]
+        table = replace(table, rows=tuple(table.rows[place] for place in places), notes=table.notes[1:])
+        case = VerdictCase(name, _OUTCOMES[self.word], self.sentence(), "\n".join(self.lines()))
+        return VerdictReport("rashomon try", name, self.sentence(), (case,), table, tuple(self.remarks()))
 
     def result(self) -> TryResult:
         """Return the verdict as it is printed in JSON."""

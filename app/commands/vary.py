@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from app.annotation.review_session import find_build
-from app.commands.build import build_json, disk_errors, runs_text
+from app.commands.build import built_benchmark, disk_errors, runs_text
 from app.commands.spinner import counter
+from app.json_output.builds import DesignSize as DesignSizeJson
+from app.json_output.envelope import print_json
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from app.text.shell import shell_quote
@@ -59,7 +60,7 @@ def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
     options = VaryOptions(arguments.limit, arguments.seed, regions, arguments.replace)
     variation = Variation(get_benchmark(base.benchmark), base, design, options)
     size = variation.size()
-    if not announce(size, size_sentence(size), arguments, MOST_CALLS, ", a --limit or a fraction with --cells"):
+    if not announce("vary", size, size_sentence(size), arguments, MOST_CALLS, ", a --limit or a fraction with --cells"):
         return
     out = typed_path(arguments.out) if arguments.out else workspace.varied_folder(base.path)
     refuse_base(base, out)
@@ -73,12 +74,15 @@ def vary(workspace: Workspace, name: str, arguments: VaryArguments) -> None:
         raise AnotherBuildError(
             f"{error} {runs_text(dependent_runs)} made from the existing build, and cannot be resumed without it."
         ) from error
-    _print_built(workspace, built, as_json=arguments.as_json)
-    if dependent_runs and built.digest != old_digest:
+    orphaned_runs = [] if built.digest == old_digest else dependent_runs
+    if arguments.as_json:
+        print_json("vary", built_benchmark(workspace, built, orphaned_runs))
+        return
+    _print_built(workspace, built)
+    if orphaned_runs:
         print(
-            f"replaced the build {old_digest[:12]}: {clean(runs_text(dependent_runs))} made from it, and cannot be resumed "
-            "unless the same build is made again in another folder.",
-            file=sys.stderr if arguments.as_json else sys.stdout,
+            f"replaced the build {old_digest[:12]}: {clean(runs_text(orphaned_runs))} made from it, and cannot be resumed "
+            "unless the same build is made again in another folder."
         )
 
 
@@ -88,7 +92,9 @@ def refuse_base(base: Build, out: Path) -> None:
         raise SpecError(f"{out} is the build that this one is made from; name another folder with --out.")
 
 
-def announce(size: DesignSize | PassagesSize, sentence: str, arguments: DesignArguments, most: int, fewer: str) -> bool:
+def announce(
+    command: str, size: DesignSize | PassagesSize, sentence: str, arguments: DesignArguments, most: int, fewer: str
+) -> bool:
     """Print a design's size in a ``sentence``; return True if it is to be built.
 
     Raises SpecError for more than ``most`` calls without force, advising fewer levels or what ``fewer`` says.
@@ -101,7 +107,8 @@ def announce(size: DesignSize | PassagesSize, sentence: str, arguments: DesignAr
         days = size.calls / 86_400
         print(f"These are many calls: at one a second, {days:,.0f} days.", file=output, flush=True)
     if arguments.dry_run and arguments.as_json:
-        print(json.dumps(asdict(size), indent=2))
+        unknown = {"full_cells": None, "instances": None}
+        print_json(command, DesignSizeJson(**{**unknown, **asdict(size), "sentence": sentence}))
     return not arguments.dry_run
 
 
@@ -122,11 +129,8 @@ def _regions(arguments: VaryArguments) -> Regions:
     return Regions() if arguments.regions_file is None else Regions.read(typed_path(arguments.regions_file))
 
 
-def _print_built(workspace: Workspace, built: Build, *, as_json: bool) -> None:
+def _print_built(workspace: Workspace, built: Build) -> None:
     facts = built.manifest[MANIFEST_KEY]
-    if as_json:
-        print(json.dumps(build_json(built), indent=2))
-        return
     count = f"{facts['left out']:,} of {facts['examples'] + facts['left out']:,}"
     left_out = f"; left out: {count} examples, see skipped.jsonl" if facts["left out"] else ""
     print(

@@ -91,7 +91,7 @@ class _Test:
 
     def claim(self, p: float, tests: int) -> Claim:
         """Return the claim with its corrected ``p``, of so many ``tests``."""
-        alone = max(self._p(self.run, rival) for rival in self._rivals) if self.leads else self.p
+        alone = max(lead_p(self._shares, self.run, rival) for rival in self._rivals) if self.leads else self.p
         level = 1 - ALPHA / (max(1.0, p / alone) if alone > 0 and p < 1 else tests)
         low = min(self._shares.least(self.run, rival).interval(level)[0] for rival in self._rivals)
         high = -self._shares.least(self.rival, self.run).interval(level)[0]
@@ -99,24 +99,16 @@ class _Test:
             high = max(high, self._lead + float(np.quantile(self._excess, (1 + level) / 2)))
         return Claim(self.run, self.rival, self._lead, low, min(1.0, high), p)
 
-    def _p(self, run: int, rival: int) -> float:
-        """Return the two-sided p that ``run`` leads ``rival``, whatever the unknown labels turn out to be."""
-        least = self._shares.least(run, rival)
-        if least.value <= 0:
-            return 1.0
-        of = self._shares.credits
-        return paired_p(of.clusters.sums(np.nan_to_num(of.hit[:, run] - of.hit[:, rival])), least)
-
     def _p_above(self, missing: int) -> float:
         """Return the p that the run leads every rival: the largest, once all of them are corrected."""
-        p_values = [self._p(self.run, rival) for rival in self._rivals]
+        p_values = [lead_p(self._shares, self.run, rival) for rival in self._rivals]
         if len(p_values) == 1:
             return p_values[0]
         return max(p or 0.0 for p in holm([*p_values, *[1.0] * missing])[: len(p_values)])
 
     def _p_below(self) -> float:
         """Return the p that the best rival leads: that of this pair, and of so large a distance to the best of equal models."""
-        p = self._p(self.rival, self.run)
+        p = lead_p(self._shares, self.rival, self.run)
         if not len(self._excess):
             return p
         return max(p, min(1.0, 2 * (1 + int((self._excess >= -self._lead).sum())) / (1 + len(self._excess))))
@@ -134,6 +126,15 @@ class _Test:
         means, observed = (totals[..., 0] / np.maximum(totals[..., 1], 1.0) for totals in (drawn, sums.sum(0)))
         excess: Array = (means - observed).max(1) if len(drawn) else np.zeros(0)
         return excess
+
+
+def lead_p(shares: TargetShares, run: int, rival: int) -> float:
+    """Return the two-sided p that ``run`` leads ``rival``, whatever the unknown labels turn out to be."""
+    least = shares.least(run, rival)
+    if least.value <= 0:
+        return 1.0
+    of = shares.credits
+    return paired_p(of.clusters.sums(np.nan_to_num(of.hit[:, run] - of.hit[:, rival])), least)
 
 
 def pair_lead(of: Credits, run: int, rival: int) -> float:

@@ -15,9 +15,6 @@ from benchmarks.stats.paired_tests import share_labels
 from benchmarks.vocabulary import Cell, Decoding, Estimate, Table
 from mlx_backends.imported import IMPORTED
 
-PUBLISHED_PREFIX = "published:"
-"""The prefix of a paper's row where runs are named."""
-
 _COLUMNS = ("ours", "the paper's", "difference", "inside ours", "n, ours", "n, the paper's")
 _PART = " / "
 
@@ -181,6 +178,32 @@ def matching_cells(
                     parts = (run, table.name, label.removeprefix(run).removeprefix(_PART), column, model)
                     matches.append((_PART.join(part for part in parts if part), column, cell, paper))
     return matches
+
+
+def paper_value(main: Table, views: RunViews, row: str, metric: str | None) -> tuple[str, Estimate, float]:
+    """Return a column of a run's main table, its value there, and that of the paper's ``row``: of ``metric``, or the only one.
+
+    Raises:
+        SpecError: The paper has no such row, or no single value that is a share and that the run has, too.
+    """
+    _check_comparable(views)
+    published = published_rows(main, views.benchmark.name)
+    chosen = _find_row(row, list(dict.fromkeys(_split_row(name)[0] for name, _ in published)))
+    cells = matching_cells(main, views.runs[0].label, chosen, published, ())
+    values = [
+        (column, ours, paper.value)
+        for _, column, ours, paper in cells
+        if ours.value is not None and paper.value is not None and is_share_column(column, views)
+    ]
+    known = dict.fromkeys(column for column, *_ in values)
+    of_metric = [value for value in values if metric is None or value[0].casefold() == metric.casefold()]
+    if len(of_metric) == 1:
+        return of_metric[0]
+    if not known:
+        raise SpecError(f"the run and {chosen} have no share in common that could be tested.")
+    if metric is not None and not of_metric:
+        raise SpecError(f"the run and {chosen} have no share {metric!r} in common; {did_you_mean(metric, known)}")
+    raise SpecError(f"{chosen} has several values; name one with --metric: {', '.join(known)}.")
 
 
 def is_share_column(column: str, views: RunViews) -> bool:

@@ -32,7 +32,7 @@ RESAMPLES = 2_000
 POWER = 0.8
 
 _NORMAL = NormalDist()
-_TWO_SIDED = _NORMAL.inv_cdf(0.975)
+TWO_SIDED = _NORMAL.inv_cdf(0.975)
 _FEW = 30
 _COLUMNS = ("now", "width now", "examples now", "examples", "instances", "hours")
 
@@ -173,8 +173,13 @@ def examples_to_show(difference: Difference, examples: int, size: float, alpha: 
 
     ``difference`` is that of a pilot of ``examples``.
     """
+    return examples_for_error(examples, difference.error, size, alpha)
+
+
+def examples_for_error(examples: int, error: float, size: float, alpha: float = ALPHA) -> int:
+    """Return the number of :func:`examples_to_show`, from the standard ``error`` of a pilot of ``examples``."""
     reach = _NORMAL.inv_cdf(1 - alpha) + _NORMAL.inv_cdf(POWER)
-    return _scaled(examples, difference.error, size / reach)
+    return _scaled(examples, error, size / reach)
 
 
 def _scaled(examples: int, now: float, wanted: float) -> int:

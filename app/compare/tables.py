@@ -12,7 +12,7 @@ from app.compare.differences import differences_table
 from app.compare.fine_tuning import FineTuning, check_pairs, fine_tuning_table, fine_tunings, regressions_table
 from app.compare.flips import changes_table, flipped_table, flips_table
 from app.compare.pairs import RunPair, empty_label, run_metrics
-from app.compare.published import PUBLISHED_PREFIX, published_table
+from app.compare.published import published_table
 from app.compare.received import received_table
 from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, unlabelled_outcomes
 from app.compare.spec_diff import difference_warnings, unquantised_model
@@ -20,8 +20,8 @@ from app.compare.transitions import transitions_table
 from app.report.competence import join_names
 from app.report.judge_selection import caveat
 from app.report.tables import RESAMPLES, tables_of
-from app.store.bundles.opening import bundled_run
 from app.store.run import RunStore
+from app.store.run_references import PublishedRow
 from benchmarks.abstention import abstention_metrics
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.failure_table import OUTCOMES
@@ -49,7 +49,7 @@ class Comparison:
 
 
 def compare(
-    runs: Sequence[str | Path],
+    runs: Sequence[Path | PublishedRow],
     *,
     judge: str | None = None,
     baseline: Path | None = None,
@@ -59,7 +59,7 @@ def compare(
     cells: Sequence[str] = (),
     resamples: int = RESAMPLES,
 ) -> Comparison:
-    """Compare runs: their folders, ``published:ROW`` for a row of the paper, and ``published:FILE`` for a run in a bundle.
+    """Compare runs, given by their folders, with each other and with rows of the paper or of bundles.
 
     Runs of further benchmarks are those of a base and its fine-tuned model, whose losses they show.
 
@@ -71,7 +71,7 @@ def compare(
         SpecError: The runs cannot be compared.
         StoreError: A folder is no run.
     """
-    rows = [run.removeprefix(PUBLISHED_PREFIX) for run in runs if isinstance(run, str)]
+    rows = [run for run in runs if isinstance(run, PublishedRow)]
     folders = [run for run in runs if isinstance(run, Path)]
     if not folders:
         raise SpecError("no run of yours is named; `rashomon published` shows a paper's tables alone.")
@@ -100,9 +100,9 @@ def compare(
         return comparison
     ours = tables_of(folders, judge=judge, published=False)
     columns = _metric_names(views, metrics) if metrics else ()
-    received = {row: folder for row in rows if (folder := bundled_run(row)) is not None}
+    received = {row.name: row.folder for row in rows if row.folder is not None}
     tables = list(comparison.tables)
-    if paper_rows := [row for row in rows if row not in received]:
+    if paper_rows := [row.name for row in rows if row.folder is None]:
         tables.append(published_table(ours, views, paper_rows, columns))
     if received:
         tables.append(received_table(ours[0], views, received, columns, judge))

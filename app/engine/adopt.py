@@ -5,12 +5,13 @@ No file of the received folder is copied: every value is read, validated and wri
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ from app.store.question_sets import version_of_digest
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
 from app.store.run_facts import NONE_EXCLUDED, UNJUDGED_STATE, ExcludedInstances, is_judged
-from app.store.salvage import Report, Salvage, SavedInstance
+from app.store.run_references import stored_models
+from app.store.salvage import Report, Salvage, SavedAnswer, SavedInstance
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
@@ -36,6 +38,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import is_disk_full, make_folder, open_read, open_write
 from benchmarks.untrusted.typed_paths import typed_path
+from benchmarks.vocabulary import Verdict
 from mlx_backends.remote import is_remote
 from mlx_backends.remote.addresses import all_allowed
 from mlx_backends.remote.model_names import parse as parse_name
@@ -72,6 +75,7 @@ class ReceivedRun:
         bundled_build: The build beside the run in an opened bundle, with media.
         answers: The number of valid answers.
         verdicts: The number of valid verdicts by judge.
+        content: The digest of what an adoption copies, to be compared within this process.
     """
 
     folder: Path
@@ -85,6 +89,8 @@ class ReceivedRun:
     answers: int
     total: int
     verdicts: dict[str, int]
+    created: float | None
+    content: str
 
     @property
     def needs_confirmed_build(self) -> bool:
@@ -126,12 +132,18 @@ def read_received_run(workspace: Workspace, folder: Path) -> ReceivedRun:
         spec = _spec(values, folder)
         digest = values["identity"].get("data digest")
         build_name = spec.data or values.get("data")
+        benchmark = get_benchmark(spec.benchmark)
+        sessions = sorted((key, value) for key, value in values.items() if key.startswith(_LABELLING))
+        content = hashlib.sha256(repr([spec.identity(), digest, sessions]).encode("utf-8", "surrogatepass"))
         counts: Counter[str] = Counter()
         verdicts: Counter[str] = Counter()
         for saved in store.saved(_ignored):
             counts["total"] += 1
             counts["done"] += saved.done
             verdicts.update(verdict.judge for answer in saved.answers for verdict in answer.verdicts)
+            if saved.instance.condition in benchmark.conditions:
+                answers = [replace(answer, verdicts=_valid_verdicts(answer, benchmark)) for answer in saved.answers]
+                content.update(repr([saved.instance, saved.done, answers]).encode("utf-8", "surrogatepass"))
         return ReceivedRun(
             folder,
             store.own,
@@ -144,7 +156,27 @@ def read_received_run(workspace: Workspace, folder: Path) -> ReceivedRun:
             counts["done"],
             counts["total"],
             dict(verdicts),
+            values.get("created"),
+            content.hexdigest(),
         )
+
+
+def find_adopted(workspace: Workspace, received: ReceivedRun) -> list[str]:
+    """Return the names of the runs of this machine, other than the received one, with the same content."""
+    names = []
+    for name, model in stored_models(workspace).items():
+        folder = workspace.runs_folder / name
+        if model in (received.spec.model, None) and folder != received.folder:
+            with suppress(RashomonError), RunStore.read(folder) as run:  # an unreadable run is none
+                same_time = run.own and run.meta("created") == received.created
+                if same_time and read_received_run(workspace, folder).content == received.content:
+                    names.append(name)
+    return names
+
+
+def _valid_verdicts(answer: SavedAnswer, benchmark: Benchmark) -> tuple[Verdict, ...]:
+    valid = (verdict for verdict in answer.verdicts if verdict.label is None or verdict.label in benchmark.labels)
+    return tuple(sorted(valid, key=lambda verdict: verdict.judge))
 
 
 def matching_build(received: ReceivedRun, place: Path) -> Path:
@@ -223,7 +255,7 @@ def _answers(
     for ordinal, saved in enumerate(instances):
         condition = saved.instance.condition
         for step, answer in enumerate(saved.answers):
-            verdicts = tuple(v for v in answer.verdicts if v.label is None or v.label in benchmark.labels)
+            verdicts = _valid_verdicts(answer, benchmark)
             if len(verdicts) < len(answer.verdicts):
                 damage.append(f"a verdict on {saved.instance.id} has a label unknown to {benchmark.name}")
             yield (

@@ -36,7 +36,7 @@ from app.store.workspace import Workspace
 from app.system.signals import is_alive
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import SpecError, StoreError, StoreFullError
+from benchmarks.errors import BusyError, NoAccessError, SpecError, StoreError, StoreFullError
 from benchmarks.registry import get_benchmark
 from benchmarks.repeats import RepeatedInstances
 from benchmarks.sampling import Selection, select
@@ -344,13 +344,17 @@ def create_run(
     except StoreFullError as error:
         raise StoreFullError(no_room) from error
     except OSError as error:
-        if folder.exists():
-            raise StoreError(
+        if os.path.lexists(folder):
+            if not (folder / DATABASE).is_file():
+                raise StoreError(
+                    f"{folder} exists and is not a run; move it, or give the run another --name."
+                ) from error
+            raise BusyError(
                 f"another process has just begun {folder.name}; `rashomon runs` shows how far it is."
             ) from error
         if is_disk_full(error):
             raise StoreFullError(no_room) from error
-        raise StoreError(
+        raise NoAccessError(
             f"cannot write in {workspace.runs_folder}: {error.strerror}; name another --workspace."
         ) from error
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Protocol, Self
@@ -12,7 +11,7 @@ from app.text.escape import clean
 
 
 class Display(Protocol):
-    """Receiver of a supervisor's progress: the state of its runs, again and again, and the problems it meets."""
+    """Receiver of a supervisor's progress: the state of its runs, again and again, and what else happens."""
 
     def __enter__(self) -> Self:
         return self
@@ -24,6 +23,6 @@ class Display(Protocol):
     def update(self, runs: Sequence[RunSummary]) -> None:
         """Display the current worker's runs as they are now."""
 
-    def problem(self, message: str) -> None:
-        """Print one sentence for the user to standard error."""
-        print(f"rashomon: {clean(message)}", file=sys.stderr)
+    def notice(self, message: str) -> None:
+        """Print a sentence that is no result, such as a warning; what ends the command is an exception's message."""
+        print(clean(message), flush=True)

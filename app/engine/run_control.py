@@ -15,7 +15,7 @@ from pathlib import Path
 from app.store.locks import FileLock
 from app.store.workspace import PAUSE_FILE
 from app.system.signals import stop_process
-from benchmarks.errors import StoreError
+from benchmarks.errors import NoAccessError, StoreError
 from benchmarks.untrusted.safe_files import exists, open_write, remove_file
 
 
@@ -33,7 +33,7 @@ def pause(folder: Path) -> None:
     try:
         open_write(folder, PAUSE_FILE, append=True).close()
     except OSError as error:
-        raise StoreError(f"cannot write in {folder}: {error.strerror}; make the run's folder writable.") from error
+        raise NoAccessError(f"cannot write in {folder}: {error.strerror}; make the run's folder writable.") from error
 
 
 def is_paused(folder: Path) -> bool:
@@ -48,7 +48,7 @@ def unpause(folder: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StoreError(f"cannot write in {folder}: {error.strerror}; make the run's folder writable.") from error
+        raise NoAccessError(f"cannot write in {folder}: {error.strerror}; make the run's folder writable.") from error
     return worker_pid(folder) is not None
 
 

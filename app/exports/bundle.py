@@ -50,7 +50,7 @@ from app.store.title import TITLE_FILE, read_title
 from app.store.workspace import Workspace
 from app.system.version import rashomon_version
 from benchmarks.build import Build
-from benchmarks.errors import MediaError, SourceError, StoreError, StoreFullError
+from benchmarks.errors import MediaError, NoAccessError, SourceError, StoreError, StoreFullError
 from benchmarks.licences import source_licences
 from benchmarks.untrusted.safe_files import is_disk_full, open_read, open_write
 from benchmarks.vocabulary import Media
@@ -112,7 +112,7 @@ def write_bundle(
     except OSError as error:
         if is_disk_full(error):
             raise _full(out) from error
-        raise StoreError(f"cannot write {out}: {error.strerror}; name another file with --out.") from error
+        raise NoAccessError(f"cannot write {out}: {error.strerror}; name another file with --out.") from error
 
 
 def _full(out: Path) -> StoreFullError:

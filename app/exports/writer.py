@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from app.exports.export_input import Files, RecordLines
 from app.system.parallel import map_shares
 from app.text.escape import clean
-from benchmarks.errors import SpecError, StoreError, StoreFullError, did_you_mean
+from benchmarks.errors import NoAccessError, SpecError, StoreError, StoreFullError, did_you_mean
 from benchmarks.untrusted.safe_files import is_disk_full, make_folder, replace_file
 from benchmarks.vocabulary import Record
 
@@ -52,7 +52,8 @@ def write_files(folder: Path, files: Files) -> tuple[tuple[str, int], ...]:
         if isinstance(error, OSError) and is_disk_full(error):
             raise StoreFullError(f"cannot write in {folder}: {error.strerror}; free some space.") from error
         reason = error.strerror if isinstance(error, OSError) else "it is not a valid folder name"
-        raise StoreError(f"cannot write in {folder}: {reason}; name another folder.") from error
+        kind = NoAccessError if isinstance(error, OSError) else StoreError
+        raise kind(f"cannot write in {folder}: {reason}; name another folder.") from error
     return tuple((name, sizes[name]) for name in files)
 
 

@@ -7,22 +7,17 @@ import sys
 import time
 from collections.abc import Callable
 
+from app.exit_codes import INTERRUPTED, EndedError
 from app.fetch.download import DownloadProgress, download
 from app.fetch.plan import FetchPlan
 from app.fetch.remote_file import FetchError, RemoteFile
 from app.text.escape import clean, size
 from benchmarks.errors import SpecError
 
-INTERRUPTED = 130
-
 PROGRESS_LINE = "RASHOMON_PROGRESS_LINE"
 """The environment variable by which the interface asks for one line of progress that is rewritten, as on a terminal."""
 _LINE_SECONDS, _REWRITE_SECONDS = 3.0, 0.5
 """Seconds between lines of progress where standard error is not a terminal, and between versions of one that is rewritten."""
-
-
-class FetchInterrupted(Exception):
-    """The user stopped the fetch; the command that resumes it has been printed."""
 
 
 def confirm_fetch(yes: bool) -> bool:
@@ -39,7 +34,7 @@ def confirm_fetch(yes: bool) -> bool:
 def execute_plan(plan: FetchPlan, command: str) -> None:
     """Fetch the missing files. ``command`` is the command that resumes.
 
-    Raises FetchError for files that could not be fetched, and FetchInterrupted if the user stops it.
+    Raises FetchError for files that could not be fetched, and EndedError if the user stops it.
     """
     if not plan.missing:
         return
@@ -53,8 +48,8 @@ def execute_plan(plan: FetchPlan, command: str) -> None:
     except BaseException as error:
         if isinstance(error, Exception):
             raise
-        print(f"\nstopped; complete files are kept, and `{command}` resumes.", file=sys.stderr)
-        raise FetchInterrupted from error
+        print(file=sys.stderr)  # below the progress line
+        raise EndedError(INTERRUPTED, f"interrupted; complete files are kept, and `{command}` resumes.") from error
     if failures:
         raise FetchError(_failure_text(failures, len(plan.missing), command))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Literal
 
-from benchmarks.errors import RashomonError, SourceError
+from benchmarks.errors import STOPPED, RashomonError, SourceError
 
 JPEG = b"\xff\xd8\xff"
 
@@ -16,7 +16,7 @@ JPEG = b"\xff\xd8\xff"
 class FetchError(RashomonError):
     """A failed fetch; complete files are kept."""
 
-    exit_code = 1
+    exit_code = STOPPED
 
 
 @dataclass(frozen=True, slots=True)

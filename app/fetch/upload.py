@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from app.fetch.hub import is_offline, page, silenced
-from benchmarks.errors import RashomonError, SpecError
+from benchmarks.errors import STOPPED, RashomonError, SpecError
 
 _TARGET = re.compile(r"hub:([A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})")
 
@@ -19,7 +19,7 @@ _TARGET = re.compile(r"hub:([A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})")
 class UploadError(RashomonError):
     """An upload that the Hub refused, or that could not reach it."""
 
-    exit_code = 1
+    exit_code = STOPPED
 
 
 def repository_name(target: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import tomli_w
 
+from app.engine.command_runs import command_runs
 from app.engine.plan import CheckedSpec, check_spec, plan_run, without_none
 from app.run_spec import SECTIONS, BatchSpec, validation_problems, with_overrides
 from app.store.workspace import Workspace
@@ -66,7 +67,7 @@ def check_runs(workspace: Workspace, spec: BatchSpec) -> list[CheckedSpec]:
 
     This reads the build and, the first time, the model's weights, so call it from a thread.
     """
-    return [check_spec(workspace, run) for run in spec.runs()]
+    return [check_spec(workspace, run) for run in command_runs(workspace, spec)]
 
 
 def prepare_job(workspace: Workspace, spec: BatchSpec) -> tuple[Path, list[Path]]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from app.engine.command_runs import command_runs
 from app.engine.judging import work_left
 from app.engine.plan import check_scores, open_build, trained_examples
 from app.new_run.choices import ModelChoice, model_choice
@@ -85,7 +86,7 @@ class PreflightChecker:
         except RashomonError as error:
             return Preflight(problems={"judge": str(error)})
         runs = []
-        for run in spec.runs():
+        for run in command_runs(self._workspace, spec):
             try:
                 contents = self.contents(run)
             except RashomonError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.store.run import RunStore
-from benchmarks.errors import StoreError
+from benchmarks.errors import NoAccessError
 from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import parse_json
 from benchmarks.vocabulary import digest
@@ -111,7 +111,7 @@ def save(run: Path, stored: StoredProbes) -> None:
         for name, content in ((_PIXELS, pixels.getvalue()), (_TEXTS, json.dumps(body).encode("utf-8", "replace"))):
             replace_file(folder, f"{prefix}{FOLDER}/{name}", content)
     except OSError as error:
-        raise StoreError(f"cannot write {target}: {error.strerror}; make the folder writable.") from error
+        raise NoAccessError(f"cannot write {target}: {error.strerror}; make the folder writable.") from error
 
 
 def load(run: Path) -> StoredProbes | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from benchmarks.errors import StoreError
+from benchmarks.errors import NoAccessError, StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_descriptor, write_error
 
 _SHARED = "shared by "
@@ -77,7 +77,7 @@ class FileLock:
         try:
             return open_descriptor(self.path.parent, self.path.name, os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            raise StoreError(f"cannot write {self.path}: {error.strerror}; make the folder writable.") from error
+            raise NoAccessError(f"cannot write {self.path}: {error.strerror}; make the folder writable.") from error
 
     def _write(self, fd: int, text: str) -> None:
         try:

@@ -28,7 +28,7 @@ from typing import Any
 from app.store.held_out import assign_pages, build_instances
 from app.store.locks import FileLock
 from benchmarks.build import Build, read_manifest
-from benchmarks.errors import RashomonError, SourceError, SpecError, StoreError, did_you_mean
+from benchmarks.errors import BusyError, RashomonError, SourceError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import (
@@ -237,9 +237,7 @@ def building(workspace: Path, name: str) -> Iterator[Path]:
         raise StoreError(f"{folder} is a link where the folder of a set belongs; remove it or choose another --name.")
     with FileLock(folder / "lock") as lock:
         if not lock.acquire("rashomon, building"):
-            raise StoreError(
-                f"another process is building the set {folder.name}; wait for it or choose another --name."
-            )
+            raise BusyError(f"another process is building the set {folder.name}; wait for it or choose another --name.")
         try:
             yield folder / _NEW
         finally:
@@ -334,7 +332,7 @@ def remove_set(workspace: Path, question_set: QuestionSet) -> Path:
     folder = workspace / SETS / question_set.name
     with FileLock(folder / "lock") as lock:
         if not lock.acquire("rashomon, removing"):
-            raise StoreError(f"another process is building the set {question_set.name}; wait for it.")
+            raise BusyError(f"another process is building the set {question_set.name}; wait for it.")
         with _writing(workspace):
             removed = make_folder(workspace / SETS, _REMOVED) / question_set.name
             shutil.rmtree(removed, ignore_errors=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.errors import StoreError, StoreFullError
+from benchmarks.errors import STOPPED, BusyError, NoAccessError, StoreError, StoreFullError
 
 _NOT_UTF8 = "a text in it is not UTF-8"
 """The cause of "user-defined function raised exception": Python decodes a stored text before it calls the function."""
@@ -15,6 +15,8 @@ _NOT_UTF8 = "a text in it is not UTF-8"
 
 class DamagedError(StoreError):
     """A run's database differs from what Rashomon wrote. ``where`` names the table and the row, ``why`` is a phrase."""
+
+    exit_code = STOPPED
 
     def __init__(self, folder: Path, where: str, why: str) -> None:
         super().__init__(
@@ -56,11 +58,11 @@ def _explanation(error: sqlite3.Error, path: Path) -> StoreError | None:
             f"{path} could not be written or read ({error}); every answer reported done is safe: check the disk, then resume."
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return StoreError(f"cannot write in {path.parent}; make it writable or name another --workspace.")
+        return NoAccessError(f"cannot write in {path.parent}; make it writable or name another --workspace.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreError(f"{path} is damaged ({error}); restore it from a copy or start the run again.")
+        return DamagedError(path.parent, path.name, str(error))
     if code == sqlite3.SQLITE_BUSY:
-        return StoreError(f"{path} is in use by another process; try again later.")
+        return BusyError(f"{path} is in use by another process; try again later.")
     if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError | sqlite3.InternalError):
         return None  # a programming error
     if code == sqlite3.SQLITE_INTERRUPT:

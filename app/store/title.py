@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from benchmarks.errors import StoreError
+from benchmarks.errors import NoAccessError, StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_read, remove_file, replace_file
 
 TITLE_FILE = "title"
@@ -38,7 +38,7 @@ def set_title(folder: Path, title: str) -> None:
     except UnsafeFileError as error:
         raise StoreError(str(error)) from error
     except OSError as error:
-        raise StoreError(f"cannot write in {folder}: {error.strerror}; make the run's folder writable.") from error
+        raise NoAccessError(f"cannot write in {folder}: {error.strerror}; make the run's folder writable.") from error
 
 
 def _one_line(text: str) -> str:

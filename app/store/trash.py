@@ -1,8 +1,8 @@
-"""Trash for deleted runs, which can be restored until the process that deleted them ends.
+"""Trash for deleted runs, which can be restored until it is emptied.
 
 A run is deleted by a single rename into a folder next to the runs, on the same file system, so that it is always complete in one
 place or the other. Each :class:`Trash` has a folder of its own there, and holds its lock. A folder whose owner ended without
-emptying it is taken over by the next trash, so that no run is lost from sight.
+emptying it, as ``rashomon runs --prune`` does, is taken over by the next trash, so that no run is lost from sight.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from uuid import uuid4
 from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
-from benchmarks.errors import StoreError
+from benchmarks.errors import BusyError, NoAccessError, StoreError
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import make_folder
 
@@ -49,7 +49,7 @@ class Trash:
             raise StoreError(f"{run} is a link or not a run; delete it manually.")
         with FileLock(run / "lock") as lock:
             if not lock.acquire("rashomon, deleting"):
-                raise StoreError(f"{lock.holder() or 'another process'} is using {run.name}; stop it first.")
+                raise BusyError(f"{lock.holder() or 'another process'} is using {run.name}; stop it first.")
             self._move(run, run.name)
 
     def restore(self) -> Path:
@@ -65,7 +65,7 @@ class Trash:
         return place
 
     def take_over(self) -> list[str]:
-        """Take over the trash of processes that ended without emptying it; return the names of its runs."""
+        """Take over the trash of processes that have ended without emptying it; return the names of its runs."""
         count_before = len(self._deleted)
         if (self._runs / FOLDER).is_symlink():  # a received workspace could point to any folder of the user
             return []
@@ -85,10 +85,15 @@ class Trash:
         self._deleted.clear()
         if not [entry for entry in folder_entries(self._folder) if entry.name != _LOCK]:
             shutil.rmtree(self._folder, ignore_errors=True)
-        self._lock.release()
-        self._lock = None
+        self.close()
         with suppress(OSError):  # in use by others
             self._folder.parent.rmdir()
+
+    def close(self) -> None:
+        """Leave the deleted runs to the next trash that takes over."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def _take(self, folder: Path) -> None:
         with FileLock(folder / _LOCK) as lock:
@@ -117,7 +122,9 @@ class Trash:
                 lock.acquire(f"process {os.getpid()}")
                 partial_path.rename(self._folder)
             except OSError as error:
-                raise StoreError(f"cannot write {partial_path.parent}: {error.strerror}; make it writable.") from error
+                raise NoAccessError(
+                    f"cannot write {partial_path.parent}: {error.strerror}; make it writable."
+                ) from error
             self._lock = lock
         return self._folder
 
@@ -131,7 +138,7 @@ def _rename(run: Path, place: Path) -> None:
     try:
         run.rename(place)
     except OSError as error:
-        raise StoreError(f"cannot move {error.filename or run}: {error.strerror}.") from error
+        raise NoAccessError(f"cannot move {error.filename or run}: {error.strerror}.") from error
 
 
 def _remove(run: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from app.store.locks import FileLock
-from benchmarks.errors import StoreError
+from benchmarks.errors import BusyError, NoAccessError, StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 from benchmarks.vocabulary import canonical_json
@@ -63,7 +63,9 @@ def update_tried(folder: Path, change: Callable[[TriedModels], TriedModels]) -> 
             try:
                 replace_file(folder, _FILE, canonical_json(asdict(after)).encode("utf-8", "backslashreplace"))
             except OSError as error:
-                raise StoreError(f"cannot write {folder / _FILE}: {error.strerror}; make room or permit it.") from error
+                raise NoAccessError(
+                    f"cannot write {folder / _FILE}: {error.strerror}; make room or permit it."
+                ) from error
         return after
 
 
@@ -71,5 +73,5 @@ def update_tried(folder: Path, change: Callable[[TriedModels], TriedModels]) -> 
 def _locked(folder: Path) -> Iterator[None]:
     with FileLock(folder / "tried.lock") as lock:
         if not lock.acquire("rashomon try", patience=_PATIENCE):
-            raise StoreError(f"another process holds {lock.path}; try again when it has ended.")
+            raise BusyError(f"another process holds {lock.path}; try again when it has ended.")
         yield

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.store.bundles.layout import BUILDS, is_sha256
-from app.store.bundles.opening import bundled_run, is_bundle_file, is_opened_bundle, open_bundle
+from app.store.bundles.opening import is_bundle_file, is_opened_bundle, open_bundle
 from app.store.data_types import CELLS_KEY, NODES_KEY, ConditionProgress, NodeStatus
 from app.store.database import DATABASE
 from app.store.locks import FileLock
@@ -31,7 +31,7 @@ from app.store.run import RunStore
 from app.store.run_facts import is_judged
 from app.store.title import TITLE_FILE, read_title
 from benchmarks.build import read_manifest
-from benchmarks.errors import RashomonError, StoreError, did_you_mean
+from benchmarks.errors import NoAccessError, RashomonError, StoreError
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import UnsafeFileError
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
@@ -45,9 +45,6 @@ SUPERVISOR_FILE = "supervisor"
 
 ACTIVE_STATES = ("queued", "loading", "running", "judging")
 """The states that a worker records while it works on a run."""
-
-_LISTED = 5
-"""The number of runs that are listed for an ambiguous name."""
 
 DEMOS_FOLDER = "rashomon-demo"
 """The folder of a workspace with a separate workspace for each benchmark's demo."""
@@ -191,10 +188,10 @@ class Workspace:
         builds = {name: path for name, path in builds.items() if not name.startswith(".")}
         return builds | {f"{s.name}@{v.number}": v.build for s in self.question_sets() for v in reversed(s.versions)}
 
-    def runs_by_data(self) -> dict[str, list[str]]:
-        """Return the names of the runs, by the digest of the data that they were made from."""
+    def runs_by_data(self, names: Iterable[str] | None = None) -> dict[str, list[str]]:
+        """Return the names of all runs, or of these, by the digest of the data that they were made from."""
         runs: dict[str, list[str]] = {}
-        for name in self.run_names():
+        for name in self.run_names() if names is None else names:
             with suppress(Exception), RunStore.read(self.runs_folder / name) as store:  # an unreadable run is none
                 runs.setdefault(store.meta("identity")["data digest"], []).append(name)
         return runs
@@ -247,7 +244,7 @@ class Workspace:
         try:
             self.runs_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(
+            raise NoAccessError(
                 f"cannot write in {self.path}: {error.strerror}; name another folder with --workspace or RASHOMON_WORKSPACE."
             ) from error
 
@@ -258,48 +255,6 @@ class Workspace:
                 return sorted(entry.name for entry in entries if not entry.name.startswith(".") and _holds_run(entry))
         except OSError:
             return []
-
-    def run_folder(self, name: str) -> Path:
-        """Return the folder of a run, given as its name, an unambiguous prefix, a path, or FILE:RUN of a bundle.
-
-        Raises StoreError.
-        """
-        if path_exists(Path(name) / DATABASE):
-            return typed_path(name)
-        names = self.run_names()
-        if name not in names and (folder := bundled_run(name)) is not None:
-            return folder
-        matches = [name] if name in names else [known for known in names if name and known.startswith(name)]
-        if len(matches) == 1:
-            return self.runs_folder / matches[0]
-        if matches:
-            raise StoreError(
-                f"{name!r} matches {len(matches)} runs, newest first: {self._describe(matches)}; type more of the name."
-            )
-        hint = self._demo_hint(name) or (did_you_mean(name, names) if names else "there are no runs yet.")
-        raise StoreError(f"there is no run {name!r} in {self.runs_folder}; {hint}")
-
-    def _describe(self, names: list[str]) -> str:
-        """List the newest of these runs, each with its date and, if their data differ, the digest of its data."""
-        facts_by_name: dict[str, tuple[float, str]] = dict.fromkeys(names, (0.0, ""))
-        for name in names:
-            with suppress(Exception), RunStore.read(self.runs_folder / name) as run:  # an unreadable run has no facts
-                facts_by_name[name] = run.meta("created", 0.0), run.meta("identity", {}).get("data digest") or ""
-        data_differ = len({data for _, data in facts_by_name.values()}) > 1
-        descriptions = []
-        for name in sorted(names, key=lambda run: facts_by_name[run], reverse=True)[:_LISTED]:
-            created, data = facts_by_name[name]
-            facts = [time.strftime("%Y-%m-%d %H:%M", time.localtime(created))] if created else []
-            facts += [f"data {data[:12]}"] if data and data_differ else []
-            descriptions.append(f"{name} ({', '.join(facts)})" if facts else name)
-        return ", ".join(descriptions) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
-
-    def _demo_hint(self, name: str) -> str:
-        """Return the command for a demo's run with the prefix ``name``; "" if there is none."""
-        for demo in self.demos():
-            if name and any(known.startswith(name) for known in demo.run_names()):
-                return f"a demo has one in a separate workspace: {demo.command()} show {shlex.quote(name)}"
-        return ""
 
     def demos(self) -> list[Workspace]:
         """Return the workspaces of the demos that were run in this one, newest first."""

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from app.text.escape import clean
-from benchmarks.errors import StoreError
+from benchmarks.errors import NoAccessError
 from benchmarks.untrusted.safe_files import open_write
 
 _LARGEST = 1 << 24
@@ -41,7 +41,9 @@ class Log:
         try:
             self._file = open_write(folder, name, append=True)
         except OSError as error:
-            raise StoreError(f"cannot write {self.path}: {error.strerror}; make the run's folder writable.") from error
+            raise NoAccessError(
+                f"cannot write {self.path}: {error.strerror}; make the run's folder writable."
+            ) from error
 
     def write(self, writer: str, text: str) -> None:
         """Append a record: one line with the time, the ``writer`` and the text."""

@@ -4,10 +4,41 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
 
 from benchmarks.errors import StoreError
+
+Handler = Callable[[int, FrameType | None], object]
+
+
+def handle_stop_signals(handler: Handler) -> dict[signal.Signals, Any]:
+    """Have ``handler`` called for SIGINT, SIGTERM and SIGHUP, and return the handlers there were.
+
+    SIGHUP stays ignored where it is, as by ``nohup``.
+    """
+
+    def without_terminal(number: int, frame: FrameType | None) -> None:
+        _leave_closed_terminal()
+        handler(number, frame)
+
+    before: dict[signal.Signals, Any] = {
+        number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, without_terminal)
+    return before
+
+
+def _leave_closed_terminal() -> None:
+    """Write no more to a terminal that is gone, which would fail; a terminal that is there stays."""
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 @contextmanager

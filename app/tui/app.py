@@ -182,7 +182,7 @@ class RashomonApp(App[int]):
         leftovers = self.trash.take_over()
         if leftovers:
             message = (
-                f"deleted in an earlier session that ended abnormally: {', '.join(leftovers)}; "
+                f"deleted by a session that ended abnormally, or by --prune: {', '.join(leftovers)}; "
                 "press u on Runs to restore, or quit to remove for good"
             )
             self.toast(message, severity="warning", title="Trash")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.commands.confirm_addresses import address_warning
 from app.commands.question_sets import version_lines
-from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, read_received_run, usable_build
+from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, find_adopted, read_received_run, usable_build
 from app.store.question_sets import is_version_link, set_of_build
 from app.store.set_changes import latest_changes
 from app.tui.commands import COMMANDS
@@ -48,7 +48,15 @@ def confirm_adoption(screen: BackgroundScreen, folder: Path) -> None:
     """Show what a received run would use, and adopt it once the user confirms."""
     app = screen.rashomon
 
-    def show(received: ReceivedRun) -> None:
+    def read() -> tuple[ReceivedRun, list[str]]:
+        received = read_received_run(app.workspace, folder)
+        return received, find_adopted(app.workspace, received)
+
+    def show(run: tuple[ReceivedRun, list[str]]) -> None:
+        received, names = run
+        if names:
+            app.toast(f"{folder.name} is in the workspace already, as {names[0]}")
+            return
         if received.own:
             app.toast(f"{folder.name} was made on this machine; nothing to adopt")
             return
@@ -70,7 +78,7 @@ def confirm_adoption(screen: BackgroundScreen, folder: Path) -> None:
             f"{adopted.folder.name}: {adopted.answers} answers and {adopted.verdicts} verdicts adopted{damage_note}"
         )
 
-    screen.in_thread(lambda: read_received_run(app.workspace, folder), show, group="adopt")
+    screen.in_thread(read, show, group="adopt")
 
 
 def confirm_build(

@@ -9,13 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.errors import RashomonError
+from benchmarks.errors import STOPPED, RashomonError
 
 
 class NoViewerError(RashomonError):
     """This machine has no program that opens files."""
 
-    exit_code = 1
+    exit_code = STOPPED
 
 
 def default_annotator() -> str:

@@ -23,7 +23,7 @@ from app.fetch.execute import PROGRESS_LINE
 from app.store.run import RunStore
 from app.store.workspace import Workspace, supervised_worker
 from app.system.blas import user_environment
-from benchmarks.errors import StoreError
+from benchmarks.errors import NoAccessError
 from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, open_write
 
 _TAIL_BYTES = 1 << 16
@@ -108,7 +108,7 @@ class RunProcesses:
                     env={**user_environment(), PROGRESS_LINE: "1"},
                 )
         except OSError as error:
-            raise StoreError(f"cannot write {folder}: {error.strerror}; make it writable.") from error
+            raise NoAccessError(f"cannot write {folder}: {error.strerror}; make it writable.") from error
         job = Job(process, log, arguments[0])
         self._processes.append(job)
         return job

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader, BufferedWriter
 from pathlib import Path, PurePosixPath
 
-from benchmarks.errors import StoreError, StoreFullError
+from benchmarks.errors import NoAccessError, StoreError, StoreFullError
 
 _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
     (stat.S_ISLNK, "a link"),
@@ -113,7 +113,7 @@ def is_disk_full(error: OSError) -> bool:
 
 def write_error(path: Path, error: OSError, advice: str) -> StoreError:
     """Return the error for a file that could not be written; a StoreFullError for lack of space."""
-    kind = StoreFullError if is_disk_full(error) else StoreError
+    kind = StoreFullError if is_disk_full(error) else NoAccessError
     return kind(f"cannot write {path}: {error.strerror or error}; {advice}.")
 
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 
-from benchmarks.errors import ModelError
+from benchmarks.errors import STOPPED, ModelError
 from mlx_backends.core.error_text import one_line
 
 
@@ -108,7 +108,7 @@ class DeviceLostError(ModelError):
     follows "the worker".
     """
 
-    exit_code = 1
+    exit_code = STOPPED
 
     def __init__(self, error: BaseException, request_id: str | None = None) -> None:
         self.fault = metal_fault(error) or MetalFault.OTHER

@@ -18,6 +18,7 @@ from app.report.published import published_cells
 from app.report.tables import read_inputs, tables_from
 from app.setups import find_setup
 from app.store.run import RunStore
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from tests.support.command import Rashomon
 from tests.support.covered_runs import RUN, finish_run
@@ -79,7 +80,7 @@ def test_a_state_is_one_of_three_and_only_what_works_has_a_command(benchmark: st
 @pytest.mark.parametrize("benchmark", NUMBERED)
 def test_the_commands_run(benchmark: str, finished: Callable[[str], Rashomon]) -> None:
     rashomon = finished(benchmark)
-    with RunStore.read(Workspace(rashomon.workspace).run_folder(RUN)) as store:
+    with RunStore.read(run_folder(Workspace(rashomon.workspace), RUN)) as store:
         sample = next(store.records()).instance.id
     for command in sorted({command for _, _, command in rows(benchmark) if command}):
         words = [{"RUN": RUN, "ID": sample}.get(word, word) for word in shlex.split(command)[1:]]

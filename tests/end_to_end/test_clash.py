@@ -44,7 +44,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = Rashomon(home).run(
         "build", "clash", "--source", f"published={published}", "--source", f"sugar-crepe={sugar_crepe}", "--json"
     )
-    assert json.loads(build.stdout)["manifest"]["samples"] > 20, build.stdout
+    assert json.loads(build.stdout)["result"]["manifest"]["samples"] > 20, build.stdout
     build_tiny_vlm(home / "tiny", TEXTS, quantise=True)
     return home
 

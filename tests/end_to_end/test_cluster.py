@@ -82,7 +82,7 @@ def test_served_model_resumed_after_kill_matches_the_direct_backend(rashomon: Ra
         kill_all(process)
         before = states(rashomon)["served"][1]
         assert 3 < before < 48
-    gone = rashomon.run(*options, "--attempts", "1", code=2)
+    gone = rashomon.run(*options, "--attempts", "1", code=3)
     assert states(rashomon)["served"][1] == before, "no answer counts as failed because nobody serves"
     assert "the server cannot be reached" in gone.stderr
     with served(model, tmp_path / "server.log", port, *ONE_ROW):

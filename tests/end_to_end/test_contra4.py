@@ -31,7 +31,7 @@ TEXTS = [
 def test_real_mixed_rows_run_on_captions(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     build_tiny_lm(tmp_path / "tiny", TEXTS, quantise=True)
-    output = json.loads(rashomon.run("build", "contra4", "--source", mixed_rows(tmp_path / "rows"), "--json").stdout)
+    output = rashomon.json("build", "contra4", "--source", mixed_rows(tmp_path / "rows"))
     assert output["manifest"]["with_all_media"] == 33
     options = (
         "--batch",
@@ -91,7 +91,7 @@ def test_real_mixed_rows_run_on_available_media(tmp_path: Path) -> None:
     build_tiny_vlm(sees, TEXTS, quantise=False)
     build_tiny_omni(hears, TEXTS)
     build = rashomon.run("build", "contra4", "--source", mixed_rows(tmp_path / "rows"), "--rendered", "--json").stdout
-    manifest = json.loads(build)["manifest"]
+    manifest = json.loads(build)["result"]["manifest"]
     assert (manifest["with_all_media"], manifest["rendered"]) == (33, 33)
     options = ("--batch", "--benchmark", "contra4", "--max-tokens", "4", "--display", "plain")
     expected = {
@@ -135,7 +135,7 @@ def test_published_rows_run_on_available_media(tmp_path: Path) -> None:
     build_tiny_lm(tmp_path / "tiny", TEXTS, quantise=True)
     rows = copy_rows(tmp_path / "rows", 2335)
     source = ("--source", f"published={rows}", "--source", f"coco_val={COCO / 'val2017'}")
-    manifest = json.loads(rashomon.run("build", "contra4", *source, "--json").stdout)["manifest"]
+    manifest = rashomon.json("build", "contra4", *source)["manifest"]
     assert manifest["samples"] == 2335
     assert manifest["scenes"]["Image"] == {"there": 118, "missing": 1902}
     assert manifest["with_all_media"] == 0
@@ -166,7 +166,7 @@ def test_model_captions_pictures_and_answers_from_captions(tmp_path: Path) -> No
     for _, source, name, _ in pictures:
         write_picture(folder / source / str(name), int(str(name)[0]))
     built = ("build", "contra4", "--source", folder, "--captioner", f"image={tmp_path / 'tiny'}")
-    manifest = json.loads(rashomon.run(*built, "--json").stdout)["manifest"]
+    manifest = rashomon.json(*built)["manifest"]
     assert manifest["captioners"] == {"Image": "tiny"}
     captioned = manifest["captioned"]
     options = (
@@ -185,7 +185,7 @@ def test_model_captions_pictures_and_answers_from_captions(tmp_path: Path) -> No
     assert states(rashomon)["r"] == ("done", 6, 6)
     tables = {table["name"]: table for table in rashomon.json("show", "r")["tables"]}
     assert tables["captions"]["rows"][0]["cells"]["image"]["n"] == 4
-    again = json.loads(rashomon.run(*built, "--json").stdout)
+    again = rashomon.json(*built)
     assert again["manifest"] == manifest, "captions are kept, and the same"
 
 
@@ -221,7 +221,7 @@ def test_the_papers_embedding_model_is_the_default_where_it_is_cached(tmp_path: 
         command = (*built, "--allow-address", server.url, "--json")
 
         def embedder(*options: str) -> str:
-            return str(json.loads(rashomon.run(*command, *options).stdout)["manifest"]["models"]["embedder"])
+            return str(json.loads(rashomon.run(*command, *options).stdout)["result"]["manifest"]["models"]["embedder"])
 
         assert embedder().startswith("words")
         snapshot = tmp_path / "cache/huggingface/hub/models--sentence-transformers--all-MiniLM-L6-v2"

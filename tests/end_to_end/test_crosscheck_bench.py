@@ -65,7 +65,7 @@ def test_paper_settings_are_defaults_and_can_be_overridden(tmp_path: Path) -> No
 @pytest.mark.slow
 def test_the_product_set_has_every_task_under_every_strategy(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
-    build = json.loads(rashomon.run("build", "crosscheck-bench", "--source", f"products={PRODUCTS}", "--json").stdout)
+    build = rashomon.json("build", "crosscheck-bench", "--source", f"products={PRODUCTS}")
     manifest = build["manifest"]
     assert set(manifest["tasks"]) == set(TASKS)
     assert min(manifest["tasks"].values()) >= 4

@@ -64,7 +64,7 @@ def test_good_server_is_examined_once_and_every_call_is_counted(rashomon: Rashom
 
 def test_blind_server_is_refused_before_the_first_answer(rashomon: Rashomon) -> None:
     with seeing(SeeingServer("blind", "text")) as server:
-        refused = rashomon.run(*RUN, *model(server), code=2)
+        refused = rashomon.run(*RUN, *model(server), code=3)
         assert "drops pictures" in refused.stderr
         assert stored(rashomon)[0] == 0
         assert len(server.calls) <= 7
@@ -77,7 +77,7 @@ def test_blind_server_is_refused_before_the_first_answer(rashomon: Rashomon) -> 
 def test_answers_since_the_last_good_check_are_requested_again(rashomon: Rashomon) -> None:
     server = SeeingServer(later="blind", after=3 + 8 + 1 + 3)
     with seeing(server):
-        failed = rashomon.run(*RUN, *model(server), code=2)
+        failed = rashomon.run(*RUN, *model(server), code=3)
         assert "since the last check" in failed.stderr
         answers, checks, usage = stored(rashomon)
         assert 0 < answers < 24, "answers without a picture still count"
@@ -98,9 +98,9 @@ def test_answers_since_the_last_good_check_are_requested_again(rashomon: Rashomo
 def test_server_that_stays_blind_is_refused_when_the_run_resumes(rashomon: Rashomon) -> None:
     server = SeeingServer(usage="none", later="blind", after=3 + 8 + 1 + 3)
     with seeing(server):
-        rashomon.run(*RUN, *model(server), code=2)
+        rashomon.run(*RUN, *model(server), code=3)
         before = stored(rashomon)[0]
-        rashomon.run("resume", "r", code=2)
+        rashomon.run("resume", "r", code=3)
         assert stored(rashomon)[0] == before
         server.later = None  # repaired
         rashomon.run("resume", "r")
@@ -110,7 +110,7 @@ def test_server_that_stays_blind_is_refused_when_the_run_resumes(rashomon: Rasho
 def test_server_that_answers_nothing_ends_the_run_at_once_with_its_message(rashomon: Rashomon) -> None:
     server = SeeingServer("blind", habit=lambda response: {"error": {"message": "model 'm' not found", "code": 404}})
     with seeing(server):
-        refused = rashomon.run(*RUN, *model(server), code=2)
+        refused = rashomon.run(*RUN, *model(server), code=3)
         assert "model 'm' not found" in refused.stderr
         assert len(server.calls) == 3
         rashomon.run(*RUN, *model(server), "--force", code=1)
@@ -120,6 +120,6 @@ def test_server_that_answers_nothing_ends_the_run_at_once_with_its_message(rasho
 
 def test_usage_of_the_examination_is_part_of_the_ceiling(rashomon: Rashomon) -> None:
     with seeing(SeeingServer()) as server:
-        ended = rashomon.run(*RUN, *model(server), "--token-ceiling", "300", code=1)
+        ended = rashomon.run(*RUN, *model(server), "--token-ceiling", "300", code=3)
     assert "ceiling" in ended.stderr
     assert stored(rashomon)[0] == 0

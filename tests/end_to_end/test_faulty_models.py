@@ -51,7 +51,7 @@ def test_pictures_that_cannot_be_processed_end_the_run_with_the_files_named(
         "--limit",
         "2",
     )
-    ended = rashomon.run(*arguments, "--name", name, code=2)
+    ended = rashomon.run(*arguments, "--name", name, code=3)
     assert "preprocessor_config.json" in ended.stderr
     assert "worker.log" not in ended.stderr
     assert "--force" not in rashomon.run("show", name).stdout.partition("sight check failed")[2]

@@ -276,13 +276,13 @@ def test_build_on_a_full_disk_leaves_nothing_and_reports_it(home: Path, room: in
     rashomon = Rashomon(home)
     before = sorted(path.name for path in (home / "workspace" / "benchmarks").iterdir())
     with no_room_above(room):
-        full = rashomon.run("build", "cmc-bench", "--source", "sources", "--seed", "1", "--replace", code=1)
+        full = rashomon.run("build", "cmc-bench", "--source", "sources", "--seed", "1", "--replace", code=3)
     assert "nothing was written" in full.stderr
     assert sorted(path.name for path in (home / "workspace" / "benchmarks").iterdir()) == before
     Build.open(home / _BUILD)
 
 
-def test_planning_and_export_on_a_full_disk_exit_1_and_leave_nothing(home: Path, tmp_path: Path) -> None:
+def test_planning_and_export_on_a_full_disk_exit_3_and_leave_nothing(home: Path, tmp_path: Path) -> None:
     rashomon = Rashomon(home)
     planned = (
         "batch",
@@ -297,12 +297,12 @@ def test_planning_and_export_on_a_full_disk_exit_1_and_leave_nothing(home: Path,
     )
     for room in (0, 100, 20_000):
         with no_room_above(room):
-            rashomon.run(*planned, code=1)
+            rashomon.run(*planned, code=3)
         assert sorted(path.name for path in (home / "workspace" / "runs").iterdir()) == [OTHER, RUN]
     with no_room_above(0):
-        rashomon.run("judge", RUN, "--judge", "match", "--retry-failed", "--display", "none", code=1)
+        rashomon.run("judge", RUN, "--judge", "match", "--retry-failed", "--display", "none", code=3)
     with no_room_above(10):
-        rashomon.run("export", RUN, "--format", "md", code=1)
+        rashomon.run("export", RUN, "--format", "md", code=3)
     assert list((home / "export" / RUN).iterdir()) == []
     with no_room_above(10), pytest.raises(StoreFullError):
         write_files(tmp_path / "out", {"a/b.md": "x" * 100})
@@ -428,11 +428,11 @@ def _report(name: str, kind: str, row: dict[str, list[str]], last: str, safe: bo
 
 def _wrong(command: str, code: str, err: str, place: Path) -> str:
     """Return what is wrong with a command's end: a refusal must name the obstacle, and a traceback is never allowed."""
-    if code not in ("0", "1", "2"):
+    if code not in ("0", "1", "2", "3"):
         return code
     if "Traceback" in err or (code != "0" and not err.strip()):
         return f"exit code {code}: {err[-900:]}"
-    if code != "2" or command == "remote":  # which is not asked before its address is agreed to
+    if code not in ("2", "3") or command == "remote":  # which is not asked before its address is agreed to
         return ""
     for line in err.splitlines():
         # Without the machine's own key no run is known to be its own.

@@ -161,7 +161,7 @@ def test_machine_that_is_no_node_connects_to_the_head(built: Path, tmp_path: Pat
 def test_cluster_without_authentication_is_refused_unless_allowed(built: Path, tmp_path: Path) -> None:
     with ray_nodes(Rashomon(tmp_path).environment, tmp_path, workers=1, token=False) as nodes:
         rashomon = home(built, tmp_path, nodes)
-        refused = rashomon.process(*BATCH, *POLICY, "--workers", "ray", code=2)
+        refused = rashomon.process(*BATCH, *POLICY, "--workers", "ray", code=3)
         assert "--allow-open-cluster" in refused.stderr
         assert answered(rashomon) == 0
         rashomon.process(*BATCH, *POLICY, "--workers", "ray", "--allow-open-cluster")
@@ -170,12 +170,12 @@ def test_cluster_without_authentication_is_refused_unless_allowed(built: Path, t
 def test_wrong_heads_are_named(built: Path, tmp_path: Path) -> None:
     rashomon = home(built, tmp_path)
     nobody = f"ray://127.0.0.1:{free_port()}"
-    assert nobody in rashomon.process(*BATCH, *POLICY, "--workers", nobody, code=2).stderr
+    assert nobody in rashomon.process(*BATCH, *POLICY, "--workers", nobody, code=3).stderr
     with ray_nodes(Rashomon(tmp_path).environment, tmp_path, workers=1) as nodes:
         stranger = home(built, tmp_path, nodes, RAY_AUTH_TOKEN="0" * 64)
-        assert "token" in stranger.process(*BATCH, *POLICY, "--workers", nodes.client_address, code=2).stderr
+        assert "token" in stranger.process(*BATCH, *POLICY, "--workers", nodes.client_address, code=3).stderr
         without = home(built, tmp_path)
-        refused = without.process(*BATCH, *POLICY, "--workers", nodes.client_address, code=2).stderr
+        refused = without.process(*BATCH, *POLICY, "--workers", nodes.client_address, code=3).stderr
         assert "lacks its token" in refused
 
 
@@ -267,7 +267,7 @@ def test_node_without_rashomon_is_named_and_the_others_answer(built: Path, tmp_p
         rashomon.process(*BATCH, *POLICY, "--workers", "ray")
         notes = {node["state"]: node["note"] for node in summary(rashomon)["nodes"]}
         nodes.remove(nodes.nodes[0])
-        alone = rashomon.process("resume", RUN, "--repeat", "--workers", "ray", "--display", "none", code=2)
+        alone = rashomon.process("resume", RUN, "--repeat", "--workers", "ray", "--display", "none", code=3)
     assert notes.keys() == {"ready", "failed"}
     for message in (notes["failed"], alone.stderr):
         assert "app is missing there" in message
@@ -281,7 +281,7 @@ def test_another_version_of_ray_or_python_is_named(ray: str, python: str, built:
         other = home(built, tmp_path, nodes)
         other = Rashomon(other.home, {"ray_versions": versions}, other.variables)
         for workers in (nodes.client_address, "ray"):
-            refused = other.process(*BATCH, *POLICY, "--workers", workers, code=2)
+            refused = other.process(*BATCH, *POLICY, "--workers", workers, code=3)
             assert ray + python in refused.stderr
         with pytest.raises(AssertionError, match=ray + python):
             nodes.add(**{name: other.environment[name] for name in ("PYTHONPATH", "RASHOMON_TEST_ORDERS")})

@@ -61,7 +61,7 @@ def test_addresses_without_a_head_end_the_command_in_time(built: Path, tmp_path:
     with silent_server() as port:
         for command, workers in ((rashomon, f"ray://127.0.0.1:{port}"), (nowhere, "ray")):
             started = time.monotonic()
-            refused = command.process(*BATCH, *POLICY, "--workers", workers, code=2)
+            refused = command.process(*BATCH, *POLICY, "--workers", workers, code=3)
             print(f"{time.monotonic() - started:.0f} s", refused.stderr)
             assert time.monotonic() - started < 120
 
@@ -69,7 +69,7 @@ def test_addresses_without_a_head_end_the_command_in_time(built: Path, tmp_path:
 def test_port_of_the_cluster_itself_is_no_address_for_strangers(built: Path, tmp_path: Path) -> None:
     with ray_nodes(Rashomon(tmp_path).environment, tmp_path, workers=1) as nodes:
         rashomon = home(built, tmp_path, nodes)
-        refused = rashomon.process(*BATCH, *POLICY, "--workers", f"ray://{nodes.address}", code=2)
+        refused = rashomon.process(*BATCH, *POLICY, "--workers", f"ray://{nodes.address}", code=3)
         print(refused.stderr)
 
 
@@ -129,7 +129,7 @@ def test_run_is_resumed_on_a_new_head(by_client: bool, built: Path, tmp_path: Pa
         nodes.remove(nodes.head)
         _, err = process.communicate(timeout=300)
         print(f"{time.monotonic() - started:.0f} s", process.returncode, err)
-        assert process.returncode == 2
+        assert process.returncode == 3
         assert "Traceback" not in err
         for node in nodes.nodes:
             nodes.remove(node)

@@ -44,7 +44,7 @@ def test_nodes_judge_and_construct_what_one_machine_does(built: Path, tmp_path: 
         for place, more in ((tmp_path / "alone", ()), (tmp_path / "spread", ("--workers", "ray"))):
             place.mkdir()
             rashomon = home(built, place, nodes)
-            construction = json.loads(rashomon.process(*CONSTRUCTION, *more).stdout)
+            construction = json.loads(rashomon.process(*CONSTRUCTION, *more).stdout)["result"]
             rashomon.run(*BATCH, *POLICY, "--limit", "3")
             rashomon.process("judge", RUN, "--judge", FOUR_BIT, "--display", "none", *more)
             results.append((construction["digest"], verdicts(rashomon)))

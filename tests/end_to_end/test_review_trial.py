@@ -97,7 +97,7 @@ def test_two_scripted_reviewers_are_killed_and_lose_nothing(benchmark: str, tmp_
     }
     assert {(d.item, d.reviewer): d.content for d in stored(rashomon)} == expected
     choices = [{d.item: str(d.choice) for d in stored(rashomon, name)} for name in REVIEWERS]
-    facts = json.loads(rashomon.run("review", build.path, "--json").stdout)
+    facts = rashomon.json("review", build.path)
     (pair,) = facts["tables"]["agreement"]["rows"]
     values = [pair["cells"][name]["value"] for name in ("agreement", "kappa", "AC1")]
     assert values == pytest.approx(by_hand(*choices))

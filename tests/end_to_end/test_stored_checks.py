@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +42,9 @@ def test_runs_with_and_without_a_stored_check_give_equal_answers(rashomon: Rasho
     assert "family 'qwen3_vl': proven" in rashomon.run("show", "stored").stdout
     assert "confirmed by this run" not in rashomon.run("show", "fresh").stdout
 
-    (listed,) = (check for check in json.loads(rashomon.run("doctor", "--json").stdout) if check["what"] == "checks")
+    (listed,) = (check for check in rashomon.json("doctor") if check["check"] == "checks")
     assert listed["ok"]
-    assert model.name in listed["told"]
+    assert model.name in listed["message"]
     assert "forgot 2 stored checks" in rashomon.run("doctor", "--forget-checks").stderr
     rashomon.run(*options, "--name", "again")
     again = batch_check(rashomon, "again")

@@ -57,10 +57,10 @@ def test_a_few_updates_give_an_adapter_that_loads_again(family: str, training_se
         "10",
     )
     rashomon.run("train", "--model", model, "--data", training_set, *options, "--display", "none")
-    (row,) = json.loads(rashomon.run("trainings", "--json").stdout)
+    (row,) = rashomon.json("trainings")
     assert (row["state"], row["note"], row["step"]) == ("done", "", 10)
     log = (rashomon.workspace / "trainings" / "t" / "log.jsonl").read_text()
     losses = [json.loads(line)["loss"] for line in log.splitlines() if "validation" not in line]
     assert sum(losses[-3:]) < sum(losses[:3])
     for name in ("adapter", "best"):
-        load(str(model), adapter_path=row[name])
+        load(str(model), adapter_path=str(rashomon.workspace / row[name]))

@@ -150,7 +150,9 @@ def test_the_wheel_is_small_and_complete(wheel: Path) -> None:
 def test_the_installed_command_works_far_from_the_repository(installed: Installed) -> None:
     result = installed.run("-m", "rashomon", "--version")
     assert result.stdout.startswith("rashomon "), result.stderr
-    checks = {item["what"]: item for item in json.loads(installed.run("-m", "rashomon", "doctor", "--json").stdout)}
+    checks = {
+        item["check"]: item for item in json.loads(installed.run("-m", "rashomon", "doctor", "--json").stdout)["result"]
+    }
     assert checks["names"]["ok"]
     assert checks["demo"]["ok"]
     script = """

@@ -67,6 +67,12 @@ def write_module(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyP
     return import_module(name)
 
 
+def test_a_name_with_the_time_is_that_of_the_run_that_is_started(workspace: rashomon.Workspace, home: Rashomon) -> None:
+    started = workspace.start(benchmark="cmc-bench", model="policy:always-image", limit=1, name="night-{date}-{time}")
+    started.wait()
+    assert [run.name for run in started.runs] == Folders(home.workspace).run_names()
+
+
 def test_policies_from_start_to_tables(workspace: rashomon.Workspace) -> None:
     started = workspace.start(
         benchmark="cmc-bench",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.inside import run_inside
+from tests.support.json_contract import check_json
 
 ROOT = Path(__file__).resolve().parents[2]
 INJECTED = Path(__file__).resolve().parent / "injected"
@@ -106,7 +107,7 @@ class Rashomon:
             return process.wait(), process.stdout.read(), output
 
     def run(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Run to the end in this process; fails unless the exit code is ``code``, and always on a traceback.
+        """Run to the end in this process; fails unless the exit code is ``code``, which one line explains, and on a traceback.
 
         Orders change a process for good: workers with orders are real ones. With other orders, or variables that are read
         once, the command is a process of its own, as :meth:`process` always is.
@@ -115,7 +116,7 @@ class Rashomon:
             return self.process(*arguments, code=code)
         words = [*map(str, arguments)]
         done = run_inside(words, self.environment, self.home, real_workers=bool(self.orders))
-        return _check_exit(subprocess.CompletedProcess(self.command(*arguments), *done), code)
+        return self._checked(words, subprocess.CompletedProcess(self.command(*arguments), *done), code)
 
     def json(self, *arguments: str | Path, code: int = 0) -> Any:
         """Return the result that :meth:`run` prints with ``--json``, without its envelope."""
@@ -132,7 +133,14 @@ class Rashomon:
             check=False,
             stdin=subprocess.DEVNULL,
         )
-        return _check_exit(done, code)
+        return self._checked([*map(str, arguments)], done, code)
+
+    def _checked(
+        self, words: list[str], done: subprocess.CompletedProcess[str], code: int
+    ) -> subprocess.CompletedProcess[str]:
+        _check_exit(done, code)
+        check_json(words, done.stdout, (self.workspace, self.home))
+        return done
 
     def ordered(self, **orders: Any) -> Rashomon:
         """The same home with other orders."""
@@ -154,11 +162,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _check_exit(done: subprocess.CompletedProcess[str], code: int) -> subprocess.CompletedProcess[str]:
+def _check_exit(done: subprocess.CompletedProcess[str], code: int) -> None:
     report = f"{done.args}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, report
     assert done.returncode == code, f"exit code {done.returncode}, not {code}\n{report}"
-    return done
+    lines = [line for line in done.stderr.splitlines() if line.startswith("rashomon: ")]
+    assert len(lines) == (code != 0), f"{len(lines)} lines on standard error say why\n{report}"
 
 
 def children_of(pid: int) -> list[int]:

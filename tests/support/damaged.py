@@ -78,7 +78,7 @@ class Damaged:
             errors.append(str(problem))
         if run["problem"]:
             errors.append(run["problem"])
-        assert {displayed[0], exported[0]} <= {0, 2}, (displayed, exported)
+        assert {displayed[0], exported[0]} <= {0, 2, 3}, (displayed, exported)
         assert time.perf_counter() - begun < SECONDS
         state = ("unreadable", None) if run["problem"] else (run["state"], json.dumps(run, sort_keys=True))
         return Outcome(state, displayed[:2], (exported[0], files), tuple(errors))

@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 from app.engine.workers import standby, supervise
 from app.engine.workers.worker import Worker
+from app.engine.workers.worker_process import exit_code_of
 from app.main import main
 from benchmarks.errors import RashomonError
 
@@ -46,7 +47,7 @@ def run_inside(
 @contextmanager
 def _at_home(environment: Mapping[str, str], home: Path) -> Iterator[None]:
     """This process as one that was started in ``home``, and afterwards as it was."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     before = Path.cwd()
     with (
         open(os.devnull) as nothing,
@@ -73,8 +74,7 @@ def work_here(supervisor: supervise.Supervisor, job: supervise.Job) -> Generator
     try:
         end = supervise._End(worker.work())
     except RashomonError as error:
-        supervisor.display.problem(str(error))
-        end = supervise._End(error.exit_code)
+        end = supervise._End(exit_code_of(error), str(error))
     return end
 
 

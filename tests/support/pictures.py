@@ -19,6 +19,7 @@ from app.report.render import print_table
 from app.report.samples import prompt_text
 from app.report.tables import read_inputs
 from app.store.run import RunStore
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from benchmarks.build import Build
 from benchmarks.vocabulary import Media, Record
@@ -28,7 +29,7 @@ PICTURES = Path(__file__).resolve().parents[2] / "assets" / "pictures"
 
 def main(workspace: Workspace) -> None:
     """Write the pictures."""
-    runs = [workspace.run_folder(f"demo-{name}") for name in (*DEMOS["cmc-bench"].policies, *MODELS)]
+    runs = [run_folder(workspace, f"demo-{name}") for name in (*DEMOS["cmc-bench"].policies, *MODELS)]
     console = Console(record=True, width=110, file=io.StringIO())
     table, sentence = demo_scorecard(read_inputs(runs))
     print_table(table, console)

@@ -222,6 +222,9 @@ def test_a_run_from_elsewhere_is_adopted_after_a_yes(stage: Stage, tmp_path: Pat
         assert not stage.workspace.run_names()
         await pilot.press("y")
         await until(pilot, lambda: bool(stage.workspace.run_names()))
+        await until(pilot, lambda: isinstance(app.screen, FetchScreen))
+        await place(pilot, app, str(folder))
+        await until(pilot, lambda: "already, as theirs" in screen_text(app))
 
     drive(stage.app(), script)
     assert [run.own for run in stage.workspace.summaries()] == [True]

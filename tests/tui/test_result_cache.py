@@ -14,6 +14,7 @@ from app.compare.tables import compare
 from app.exports.formats import DEFAULT_FORMATS, FORMAT_DESCRIPTIONS, FORMATS, export_runs
 from app.report.tables import tables_of, without_published
 from app.store.run import RunStore
+from app.store.run_references import PublishedRow
 from app.store.workspace import Workspace
 from app.tui.result_cache import ResultCache
 from benchmarks.errors import SpecError, StoreError, StoreFullError
@@ -98,7 +99,7 @@ def test_the_papers_rows_as_columns_are_its_published_figures(runs: list[Path]) 
     assert "Qwen3-VL-4B" in models
     table = results.paper(runs, None, ["Qwen3-VL-4B", "LFM2.5-VL-1.6B"])
     assert table.columns[-2:] == ("Qwen3-VL-4B (paper)", "LFM2.5-VL-1.6B (paper)")
-    published = named(compare([runs[0], "published:Qwen3-VL-4B"]).tables, "published")
+    published = named(compare([runs[0], PublishedRow("Qwen3-VL-4B")]).tables, "published")
     rows = dict(table.rows)
     assert len(published.rows) > 5
     for label, (ours, paper, *_) in published.rows:
@@ -131,7 +132,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_parts(
     out = tmp_path / "out"
     with no_room_above(10), pytest.raises(StoreFullError, match=r"^cannot write in .*; free some space") as full:
         export_runs(workspace, runs, formats=["md"], out=out)
-    assert full.value.exit_code == 1
+    assert full.value.exit_code == 3
     assert list(out.iterdir()) == []
 
 

@@ -15,6 +15,7 @@ from textual.widgets import Input
 
 from app.engine.run_control import is_paused
 from app.store.data_types import ConditionProgress
+from app.store.run_references import run_folder
 from app.store.workspace import DEMOS_FOLDER, RunSummary
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
@@ -370,7 +371,7 @@ def test_every_screen_calls_a_run_by_the_name_that_commands_take(size: tuple[int
     names = [f"cmc-bench-Qwen3-VL-4B-Instruct-{kind}-paper-0a1b2c3d" for kind in ("4bit", "8bit")]
     for name in names:
         stage.run(name, model="a/Qwen3-VL-4B-Instruct-4bit")
-        assert stage.workspace.run_folder(name).name == name
+        assert run_folder(stage.workspace, name).name == name
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         for key, screen in (("1", "runs"), ("2", "live"), ("3", "samples"), ("4", "tables"), ("e", "export")):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.errors import StoreError
+from benchmarks.errors import NoAccessError, StoreError
 from benchmarks.training.record import TrainingRecord
 from benchmarks.training.training_set import TrainingSet
 from benchmarks.untrusted.safe_files import replace_file
@@ -26,7 +26,7 @@ def write_data_record(training: Path, record: Mapping[str, Any]) -> None:
     try:
         replace_file(training, _FILE, json.dumps(record).encode("utf-8"))
     except OSError as error:
-        raise StoreError(f"cannot write {training / _FILE}: {error.strerror}; free some space.") from error
+        raise NoAccessError(f"cannot write {training / _FILE}: {error.strerror}; free some space.") from error
 
 
 def read_data_record(training: Path) -> dict[str, Any]:

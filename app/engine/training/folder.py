@@ -30,7 +30,7 @@ from app.engine.training.spec import TrainingSpec
 from app.run_spec import parse_stored
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
-from benchmarks.errors import SpecError, StoreError, did_you_mean
+from benchmarks.errors import BusyError, SpecError, StoreError, did_you_mean
 from benchmarks.untrusted.safe_files import replace_file, write_error
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from mlx_backends.mlx.training.checkpoint import CHECKPOINT
@@ -215,7 +215,7 @@ def create_training(
         if training == known:
             return known
         if (pid := known.worker()) is not None:
-            raise StoreError(f"process {pid} is already working on {name}; `rashomon trainings` shows how far it is.")
+            raise BusyError(f"process {pid} is already working on {name}; `rashomon trainings` shows how far it is.")
     training.save()
     return training
 

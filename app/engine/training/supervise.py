@@ -18,14 +18,14 @@ from app.engine.workers.recovery import restartable_cause
 from app.engine.workers.standby import worker_environment
 from app.engine.workers.stop_time import NOTICE_SECONDS, held_memory, stop_seconds, waiting_message
 from app.engine.workers.worker_process import Outcome, ending
+from app.exit_codes import DONE, INTERRUPTED, STOPPED, EndedError
 from app.run_spec import RESTARTS
 from app.system.logs import Log
-from app.system.signals import stop_process
+from app.system.signals import handle_stop_signals, stop_process
 from benchmarks.errors import StoreError
 from mlx_backends.mlx.training.checkpoint import CHECKPOINT
 
 POLL_SECONDS = 0.25
-INTERRUPTED = 130
 
 _SMALLER = " To take less memory, start a training with smaller images (--max-pixels), a lower --rank or a smaller quantisation."
 
@@ -39,28 +39,32 @@ class TrainingSupervisor:
     A worker that ran out of memory or lost the GPU is replaced by another one, which resumes from the last checkpoint.
     """
 
-    def __init__(self, training: Training, show: Show, problem: Callable[[str], None]) -> None:
-        self._training, self._show, self._problem = training, show, problem
+    def __init__(
+        self, training: Training, show: Show, notice: Callable[[str], None], wait: float | None = None
+    ) -> None:
+        """Prepare a training that waits for the device for ``wait`` seconds at most; None: until it is free."""
+        self._training, self._show, self._notice = training, show, notice
+        self._wait = [] if wait is None else [str(wait)]
         self._worker: subprocess.Popen[bytes] | None = None
         self._has_begun = False
         self._reader = LogReader(training.path)
         self._interrupted = False
         self._interrupted_at = math.inf
 
-    def run(self) -> int:
-        """Train to the end; return the exit code."""
-        before = {number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    def run(self) -> None:
+        """Train to the end. Raises EndedError for another end."""
+        before = handle_stop_signals(self._interrupt)
         try:
             with keep_awake():
-                return self._run()
+                self._run()
         finally:
             if self._worker is not None and self._worker.poll() is None:  # the reader of our output went away
                 self._worker.terminate()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _run(self) -> int:
-        """Run workers until one ends without a cause for a restart, or restarts are used up; return the exit code."""
+    def _run(self) -> None:
+        """Run workers until one ends without a cause for a restart, or restarts are used up. Raises EndedError."""
         restarts = 0
         while True:
             saved = self._saved_at()
@@ -69,19 +73,20 @@ class TrainingSupervisor:
             problem = f"the worker of {self._training.name} {(cause or ending(code, outcome)).rstrip(',')}"
             if outcome is not None and not outcome.death:
                 if outcome.failure:
-                    return self._failed(problem)
-                if outcome.message:
-                    self._problem(outcome.message)
-                return outcome.code
-            if self._interrupted or code in (-signal.SIGINT, -signal.SIGTERM):
-                return INTERRUPTED
+                    raise self._failed(problem)
+                if outcome.code not in (DONE, INTERRUPTED):
+                    raise EndedError(outcome.code, outcome.message)
+                if outcome.code == DONE:
+                    return
+            if self._interrupted or code in (INTERRUPTED, -signal.SIGINT, -signal.SIGTERM):
+                raise EndedError(INTERRUPTED, "interrupted.")
             if cause is None:
-                return self._failed(problem)
+                raise self._failed(problem)
             restarts = restarts + 1 if self._saved_at() == saved else 1
             if restarts > RESTARTS:
                 memory = outcome is None or outcome.memory
-                return self._failed(f"{problem}, after {RESTARTS} restarts without a new checkpoint", _SMALLER * memory)
-            self._problem(f"{problem}; restart {restarts} of {RESTARTS} from the last checkpoint.")
+                raise self._failed(f"{problem}, after {RESTARTS} restarts without a new checkpoint", _SMALLER * memory)
+            self._notice(f"{problem}; restart {restarts} of {RESTARTS} from the last checkpoint.")
 
     def _saved_at(self) -> int | None:
         """Return the time at which the last checkpoint was saved; None if there is none."""
@@ -96,7 +101,7 @@ class TrainingSupervisor:
         with log.pump("worker") as pump:
             # In its own session, so that Ctrl-C reaches only this process; with a pipe as input, so that it ends with us.
             self._worker = worker = subprocess.Popen(
-                [sys.executable, "-P", "-m", "app.engine.training.worker", str(self._training.path)],
+                [sys.executable, "-P", "-m", "app.engine.training.worker", str(self._training.path), *self._wait],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=pump.fileno(),
@@ -114,7 +119,7 @@ class TrainingSupervisor:
             waited = time.monotonic() - self._interrupted_at
             if held is None and waited > NOTICE_SECONDS and worker.poll() is None:
                 held = held_memory([self._training.spec.model], self._reader.curve.peak_memory)
-                self._problem(waiting_message(self._training.name, held))
+                self._notice(waiting_message(self._training.name, held))
             if held is not None and waited > stop_seconds(held):
                 worker.kill()
         pump.finish()
@@ -135,14 +140,13 @@ class TrainingSupervisor:
         starting = worker is not None and not self._has_begun and worker.poll() is None
         self._show(*(("planned", "") if starting else self._training.state()), self._reader.curve)
 
-    def _failed(self, problem: str, advice: str = "") -> int:
-        """Report and record why the training failed; return the exit code."""
+    def _failed(self, problem: str, advice: str = "") -> EndedError:
+        """Record why the training failed, and return that as an error."""
         reason = f"{problem}; the same command resumes from the last checkpoint.{advice}"
-        self._problem(f"{reason} See {self._training.path / WORKER_LOG} for details.")
         with suppress(StoreError), self._training.lock() as lock:  # a full disk, or another process that has taken over
             if lock.acquire("rashomon"):
                 self._training.note("failed", reason)
-        return 1
+        return EndedError(STOPPED, f"{reason} See {self._training.path / WORKER_LOG} for details.")
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         is_second, self._interrupted = self._interrupted, True

@@ -25,15 +25,15 @@ from app.engine.training.log import LogWriter
 from app.engine.training.rows import check_rows, split_rows, unusable_error
 from app.engine.workers.device_lock import acquire_device
 from app.engine.workers.worker_process import Outcome, end_process, outcome_of, take_output
+from app.exit_codes import INTERRUPTED
 from app.store.locks import busy_message
 from app.system.logs import drop_output
 from app.system.signals import ended_by_signals
-from benchmarks.errors import StoreError
+from benchmarks.errors import BusyError, StoreError
 from benchmarks.training.training_set import PARTS, ChatRow, TrainingSet
 from benchmarks.vocabulary import digest
 from mlx_backends.training import DivergedError
 
-INTERRUPTED = 130
 _REPORT_SECONDS = 2.0
 """The seconds between two reports of the rows that are checked."""
 
@@ -46,22 +46,22 @@ class _Flags:
     loading: bool = False
 
 
-def train(folder: Path, flags: _Flags) -> Outcome:
+def train(folder: Path, flags: _Flags, patience: float | None = None) -> Outcome:
     """Train, or resume, the training in ``folder``, and record how it ends, unless a new worker may do better."""
     try:
         training = Training.open(folder)
         with training.lock() as lock:
             if not lock.acquire(f"process {os.getpid()}"):
-                raise StoreError(f"{busy_message(lock)}; `rashomon trainings` shows how far it is.")
-            return _recorded(training, flags)
+                raise BusyError(f"{busy_message(lock)}; `rashomon trainings` shows how far it is.")
+            return _recorded(training, flags, patience)
     except Exception as error:
         return outcome_of(error)
 
 
-def _recorded(training: Training, flags: _Flags) -> Outcome:
+def _recorded(training: Training, flags: _Flags, patience: float | None) -> Outcome:
     try:
         training.note("queued")
-        return Outcome(0 if _on_device(training, flags) else INTERRUPTED)
+        return Outcome(0 if _on_device(training, flags, patience) else INTERRUPTED)
     except Exception as error:
         outcome = outcome_of(error)
         if not outcome.death:
@@ -72,12 +72,13 @@ def _recorded(training: Training, flags: _Flags) -> Outcome:
         return outcome
 
 
-def _on_device(training: Training, flags: _Flags) -> bool:
-    """Wait for the device and train; return False if that was stopped."""
+def _on_device(training: Training, flags: _Flags, patience: float | None) -> bool:
+    """Wait for the device, for ``patience`` seconds if that is limited, and train; return False if that was stopped."""
     device = acquire_device(
         f"training {training.name} (process {os.getpid()})",
         waiting=lambda holder: training.note("queued", f"waiting for {holder}"),
         stop=lambda: flags.stopped,
+        patience=patience,
     )
     if device is None:
         training.note("stopped")
@@ -192,13 +193,13 @@ def _ends_at_once(flags: _Flags) -> Iterator[None]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the worker process, whose argument is the training's folder."""
+    """Run the worker process, whose arguments are the training's folder and the longest wait for the device."""
     report = take_output()
     flags = _Flags()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: setattr(flags, "stopped", True))
     threading.Thread(target=_watch_parent, args=(flags,), daemon=True).start()
-    end_process(report, train(Path(arguments[0]), flags))
+    end_process(report, train(Path(arguments[0]), flags, *map(float, arguments[1:])))
 
 
 def _watch_parent(flags: _Flags) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from app.store.locks import FileLock
-from benchmarks.errors import StoreError
+from benchmarks.errors import BusyError, NoAccessError
 
 _POLL_SECONDS = 0.2
 
@@ -19,22 +20,28 @@ def device_lock_path() -> Path:
     return Path(platformdirs.user_cache_dir("rashomon")) / "device.lock"
 
 
-def acquire_device(owner: str, *, waiting: Callable[[str], None], stop: Callable[[], bool]) -> FileLock | None:
+def acquire_device(
+    owner: str, *, waiting: Callable[[str], None], stop: Callable[[], bool], patience: float | None = None
+) -> FileLock | None:
     """Wait for the device and lock it; return None if ``stop()`` comes first.
 
-    ``waiting`` receives the holder whenever that changes. Raises StoreError if the lock file cannot be created.
+    ``waiting`` receives the holder whenever that changes. Raises BusyError after ``patience`` seconds if there is such a limit,
+    and StoreError if the lock file cannot be created.
     """
     path = device_lock_path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"cannot write {path.parent}: {error.strerror}; make it writable.") from error
+        raise NoAccessError(f"cannot write {path.parent}: {error.strerror}; make it writable.") from error
     lock = FileLock(path)
     reported: str | None = None
+    end = math.inf if patience is None else time.monotonic() + patience
     while not stop():
         if lock.acquire(owner, patience=0):
             return lock
         holder = lock.holder() or "another run"
+        if time.monotonic() >= end:
+            raise BusyError(f"{holder} has the device; run the same command again later, or with a longer --wait.")
         if holder != reported:
             reported = holder
             waiting(holder)

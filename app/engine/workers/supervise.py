@@ -27,12 +27,14 @@ from app.engine.workers.keep_awake import keep_awake
 from app.engine.workers.recovery import record_stop, recover, restartable_cause
 from app.engine.workers.stop_time import NOTICE_SECONDS, end_worker, held_memory, stop_seconds, waiting_message
 from app.engine.workers.worker_process import Outcome, ending
+from app.exit_codes import INTERRUPTED, STOPPED
 from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.run_facts import WorkerDeath
 from app.store.workspace import SUPERVISOR_FILE, read_summary, worker_text
 from app.system.logs import Log
 from app.system.paths import free_space
+from app.system.signals import handle_stop_signals
 from benchmarks.errors import StoreError
 from mlx_backends.options import RemoteOptions
 from mlx_backends.policy import PREFIX as POLICY
@@ -40,7 +42,6 @@ from mlx_backends.policy import PREFIX as POLICY
 POLL_SECONDS = 0.25
 _FULL_DISK = 1 << 20
 """The free bytes below which a disk counts as full, and so explains a worker that died without a message."""
-INTERRUPTED = 130
 _LOG = "worker.log"
 
 
@@ -71,6 +72,8 @@ class Job:
     workers: str | None = None
     """The cluster whose nodes answer; None for this machine."""
     allow_open_cluster: bool = False
+    wait: float | None = None
+    """The seconds to wait for the device at most; None: until it is free."""
     avoid: tuple[str, ...] = ()
     """The nodes of the cluster that other runs of the batch use, until a line with the node's id comes on standard input."""
     models: tuple[str, ...] = ()
@@ -104,9 +107,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The end of a worker: its exit code, and its death if a new worker may survive."""
+    """The end of a worker: its exit code, the reason for every code but 0, and its death if a new worker may survive."""
 
     code: int
+    message: str = ""
     death: WorkerDeath | None = None
 
 
@@ -114,12 +118,14 @@ class Supervisor:
     """Runner of jobs. SIGINT and SIGTERM are passed on once, so that answers are committed; after that, SIGINT (Ctrl-C) kills.
 
     A worker that has not stopped :func:`stop_seconds` after the first signal is killed too: only requests in flight are lost.
-    ``placement`` says which jobs run at the same time: by default, none do.
+    ``placement`` says which jobs run at the same time: by default, none do. ``reasons`` are sentences on why jobs have ended with
+    other codes than 0.
     """
 
     def __init__(self, display: Display, placement: Placement | None = None) -> None:
         self.display = display
         self.interrupted = False
+        self.reasons: list[str] = []
         self._placement = placement or Placement()
         self._active: dict[Job, Generator[None, None, int]] = {}
         self._workers: dict[Job, subprocess.Popen[bytes]] = {}
@@ -128,7 +134,7 @@ class Supervisor:
 
     def run(self, jobs: Sequence[Job]) -> int:
         """Run ``jobs``; return the highest of their exit codes, or 130 if interrupted."""
-        before = {number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = handle_stop_signals(self._interrupt)
         worst_code = 0
         report_batch([folder for job in jobs for folder in job.runs])
         waiting = sorted(jobs, key=lambda job: -self._placement.size(job.models))
@@ -200,31 +206,30 @@ class Supervisor:
 
     def _run_job(self, job: Job) -> Generator[None, None, int]:
         """Run a job to its end, and display that; return the exit code."""
-        code = yield from self._run_workers(job)
+        end = yield from self._run_workers(job)
+        if end.message and end.message not in self.reasons:
+            self.reasons.append(end.message)
         self._unlock(job.runs)
         self._show()
-        return code
+        return end.code
 
-    def _run_workers(self, job: Job) -> Generator[None, None, int]:
-        """Run workers until one ends without a cause for a restart, or restarts are used up; return the exit code."""
+    def _run_workers(self, job: Job) -> Generator[None, None, _End]:
+        """Run workers until one ends without a cause for a restart, or restarts are used up; return how that one ended."""
         restarts = 0
         while True:
             counts_before = _count_results(job)
             end = yield from self._run_worker(job)
             if end.death is None or self.interrupted:
-                return INTERRUPTED if self.interrupted else end.code
+                return end
             restarts = 1 if _count_results(job) > counts_before else restarts + 1
             sentence = end.death.sentence()
             log = job.runs[0] / _LOG
             if restarts > job.restarts:
                 _write(job, f"{sentence}; it is not restarted.")
                 repetition = f" (after {job.restarts} restarts without an answer)" if job.restarts else ""
-                self.display.problem(
-                    f"{job.runs[0].name}: {sentence}{repetition}; every answer reported done is safe; see {log} for details."
-                )
-                return end.code
+                return _End(STOPPED, f"{job.runs[0].name}: {sentence}{repetition}; see {log} for details.")
             _write(job, f"{sentence}; restart {restarts} of {job.restarts}.")
-            self.display.problem(f"{job.runs[0].name}: {sentence}; restart {restarts} of {job.restarts}.")
+            self.display.notice(f"{job.runs[0].name}: {sentence}; restart {restarts} of {job.restarts}.")
             job = replace(job, width=end.death.reduced_width or job.width)
 
     def _run_worker(self, job: Job) -> Generator[None, None, _End]:
@@ -257,7 +262,7 @@ class Supervisor:
                 continue
             if held is None:
                 held = _held(job)
-                self.display.problem(waiting_message(job.runs[0].name, held))
+                self.display.notice(waiting_message(job.runs[0].name, held))
             if waited > stop_seconds(held):
                 is_killed = True
                 self._kill(job, worker, log, waited)
@@ -295,15 +300,13 @@ class Supervisor:
     def _kill(self, job: Job, worker: subprocess.Popen[bytes], log: Log, waited: float) -> None:
         message = f"the worker did not stop within {waited:.0f} s and was killed"
         log.write("rashomon", f"{message}.")
-        self.display.problem(f"{job.runs[0].name}: {message}; every answer reported done is safe.")
+        self.display.notice(f"{job.runs[0].name}: {message}; every answer reported done is safe.")
         worker.kill()
 
     def _outcome(self, job: Job, worker: subprocess.Popen[bytes], report: bytes, log: Path) -> _End:
         outcome, code = Outcome.read(report), worker.returncode
         if outcome is not None and not (outcome.death or outcome.failure):
-            if outcome.message:
-                self.display.problem(outcome.message)
-            return _End(outcome.code)
+            return _End(outcome.code, outcome.message)
         if self.interrupted or code in (
             -signal.SIGINT,
             -signal.SIGTERM,
@@ -311,16 +314,11 @@ class Supervisor:
             record_stop(job.runs, worker.pid)
             return _End(INTERRUPTED)
         if cause := restartable_cause(code, outcome):
-            return _End(1, recover(job.runs, worker.pid, cause, memory=outcome is None or outcome.memory))
+            death = recover(job.runs, worker.pid, cause, memory=outcome is None or outcome.memory)
+            return _End(STOPPED, death=death)
         if free_space(log.parent) < _FULL_DISK:
-            self.display.problem(
-                f"the disk of {log.parent.parent} is full; every answer reported done is safe: free some space, then resume."
-            )
-            return _End(1)
-        self.display.problem(
-            f"the worker of {log.parent.name} {ending(code, outcome)}; every answer reported done is safe; see {log} for details."
-        )
-        return _End(1)
+            return _End(STOPPED, f"the disk of {log.parent.parent} is full; free some space.")
+        return _End(STOPPED, f"the worker of {log.parent.name} {ending(code, outcome)}; see {log} for details.")
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         is_second, self.interrupted = self.interrupted, True

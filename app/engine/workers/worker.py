@@ -44,6 +44,7 @@ from app.engine.workers.recovery import suspects
 from app.engine.workers.standby import STANDBY
 from app.engine.workers.supervise import Job
 from app.engine.workers.worker_process import Outcome, end_process, outcome_of, take_output
+from app.exit_codes import INTERRUPTED
 from app.run_spec import RunSpec, parse_stored
 from app.store.answer_sums import ENDPOINT_KEY
 from app.store.data_types import NODES_KEY, NodeStatus
@@ -54,7 +55,7 @@ from app.system.logs import drop_output
 from app.system.signals import ended_by_signals
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import ModelError, RashomonError, StoreError
+from benchmarks.errors import BusyError, ModelError, RashomonError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Candidates, Request
 from judges.base import FunctionJudge, Judge
@@ -73,7 +74,6 @@ from mlx_backends.shared_names import without_folders
 from mlx_backends.sight_check import ReplaceableMedia, sight_requests, stored_or_checked_sight
 from mlx_backends.stored_checks import StoredChecks
 
-INTERRUPTED = 130
 PROBE_REQUESTS = 32
 """The number of a run's first requests from which the batch-invariance probe picks some."""
 MIN_PROBE_REQUESTS = 24
@@ -137,7 +137,7 @@ class Worker:
             for lock in self._locks.values():
                 lock.release()
         if self._in_use:
-            raise StoreError(f"{'; '.join(self._in_use.values())}; `rashomon runs` shows how far it is.")
+            raise BusyError(f"{'; '.join(self._in_use.values())}; `rashomon runs` shows how far it is.")
         return 0
 
     @contextmanager
@@ -425,6 +425,7 @@ class Worker:
                     f"run {store.folder.name} (process {os.getpid()})",
                     waiting=lambda holder: self._note(store, "queued", f"waiting for {holder}"),
                     stop=self.stopped.is_set,
+                    patience=self.job.wait,
                 )
                 if self.device_lock is None:
                     return None

@@ -11,8 +11,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import NoReturn, Self, TextIO
 
+from app.exit_codes import STOPPED
 from app.system.logs import report_exception, write_single_lines
-from benchmarks.errors import RashomonError
+from benchmarks.errors import ModelError, RashomonError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 
@@ -66,15 +67,20 @@ def outcome_of(error: Exception) -> Outcome:
     from mlx_backends.core.metal_faults import out_of_memory
 
     if isinstance(error, RashomonError) and not isinstance(error, DeviceLostError):
-        return Outcome(error.exit_code, str(error))
+        return Outcome(exit_code_of(error), str(error))
     report_exception(error)
     if metal_fault(error) is not None and not isinstance(error, DeviceLostError):
         error = DeviceLostError(error)
     if isinstance(error, DeviceLostError):
-        return Outcome(1, death=error.cause, memory=error.fault.is_excess)
+        return Outcome(STOPPED, death=error.cause, memory=error.fault.is_excess)
     if out_of_memory(error):
-        return Outcome(1, death=f"ran out of memory ({one_line(error)})")
-    return Outcome(1, failure=one_line(error))
+        return Outcome(STOPPED, death=f"ran out of memory ({one_line(error)})")
+    return Outcome(STOPPED, failure=one_line(error))
+
+
+def exit_code_of(error: RashomonError) -> int:
+    """Return the exit code for an error that has ended a worker: a model that was right when the run was planned is none now."""
+    return STOPPED if isinstance(error, ModelError) else error.exit_code
 
 
 def end_process(report: TextIO, outcome: Outcome) -> NoReturn:

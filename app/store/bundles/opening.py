@@ -16,10 +16,9 @@ from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
-from app.store.bundles.layout import MANIFEST, RUNS, BundleError
+from app.store.bundles.layout import MANIFEST, BundleError
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import make_folder, open_regular
-from benchmarks.untrusted.typed_paths import path_exists, typed_path
 
 _FOLDER = "bundles"
 _KEPT_S = 30 * 24 * 3600
@@ -65,29 +64,6 @@ def open_bundle(path: Path) -> Path:
 def bundle_name(folder: Path) -> str | None:
     """Return the name of the file that the run in a folder was read from; None for a run of a workspace."""
     return _NAMES.get(folder.parent.parent)
-
-
-def bundled_run(name: str) -> Path | None:
-    """Return the folder of a run in a bundle, given as FILE or FILE:RUN; None if the name is not of a bundle.
-
-    Raises BundleError if the bundle cannot be opened, or has no such run, or several and none is named.
-    """
-    for file, run in ((name, ""), tuple(name.rsplit(":", 1)) if ":" in name else ("", "")):
-        if file and path_exists(file) and is_bundle_file(path := typed_path(file)):
-            return _run_in(open_bundle(path), path, run)
-    return None
-
-
-def _run_in(folder: Path, path: Path, run: str) -> Path:
-    names = sorted(entry.name for entry in folder_entries(folder / RUNS))
-    if not run and len(names) == 1:
-        return folder / RUNS / names[0]
-    if run not in names:
-        problem = f"has no run {run!r}" if run else f"has {len(names)} runs"
-        raise BundleError(
-            f"{path.name} {problem}; name one of them: {', '.join(f'{path.name}:{name}' for name in names)}."
-        )
-    return folder / RUNS / run
 
 
 def _cache() -> Path:

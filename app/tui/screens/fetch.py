@@ -14,6 +14,7 @@ from textual.content import Content
 from app.fetch import manifest
 from app.fetch.recipes import NOT_PUBLISHED, RECIPES
 from app.new_run.custom_rows import LOGS
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from app.text.escape import size
 from app.tui.commands import Command, bindings
@@ -165,11 +166,13 @@ class FetchScreen(RashomonScreen):
             if not place:
                 return
             try:
-                confirm_adoption(self, self.rashomon.workspace.run_folder(place))
+                confirm_adoption(self, run_folder(self.rashomon.workspace, place))
             except RashomonError as error:
                 self.rashomon.show_error(error)
 
-        text = "The folder of the run, or the name of a run in this workspace that came from another machine."
+        text = (
+            "The folder of the run, FILE:RUN of a bundle, or the name of a run in this workspace from another machine."
+        )
         self.app.push_screen(TextDialog("Adopt a run", text), on_answer)
 
     def _get_model(self, name: str, text: str = "") -> None:

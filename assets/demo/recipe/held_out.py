@@ -36,7 +36,7 @@ def write_charts(folder: Path) -> int:
     """
     random = Random(SEED)
     (folder / "charts").mkdir(parents=True, exist_ok=True)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in NAMES:
         for pair, bars in _asked(random, name):
             image = f"charts/{len(rows):03d}.png"
@@ -81,7 +81,7 @@ def write_scenes(folder: Path) -> int:
     """
     random = Random(SEED)
     (folder / "scenes").mkdir(parents=True, exist_ok=True)
-    rows = []
+    rows: list[dict[str, Any]] = []
     changes: tuple[Literal["object", "attribute"], ...] = ("object", "attribute")
     for number in range(3 * SCENES_EACH):
         pair = ("seen", "seen", "unseen")[number % 3]
@@ -123,7 +123,7 @@ def write_logos(folder: Path) -> int:
     """Write ``logo_knowledge.json`` in the published layout, with its pictures. Return the number of items."""
     random = Random(SEED)
     (folder / "image").mkdir(parents=True, exist_ok=True)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for number in range(LOGOS_EACH):
         for brand in BRANDS:
             name = f"{brand.name}_{number + 1}"

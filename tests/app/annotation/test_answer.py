@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 import statistics
 from collections.abc import Callable
@@ -154,8 +153,8 @@ def test_mean_of_people_and_their_agreement_equal_a_hand_computation(rashomon: R
     printed = rashomon.run("answer", "cmc-bench").stdout
     for text in ("Human baseline", "ann", "mean", "AC1"):
         assert text in printed
-    tables = json.loads(rashomon.run("answer", "cmc-bench", "--json").stdout)
-    rows = {row["row"]: row["cells"] for row in tables["people"]["rows"]}
+    tables = {table["name"]: table["rows"] for table in rashomon.json("answer", "cmc-bench")["tables"]}
+    rows = {row["label"]: row["cells"] for row in tables["people"]}
     shares, labels = [], {}
     for person in people:
         with RunStore.read(rashomon.workspace / "runs" / person) as store:
@@ -167,7 +166,7 @@ def test_mean_of_people_and_their_agreement_equal_a_hand_computation(rashomon: R
     assert shares[0] > shares[1] > shares[2]
     assert rows["mean"]["all"]["value"] == pytest.approx(statistics.fmean(shares))
     assert rows["mean"]["all"]["sd"] == pytest.approx(statistics.stdev(shares))
-    agreement = {row["row"]: row["cells"] for row in tables["agreement"]["rows"]}
+    agreement = {row["label"]: row["cells"] for row in tables["agreement"]}
     same = sum(labels["ann"][item] == labels["bob"][item] for item in labels["ann"]) / TOTAL
     assert agreement["ann, bob"]["agreement"]["value"] == pytest.approx(same)
     pairs = [agreement[f"{a}, {b}"]["agreement"]["value"] for a, b in (("ann", "bob"), ("ann", "cat"), ("bob", "cat"))]

@@ -453,7 +453,7 @@ def test_the_command_prints_the_state_of_the_review_as_text_and_json(home: Works
     out = rashomon.run("review", build, "--require", "2").stdout
     for text in ("Decisions", "ann, bob", "AC1", "1 wait for an adjudicator"):
         assert text in out
-    facts = json.loads(rashomon.run("review", build, "--json").stdout)
+    facts = rashomon.json("review", build)
     assert [*facts["outcomes"].values()].count("undecided") == 1
     for wrong in (("--adjudicate",), ("--export", "x.csv"), ("--undecided", "keep"), ("--reviewer", "a b")):
         assert "rashomon:" in rashomon.run("review", build, *wrong, code=2).stderr
@@ -481,8 +481,8 @@ def test_levels_are_decided_with_the_row_and_their_agreement_is_reported(home: W
     sheet_rows[3]["level"] = "L3"
     save(path, sheet_rows)
     reviewed(home, "bob", build="cross", import_file=path)
-    facts = json.loads(Rashomon(home.path.parent).run("review", home.path.parent / "cross", "--json").stdout)
-    (row,) = facts["tables"]["levels"]["rows"]
+    facts = Rashomon(home.path.parent).json("review", home.path.parent / "cross")
+    (row,) = next(table["rows"] for table in facts["tables"] if table["name"] == "levels")
     assert (row["cells"]["rows"], row["cells"]["agreement"]["value"]) == (3, pytest.approx(2 / 3))
     reviewed(home, "cat", "L1", "r L3", "4", "L3", "q", build="cross", adjudicate=True)
     reviewed(home, None, build="cross", out=home.path.parent / "good")

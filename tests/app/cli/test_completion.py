@@ -101,6 +101,7 @@ def rashomon(tmp_path: Path) -> Rashomon:
     result = Rashomon(tmp_path)
     for name in ("clash-tiny-12", "cmc-bench-tiny-3", "$(touch gone)", "a b"):
         (result.workspace / "runs" / name).mkdir(parents=True)
+    (result.workspace / "sets" / "charts").mkdir(parents=True)
     (tmp_path / "cache/huggingface/hub/models--org--tiny-4bit").mkdir(parents=True)
     for name in ("pilot.toml", "paper.toml", "$(touch gone).toml"):
         (tmp_path / name).touch()
@@ -151,6 +152,11 @@ def asked(
     [
         ("rashomon show ", ["clash-tiny-12", "cmc-bench-tiny-3"]),
         ("rashomon resume cm", ["cmc-bench-tiny-3"]),
+        ("rashomon show @", ["@charts"]),
+        ("rashomon compare clash-tiny-12 la", ["latest:"]),
+        ("rashomon show latest:policy:always-i", ["always-image"]),
+        ("rashomon parity latest:org/t", ["org/tiny-4bit"]),
+        ("rashomon audit @ch", ["@charts"]),
         ("rashomon --workspace /nowhere show ", []),
         ("rashomon build ", ["cmc-bench", "clash"]),
         ("rashomon --batch --model policy:", ["always-image"]),

@@ -105,13 +105,13 @@ def test_what_is_typed_wrong_is_told_in_one_line(arguments: list[str], says: str
 def test_listings_are_json_too(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     assert rashomon.json("runs") == []
-    benchmark = json.loads(rashomon.run("benchmarks", "--json").stdout)[0]
+    benchmark = rashomon.json("benchmarks")[0]
     assert benchmark["conditions"][:4] == ["aligned", "image-correct", "text-correct", "both-wrong"]
-    models = json.loads(rashomon.run("models", "--json").stdout)
-    assert models[0]["name"] == "policy:always-image"
-    assert json.loads(rashomon.run("judges", "--json").stdout)[0]["name"] == "match"
-    findings = json.loads(rashomon.run("doctor", "--json").stdout)
-    assert {finding["what"]: finding["ok"] for finding in findings}["mlx"] is True
+    models = rashomon.json("models")
+    assert models["policies"][0]["name"] == "policy:always-image"
+    assert rashomon.json("judges")["rules"][0]["name"] == "match"
+    findings = rashomon.json("doctor")
+    assert {finding["check"]: finding["ok"] for finding in findings}["mlx"] is True
 
 
 def test_an_interruption_while_a_class_is_created_is_no_bug(tmp_path: Path) -> None:

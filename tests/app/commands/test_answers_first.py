@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -160,8 +159,6 @@ def test_a_build_says_what_came_of_it_in_words(own: Rashomon) -> None:
     assert not any("shortfalls" in line for line in result)
     every = lines(own, "build", "cmc-bench", "--from", "rows.csv", "--out", "again", "--all")
     assert any(line.startswith("  shortfalls: entity 250, ") for line in every)
-    manifest = json.loads(own.run("build", "cmc-bench", "--from", "rows.csv", "--out", "again", "--json").stdout)[
-        "manifest"
-    ]
+    manifest = own.json("build", "cmc-bench", "--from", "rows.csv", "--out", "again")["manifest"]
     assert manifest["shortfalls"]["entity"] == 250
     assert Build.open(own.home / "again").manifest == manifest

@@ -132,7 +132,7 @@ def test_when_its_parent_is_killed_the_worker_stops_by_itself(rashomon: Rashomon
 def test_a_worker_that_aborts_ends_neither_the_batch_nor_the_other_models(rashomon: Rashomon) -> None:
     crashing = rashomon.ordered(abort="policy:always-image")
     done = crashing.run(
-        "--batch", "--benchmark", "cmc-bench", "--model", "policy:always-image", "--model", "policy:always-text", code=1
+        "--batch", "--benchmark", "cmc-bench", "--model", "policy:always-image", "--model", "policy:always-text", code=3
     )
     assert "killed by SIGABRT" in done.stderr
     assert "where GPU memory runs out" in done.stderr
@@ -175,10 +175,10 @@ def test_a_second_process_on_the_same_run_is_refused(rashomon: Rashomon) -> None
     first = rashomon.held().start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x")
     wait_until(lambda: states(rashomon).get("x", ("", 0, 0))[1] > 3)
     for command in (["resume", "x"], ["resume", "x", "--repeat"]):
-        stderr = rashomon.run(*command, code=2).stderr
+        stderr = rashomon.run(*command, code=4).stderr
         assert "process" in stderr
         assert "working on x" in stderr
-    again = rashomon.run("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x", code=2)
+    again = rashomon.run("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x", code=4)
     assert again.stdout == ""
     assert again.stderr.count("\n") == 1, "one sentence"
     kill_all(first)
@@ -350,7 +350,7 @@ def test_a_run_in_use_does_not_stop_the_others_of_its_model(rashomon: Rashomon) 
     held = rashomon.held()
     first = held.start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--prompt-set", "paper")
     wait_until(lambda: any(done > 3 for _, done, _ in states(rashomon).values()))
-    message = run_of(rashomon, "--prompt-set", "paper", "--prompt-set", "conflict-aware", code=2)
+    message = run_of(rashomon, "--prompt-set", "paper", "--prompt-set", "conflict-aware", code=4)
     assert "already working on cmc-bench-policy-uniform-paper" in message
     kill_all(first)
     values = {
@@ -507,7 +507,7 @@ def test_a_workspace_that_cannot_be_written_is_told(rashomon: Rashomon, tmp_path
     (tmp_path / "file").write_text("")
     stderr = rashomon.run(
         "--workspace", tmp_path / "file" / "ws", "batch", "--benchmark", "cmc-bench", "--model", "policy:random",
-        "--data", rashomon.workspace / "benchmarks" / "cmc-bench", code=2,
+        "--data", rashomon.workspace / "benchmarks" / "cmc-bench", code=3,
     ).stderr  # fmt: skip
     assert "cannot write in" in stderr
     assert "--workspace" in stderr
@@ -559,8 +559,8 @@ def test_a_build_that_runs_were_asked_from_is_not_replaced_without_a_word(rashom
     copied = rashomon.home / "copied"
     shutil.copytree(rashomon.workspace / "benchmarks" / "cmc-bench", copied)
     run_of(rashomon, "--name", "elsewhere", "--limit", "2", "--data", copied)
-    before = json.loads(rashomon.run("build", "cmc-bench", *sources, "--json").stdout)
-    assert "runs of the replaced build" not in before, "the same build takes nothing away"
+    before = rashomon.json("build", "cmc-bench", *sources)
+    assert not before["replaced_runs"], "the same build takes nothing away"
     stderr = rashomon.run("build", "cmc-bench", *sources, "--seed", "7", code=2).stderr
     assert "add --replace" in stderr
     assert f"2 runs (mine, other) were made from the existing build ({before['digest'][:12]})" in stderr

@@ -34,9 +34,9 @@ def test_the_check_builds_nothing_and_ends_with_1_where_no_row_can_be_used(here:
     assert "4 of 5 rows can be used" in stdout
     assert "\\x1b[31m[red]\\u202e" in stdout
     assert "\x1b" not in stdout
-    parsed = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json").stdout)
+    parsed = here.json("build", "cmc-bench", "--from", table, "--check")
     assert [row["usable"] for row in parsed["rows"]] == [True] * 4 + [False]
-    assert parsed["rows"][-1]["mend"] == "put the file in its place: gone.png"
+    assert parsed["rows"][-1]["fix"] == "put the file in its place: gone.png"
     table = write(here, "image,question,answer\ngone.png,x?,5\n")
     assert "0 of 1 rows" in here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
     assert not here.workspace.exists()
@@ -50,8 +50,8 @@ def test_a_build_of_nothing_names_the_check_which_names_the_files_it_looked_for(
     assert f"build cmc-bench --from {here.home}/rows.csv --check` lists a fix for each row" in stderr
     stderr = here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
     assert "\x1b" not in stderr
-    parsed = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json", code=1).stdout)["rows"]
-    assert [(row["told"], row["mend"]) for row in parsed] == [
+    parsed = here.json("build", "cmc-bench", "--from", table, "--check", code=1)["rows"]
+    assert [(row["message"], row["fix"]) for row in parsed] == [
         ("the image is missing", "put the file in its place: no/where\x1b.png"),
         ("the image is a folder", "name a file in it: folder"),
         ("the image is missing", "put the file in its place: a; b.png"),
@@ -133,7 +133,7 @@ def test_unknown_keys_are_one_error_and_its_mapping_checks_and_builds(here: Rash
     assert "\x1b" not in stderr
     mapping = stderr.strip().rpartition("--map ")[2]
     assert mapping == "question=frage,answer=antwort,image=seite"
-    parsed = json.loads(here.run("build", "cmc-bench", "--from", table, "--map", mapping, "--check", "--json").stdout)
+    parsed = here.json("build", "cmc-bench", "--from", table, "--map", mapping, "--check")
     assert (parsed["usable"], set(parsed)) == (4, {"usable", "rows", "remarks"})
     assert "32 instances" in here.run("build", "cmc-bench", "--from", table, "--map", mapping).stdout
 
@@ -157,7 +157,7 @@ def test_pictures_in_cells_are_never_printed(here: Rashomon) -> None:
         )
     )
     done = here.run("build", "cmc-bench", "--from", "~/v.tsv", "--check", "--json")
-    parsed = json.loads(done.stdout)
+    parsed = json.loads(done.stdout)["result"]
     assert parsed["usable"] == 4
     assert "read as a VLMEvalKit table" in parsed["remarks"]
     assert len(done.stdout) + len(here.run("build", "cmc-bench", "--from", "~/v.tsv", "--check").stdout) < 5000

@@ -135,8 +135,8 @@ def test_a_thumbnail_stands_in_for_its_medium(home: Rashomon, tmp_path: Path, mo
 
 
 def test_media_are_left_out_unless_a_licence_lets_them_be_passed_on(home: Rashomon, tmp_path: Path) -> None:
-    facts = json.loads(home.run("bundle", RUNS[0], "--out", tmp_path / "b.zip", "--json").stdout)
-    assert (facts["media"], facts["media files"], len(facts["notes"])) == ("none", 0, 1)
+    facts = home.json("bundle", RUNS[0], "--out", tmp_path / "b.zip")
+    assert (facts["media"], facts["media_files"], len(facts["notes"])) == ("none", 0, 1)
     assert LICENCES["cmc-bench"]["chartqa"].text in facts["notes"][0]
 
 
@@ -160,8 +160,8 @@ def test_a_run_without_its_build_is_bundled_without_media(home: Rashomon, tmp_pa
     with RunStore.open(tmp_path / "workspace" / "runs" / RUNS[0]) as store:
         store.set_meta("data", str(tmp_path / "workspace" / "benchmarks" / "cmc-bench"))
     here = Rashomon(tmp_path)
-    facts = json.loads(here.run("bundle", RUNS[0], "--media", "all", "--json").stdout)
-    assert facts["media files"] == 0
+    facts = here.json("bundle", RUNS[0], "--media", "all")
+    assert facts["media_files"] == 0
     assert len(facts["notes"]) == 1
     here.run("show", f"{RUNS[0]}.rashomon.zip")
 
@@ -270,6 +270,24 @@ def test_an_import_that_broke_off_between_two_runs_copies_the_other_one(bundle: 
         assert Workspace(there.workspace).run_names() == sorted(RUNS)
         there.run("open", bundle, "--import", "--yes")
         assert Workspace(there.workspace).run_names() == sorted(RUNS)
+
+
+def test_a_run_that_is_there_is_not_copied_again_whichever_way_it_came(
+    home: Rashomon, bundle: Path, tmp_path: Path
+) -> None:
+    with elsewhere():
+        there = Rashomon(tmp_path)
+        there.run("adopt", f"{bundle}:{RUNS[0]}", "--yes", "--name", "ours")
+        assert "as ours." in there.run("adopt", f"{bundle}:{RUNS[0]}").stdout
+        assert "as ours." in there.run("open", bundle, "--import", "--yes").stdout
+        names = sorted(["ours", RUNS[1]])
+        assert Workspace(there.workspace).run_names() == names
+        assert "as ours." in there.run("open", bundle, "--import").stdout  # nothing is left to confirm
+        with RunStore.open(there.workspace / "runs" / "ours") as store:
+            store.retract("match@4", instance=store.ids()[0])
+        there.run("adopt", f"{bundle}:{RUNS[0]}", "--yes")  # other labels by now
+        assert Workspace(there.workspace).run_names() == sorted([*names, RUNS[0]])
+    assert f"as {RUNS[0]}." in home.run("adopt", f"{bundle}:{RUNS[0]}").stdout  # the run that was bundled
 
 
 # --- another lab's run as a published row --------------------------------------------------------

@@ -85,7 +85,7 @@ def test_without_a_model_that_writes_it_says_what_to_give(tmp_path: Path) -> Non
 def test_a_ceiling_ends_the_build_and_leaves_nothing_that_looks_like_one(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     with ScriptedWriter() as server:
-        result = rashomon.run(*arguments(server, tmp_path / "out"), "--token-ceiling", "10000", code=1)
+        result = rashomon.run(*arguments(server, tmp_path / "out"), "--token-ceiling", "10000", code=3)
         assert "ceiling of 10,000 tokens" in result.stderr
         assert not (tmp_path / "out").exists()
         rashomon.run(*arguments(server, tmp_path / "out"))

@@ -113,7 +113,7 @@ def test_clash_gets_the_questions_and_their_1281_images_and_is_built_from_them(
 
     missing = f"{ids[7]:012d}.jpg"
     hub.faults[missing] = ["404"]
-    stderr = rashomon.run("data", "get", "clash", "--yes", code=1).stderr
+    stderr = rashomon.run("data", "get", "clash", "--yes", code=3).stderr
     assert f"1 of 1,282 files could not be fetched ({missing}: it does not exist (404)); " in stderr
     assert "`rashomon data get clash" in rashomon.run("build", "clash", code=2).stderr
 
@@ -126,7 +126,7 @@ def test_clash_gets_the_questions_and_their_1281_images_and_is_built_from_them(
     assert not list(folder.rglob("*.part"))
     built = rashomon.run("build", "clash").stdout
     assert "1289 rows" in built
-    states = {item["benchmark"]: item for item in json.loads(rashomon.run("data", "--json").stdout)}
+    states = {item["benchmark"]: item for item in rashomon.json("data")}
     assert (states["clash"]["state"], states["clash"]["files"]) == ("fetched", 1282)
 
 
@@ -174,7 +174,7 @@ def test_cmc_bench_gets_two_splits_and_six_subjects(hub: FakeHub, rashomon: Rash
     assert "to fetch 1 files" in rashomon.run("data", "get", "cmc-bench", "--yes").stdout
     note = json.loads((folder / ".fetched.json").read_text())
     assert note["revisions"] == [f"HuggingFaceM4/ChartQA@{'a' * 40}", f"MMMU/MMMU@{'a' * 40}"]
-    sources = json.loads(rashomon.run("build", "cmc-bench", "--json").stdout)["manifest"]["sources"]
+    sources = rashomon.json("build", "cmc-bench")["manifest"]["sources"]
     assert (sources["chartqa"]["skipped"], sources["chartqa"]["usable_rows"]) == ({}, 3)
     assert sources["mmmu"]["usable_rows"] == 6  # one of each subject
 
@@ -232,7 +232,7 @@ def test_pope_is_asked_for_the_questions_as_they_were_published(hub: FakeHub, ra
         hub.files[where + file.name] = file.read_bytes()
     assert "to fetch 503 files" in rashomon.run("data", "get", "pope", "--dry-run").stdout
     hub.files[where + "coco_pope_random.json"] = b"changed"
-    stderr = rashomon.run("data", "get", "pope", "--dry-run", code=1).stderr
+    stderr = rashomon.run("data", "get", "pope", "--dry-run", code=3).stderr
     assert "coco_pope_random.json of POPE's repository cannot be fetched: it has 7 bytes, not 368,166, twice" in stderr
 
 
@@ -251,7 +251,7 @@ def test_a_hub_that_does_not_let_one_in(shut: str, says: str, hub: FakeHub, rash
     if shut in ("gated", "401", "403"):
         hub.repos["HuggingFaceM4/ChartQA"].files.clear()
         hub.repos["HuggingFaceM4/ChartQA"].files["data/val-0.parquet"] = b"v"
-    stderr = rashomon.run("data", "get", "cmc-bench", "--yes", code=1).stderr
+    stderr = rashomon.run("data", "get", "cmc-bench", "--yes", code=3).stderr
     assert says in stderr
     assert "hf auth login" in stderr
     assert len(stderr.splitlines()) == 1
@@ -287,13 +287,13 @@ def test_what_cannot_be_asked_for(arguments: list[str], says: str, tmp_path: Pat
 
 def test_offline_nothing_is_fetched(tmp_path: Path) -> None:
     for arguments in (["data", "get", "clash"], ["models", "get", "org/tiny"]):
-        stderr = Rashomon(tmp_path).run(*arguments, code=1).stderr
+        stderr = Rashomon(tmp_path).run(*arguments, code=3).stderr
         assert stderr == "rashomon: HF_HUB_OFFLINE is set, so nothing is fetched; unset it and run the same command.\n"
 
 
 def test_without_a_network_it_is_one_sentence(tmp_path: Path) -> None:
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "0"}
-    stderr = Rashomon(tmp_path, variables=nowhere).run("models", "get", "org/tiny", code=1).stderr
+    stderr = Rashomon(tmp_path, variables=nowhere).run("models", "get", "org/tiny", code=3).stderr
     assert stderr.startswith("rashomon: the Hub cannot be reached for org/tiny")
     assert len(stderr.splitlines()) == 1
 
@@ -311,7 +311,7 @@ def test_a_model_is_fetched_into_the_cache_checked_and_listed(hub: FakeHub, rash
     assert "Qwen3VLForConditionalGeneration, 4-bit g64" in stdout
     snapshot = cache / "snapshots" / ("a" * 40)
     assert contents(snapshot) == {**contents(DEMO), **COPIES, "README.md": CARD}
-    listed = {item["name"]: item for item in json.loads(rashomon.run("models", "--json").stdout)}
+    listed = {item["name"]: item for item in rashomon.json("models")["cached"]}
     assert listed["org/tiny"]["quantisation"] == "4-bit g64"
     before = len(hub.gets(""))
     assert "to fetch nothing" in rashomon.run("models", "get", "org/tiny", "--yes").stdout
@@ -329,8 +329,8 @@ def test_a_model_that_broke_off_is_no_model_until_it_is_whole(hub: FakeHub, rash
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 130
-    listed = {item["name"]: item for item in json.loads(rashomon.run("models", "--json").stdout)}
-    assert "`rashomon models get org/tiny` fetches it" in listed["org/tiny"]["note"]
+    listed = {item["name"]: item for item in rashomon.json("models")["cached"]}
+    assert "`rashomon models get org/tiny` fetches it" in listed["org/tiny"]["problem"]
     hub.released.set()
     hub.faults.clear()
     rashomon.run("models", "get", "org/tiny", "--yes")
@@ -397,7 +397,7 @@ def test_the_curated_models_say_what_they_take(tmp_path: Path) -> None:
         assert by_id[name].weights_bytes / 1e9 == pytest.approx(size, rel=0.05)
     assert smallest_mac(by_id["mlx-community/Qwen3-VL-4B-Instruct-4bit"].weights_bytes) == 8
     assert smallest_mac(10**13) is None
-    listed = {first["name"]: first for first in json.loads(Rashomon(tmp_path).run("models", "--json").stdout)}
+    listed = {first["name"]: first for first in Rashomon(tmp_path).json("models")["catalog"]}
     first = listed["mlx-community/Qwen3-VL-4B-Instruct-4bit"]
     assert (first["fetched"], first["benchmarks"], first["memory"]) == (
         False,

@@ -61,7 +61,7 @@ def obeys(prompt: str, times: int) -> str:
 
 
 def check(rashomon: Rashomon, judge: str, *options: str, code: int = 0) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(rashomon.run("judges", "check", judge, "--json", *options, code=code).stdout)
+    result: dict[str, Any] = rashomon.json("judges", "check", judge, *options, code=code)
     return result
 
 
@@ -80,9 +80,10 @@ def test_a_rule_is_examined_without_a_network_and_named_from_then_on(rashomon: R
     share = f"agrees on {match[3]}% of the {match[2]} labels that it gives on 440 labelled answers ({match[4]})"
     sentence = f"{share}, checked {time.strftime('%Y-%m-%d')}"
     assert sentence in rashomon.run("judges").stdout
-    entries = json.loads(rashomon.run("judges", "--json").stdout)
-    assert entries[0]["check"]["right"] == int(match[1])
-    assert entries[1]["check"] is None
+    entries = rashomon.json("judges")
+    assert entries["rules"][0]["check"]["right"] == int(match[1])
+    assert entries["rules"][0]["check"]["sentence"] == sentence
+    assert entries["rules"][1]["check"] is None
 
 
 def test_a_limited_check_is_not_named(rashomon: Rashomon) -> None:
@@ -100,13 +101,13 @@ def test_a_model_that_is_always_right(rashomon: Rashomon) -> None:
             server.prompt_tokens, server.completion_tokens,
         )  # fmt: skip
     assert (result["right"], result["outcomes"]) == (LIMIT, {"labelled": LIMIT})
-    assert result["summary"][0] == (
+    assert result["sentences"][0] == (
         f"{judge_at(server)}@cmc-bench-2 agrees with 40 of 40 labels (100.0%, 91.2 to 100.0)."
     )
-    assert result["summary"][1] == "Swapping the two references changes none of 40 labels."
+    assert result["sentences"][1] == "Swapping the two references changes none of 40 labels."
     assert result["hostile"]["steered"] == result["disagreements"] == []
     assert result["order"]["preferred"] == ""
-    assert "tokens a label" in result["summary"][-1]
+    assert "tokens a label" in result["sentences"][-1]
 
 
 def test_a_model_that_prefers_the_first_reference_is_found(rashomon: Rashomon) -> None:
@@ -138,7 +139,7 @@ def test_first_asks_the_model_for_what_the_rule_leaves_undecided_alone(rashomon:
         judge = f"first(match, {judge_at(server)})"
         result = check(rashomon, judge, "--limit", str(LIMIT))
         asked = server.requests
-    assert result["judge"] == f"first(match@4, {judge_at(server)}@cmc-bench-2)"
+    assert result["sentences"][0].startswith(f"first(match@4, {judge_at(server)}@cmc-bench-2) agrees")
     assert result["outcomes"] == {"labelled": LIMIT}
     assert 2 * undecided < asked < 2 * undecided + len(hostile_answers())
 
@@ -212,7 +213,7 @@ def test_unreadable_replies_are_failures_and_cost_three_calls(rashomon: Rashomon
         result = check(rashomon, judge_at(server), "--limit", "20", code=1)
         assert server.requests == 2 * 17 + 20 + 2 * 3 * 3
     assert result["outcomes"] == {"labelled": 17, "judge-failed": 3}
-    assert "and fails on 3 of 20 answers." in result["summary"][0]
+    assert "and fails on 3 of 20 answers." in result["sentences"][0]
 
 
 def test_requests_without_a_reply_are_repeated_by_the_same_command(rashomon: Rashomon) -> None:
@@ -259,7 +260,7 @@ def test_interrupted_it_resumes_and_pays_for_nothing_twice(rashomon: Rashomon) -
 def test_a_ceiling_stops_it_and_a_higher_one_resumes(rashomon: Rashomon) -> None:
     with FaultServer(right) as server:
         command = ("judges", "check", judge_at(server), "--limit", "20", "--concurrency", "1")
-        assert "ceiling of 5,000 tokens" in rashomon.run(*command, "--token-ceiling", "5000", code=1).stderr
+        assert "ceiling of 5,000 tokens" in rashomon.run(*command, "--token-ceiling", "5000", code=3).stderr
         assert 0 < server.requests < 60
         rashomon.run(*command)
         assert server.requests == 60
@@ -269,7 +270,7 @@ def test_a_ceiling_stops_it_and_a_higher_one_resumes(rashomon: Rashomon) -> None
 def test_a_model_of_this_machine_is_examined_and_asked_once(rashomon: Rashomon) -> None:
     build_tiny_lm(rashomon.home / "judge", [cmc_rubric._PROMPT], quantise=False)
     result = check(rashomon, str(rashomon.home / "judge"), "--limit", "6")
-    assert result["judge"] == "judge@cmc-bench-2"
+    assert result["sentences"][0].startswith("judge@cmc-bench-2 agrees")
     assert result["outcomes"] == {"labelled": 6}
     assert result["usage"]["replies"] == 18
     assert result["usage"]["completion_tokens"] > 18

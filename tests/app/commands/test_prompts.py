@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -119,10 +118,10 @@ def test_a_wrong_file_is_refused_before_anything_runs(rashomon: Rashomon, tmp_pa
 
 
 def test_prompt_sets_are_listed_printed_and_previewed(rashomon: Rashomon, tmp_path: Path) -> None:
-    listed = json.loads(rashomon.run("prompts", "--json").stdout)
+    listed = rashomon.json("prompts")
     assert len(listed) == 10
     (tmp_path / "copy.toml").write_text(rashomon.run("prompts", "verify-the-text").stdout, "utf-8")
-    preview = json.loads(rashomon.run("prompts", tmp_path / "copy.toml", "--benchmark", "cmc-bench", "--json").stdout)
+    preview = rashomon.json("prompts", tmp_path / "copy.toml", "--benchmark", "cmc-bench")
     assert set(preview["prompts"]) >= {"aligned", "image-only", "text-only", "closed-book"}
     assert "Someone claims:" in preview["prompts"]["aligned"][0]["text"]
     assert "<image>" not in preview["prompts"]["text-only"][0]["text"]

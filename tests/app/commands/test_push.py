@@ -128,7 +128,7 @@ def test_refusals_are_one_sentence(made: Workspace, hub: UploadHub, status: int,
     hub.refuse[end] = status
     with pytest.raises(UploadError) as refusal:
         push(made)
-    assert refusal.value.exit_code == 1
+    assert refusal.value.exit_code == 3
     assert len(str(refusal.value).splitlines()) == 1
     assert TOKEN not in str(refusal.value)
     assert not hub.files.get(NAME)
@@ -180,6 +180,17 @@ def test_other_targets_are_refused(target: str) -> None:
         repository_name(target)
 
 
+def test_a_dry_run_shows_what_would_be_sent_without_login_network_or_files(made: Workspace, tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path, variables={"RASHOMON_WORKSPACE": str(made.path), "HF_ENDPOINT": "http://127.0.0.1:9"})
+    for extra in ((), ("--public", "--yes"), ("--out", "look")):
+        stdout = rashomon.run("push", "mine", f"hub:{NAME}", "--dry-run", *extra).stdout
+        assert all(text in stdout for text in (NAME, *FILES, "licence of", "nothing was sent"))
+        assert ("public" if "--public" in extra else "private") in stdout
+    assert not (tmp_path / "look").exists()
+    rashomon.run("push", "nothing", f"hub:{NAME}", "--dry-run", code=2)
+    rashomon.run("push", "mine", "hub:nothing", "--dry-run", code=2)
+
+
 def test_the_files_can_be_written_to_look_at(made: Workspace, tmp_path: Path) -> None:
     shutil.copytree(made.path, tmp_path / "workspace")
     rashomon = Rashomon(tmp_path)
@@ -203,4 +214,4 @@ def test_the_command_sends_to_the_hub_of_the_environment(made: Workspace, tmp_pa
         assert set(hub.files[NAME]) == FILES
         assert TOKEN not in done.stdout + done.stderr
         hub.refuse["/commit/main"] = 403
-        assert len(rashomon.run("push", "mine", f"hub:{NAME}", "--yes", code=1).stderr.splitlines()) == 1
+        assert len(rashomon.run("push", "mine", f"hub:{NAME}", "--yes", code=3).stderr.splitlines()) == 1

@@ -37,8 +37,8 @@ def build(home: Rashomon, rows: list[str], *options: str, table: str = "rows.csv
     path = home.home / table
     path.parent.mkdir(exist_ok=True)
     path.write_text(HEADER + "".join(rows), "utf-8")
-    result = json.loads(home.run("build", "cmc-bench", "--from", path, "--json", *options).stdout)
-    recorded: dict[str, Any] = result["set"] | {"path": Path(result["path"]), "digest": result["digest"]}
+    result = home.json("build", "cmc-bench", "--from", path, *options)
+    recorded: dict[str, Any] = result["set"] | {"path": home.workspace / result["folder"], "digest": result["digest"]}
     return recorded
 
 
@@ -61,10 +61,10 @@ def test_an_edit_is_told_and_the_version_before_stays_with_its_pictures_and_runs
     assert second["changes"]["changed"] == [
         {
             "row": "rows.csv:4",
-            "cells": {
-                "answer": ["16", "17"],
-                "passage": ["Page 2 counts 16 of them.", "Page 2 counts 17 of them."],
-            },
+            "cells": [
+                {"column": "answer", "before": "16", "after": "17"},
+                {"column": "passage", "before": "Page 2 counts 16 of them.", "after": "Page 2 counts 17 of them."},
+            ],
         }
     ]
     assert second["changes"]["added"] == second["changes"]["removed"] == []
@@ -87,7 +87,7 @@ def test_an_edit_that_is_taken_back_leaves_the_runs_of_the_first_version(home: R
     run(home, "before")
     build(home, edited(ROWS))
     build(home, ROWS)
-    (listed,) = json.loads(home.run("sets", "--json").stdout)
+    (listed,) = home.json("sets")
     assert [version["runs"] for version in listed["versions"]] == [["before"], [], ["before"]]
     assert "Its runs (1) stay" in home.run("sets", "remove", "rows", "--yes").stdout
 
@@ -156,7 +156,7 @@ def test_rows_are_compared_by_content(
 ) -> None:
     build(home, ROWS)
     changes = build(home, rows)["changes"] or {"added": [], "removed": [], "changed": []}
-    changed = [(row["row"], sorted(row["cells"])) for row in changes["changed"]]
+    changed = [(row["row"], sorted(cell["column"] for cell in row["cells"])) for row in changes["changed"]]
     assert (changes["added"], changes["removed"], changed) == expected
 
 
@@ -181,7 +181,7 @@ def test_the_same_table_is_no_new_version_and_repairs_changed_pictures(home: Ras
     damaged = sorted((first["path"] / "media").iterdir())[0]
     damaged.unlink()
     damaged.write_bytes(picture(99))
-    listed = json.loads(home.run("sets", "--json").stdout)[0]["versions"]
+    listed = home.json("sets")[0]["versions"]
     assert "1 changed or lost picture" in listed[0]["problem"]
     assert listed[1]["problem"] is None
     again = build(home, edited(ROWS))
@@ -189,15 +189,15 @@ def test_the_same_table_is_no_new_version_and_repairs_changed_pictures(home: Ras
     assert "as before" in home.run("build", "cmc-bench", "--from", home.home / "rows.csv").stdout
     back = build(home, ROWS)
     assert (back["version"], back["digest"]) == (3, first["digest"])
-    assert all(v["problem"] is None for v in json.loads(home.run("sets", "--json").stdout)[0]["versions"])
+    assert all(v["problem"] is None for v in home.json("sets")[0]["versions"])
 
 
 def test_a_picture_that_was_replaced_in_the_table_is_a_change(home: Rashomon) -> None:
     build(home, ROWS)
     (home.home / "5.png").write_bytes(picture(55))
-    assert [(row["row"], [*row["cells"]]) for row in build(home, ROWS)["changes"]["changed"]] == [
-        ("rows.csv:7", ["image"])
-    ]
+    assert [
+        (row["row"], [cell["column"] for cell in row["cells"]]) for row in build(home, ROWS)["changes"]["changed"]
+    ] == [("rows.csv:7", ["image"])]
 
 
 def test_a_change_deep_in_a_long_cell_is_shown_where_it_is_and_found_values_are_no_cells(home: Rashomon) -> None:
@@ -220,10 +220,8 @@ def test_data_names_a_set_or_a_version(home: Rashomon) -> None:
     for number, (data, digest) in enumerate(digests.items()):
         with RunStore.read(run(home, f"run{number}", "--data", data)) as store:
             assert store.meta("identity")["data digest"] == digest
-    varied = json.loads(home.run("vary", "rows@1", "--factor", "blur=0,2", "--limit", "2", "--json").stdout)
-    assert Path(varied["path"]) == home.workspace / "benchmarks" / "rows-1-varied", (
-        "no set has a build that is no version"
-    )
+    varied = home.json("vary", "rows@1", "--factor", "blur=0,2", "--limit", "2")
+    assert varied["folder"] == "benchmarks/rows-1-varied", "no set has a build that is no version"
     batch = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:always-text", "--data")
     for wrong in ("rows@9", "rows@x", "rowz", "rows@"):
         assert "rows" in home.run(*batch, wrong, code=2).stderr
@@ -255,10 +253,10 @@ def test_another_table_that_shares_a_few_rows_does_not_take_a_set_over(home: Ras
     command = ("build", "cmc-bench", "--from", other / "rows.csv")
     home.run(*command, code=2)
     home.run(*command, "--replace", code=2)
-    assert [len(known["versions"]) for known in json.loads(home.run("sets", "--json").stdout)] == [1]
+    assert [len(known["versions"]) for known in home.json("sets")] == [1]
     home.run(*command, "--name", "strange")
     (home.home / "rows.csv").rename(home.home / "old.csv")
-    assert json.loads(home.run(*command, "--json").stdout)["set"]["moved_from"] == str(home.home / "rows.csv")
+    assert home.json(*command)["set"]["moved_from"] == "rows.csv"
 
 
 def test_most_rows_of_a_copied_table_make_it_the_next_version_and_the_move_is_said(home: Rashomon) -> None:
@@ -267,7 +265,7 @@ def test_most_rows_of_a_copied_table_make_it_the_next_version_and_the_move_is_sa
         (home.home / "copy").mkdir(exist_ok=True)
         shutil.copyfile(home.home / f"{n}.png", home.home / "copy" / f"{n}.png")
     recorded = build(home, edited(ROWS), table="copy/rows.csv")
-    assert (recorded["version"], recorded["moved_from"]) == (2, str(home.home / "rows.csv"))
+    assert (recorded["version"], recorded["moved_from"]) == (2, "rows.csv")
     assert build(home, ROWS, table="copy/rows.csv")["moved_from"] is None
 
 
@@ -295,7 +293,7 @@ def test_a_build_of_other_sources_is_not_replaced_unasked_but_one_of_this_table_
     second = build(home, edited(ROWS))
     assert second["version"] == 2
     home.run("resume", "old")
-    (listed,) = json.loads(home.run("sets", "--json").stdout)
+    (listed,) = home.json("sets")
     assert [version["runs"] for version in listed["versions"]] == [["old"], []]
 
     default.unlink()
@@ -328,7 +326,7 @@ def test_a_set_is_removed_and_restored(home: Rashomon) -> None:
     assert "--yes" in home.run("sets", "remove", "rows", code=2).stderr
     assert "sets restore rows" in home.run("sets", "remove", "rows", "--yes").stdout
     assert default.samefile(other["path"]), "the newest build that is left"
-    assert [known["name"] for known in json.loads(home.run("sets", "--json").stdout)] == ["other"]
+    assert [known["name"] for known in home.json("sets")] == ["other"]
     home.run("sets", "remove", "other", "--yes")
     assert "no question sets" in home.run("sets").stdout
     home.run("--batch", "--benchmark", "cmc-bench", "--model", "policy:always-text", code=2)
@@ -347,7 +345,7 @@ def test_a_damaged_set_hides_no_other_and_no_run(home: Rashomon) -> None:
     stored = json.loads(file.read_text())
     for content in ("", "[]", "{}", '{"versions": 3}', json.dumps(stored | {"versions": []})):
         file.write_text(content)
-        assert [known.get("problem") is None for known in json.loads(home.run("sets", "--json").stdout)] == [
+        assert [known.get("problem") is None for known in home.json("sets")] == [
             True,
             False,
         ]
@@ -385,8 +383,8 @@ def test_a_set_that_is_being_built_is_not_built_twice(home: Rashomon) -> None:
     from app.store.question_sets import building
 
     with building(home.workspace, "rows"):
-        assert "another process" in home.run("build", "cmc-bench", "--from", home.home / "rows.csv", code=2).stderr
-        home.run("sets", "remove", "rows", "--yes", code=2)
+        assert "another process" in home.run("build", "cmc-bench", "--from", home.home / "rows.csv", code=4).stderr
+        home.run("sets", "remove", "rows", "--yes", code=4)
     assert build(home, edited(ROWS))["version"] == 2
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,9 @@ from tests.support.review_builds import clash_build
 
 
 def recommend(rashomon: Rashomon, *arguments: str | Path) -> dict[str, Any]:
-    listing: dict[str, Any] = json.loads(rashomon.run("models", *arguments, "--json").stdout)
-    return listing
+    """Return the recommendation, with each model's facts beside what it needs."""
+    listing: dict[str, Any] = rashomon.json("models", *arguments)
+    return listing | {"models": [item.pop("model") | item for item in listing["models"]]}
 
 
 def test_a_mac_and_this_machine_get_three_models_with_their_facts(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_a_mac_and_this_machine_get_three_models_with_their_facts(tmp_path: Path
     assert listing == recommend(rashomon, "--for", " 16 gb ")
     assert len({item["base"] for item in listing["models"]}) == 3
     for item in listing["models"]:
-        assert item["memory"] <= 0.9 * listing["available"]
+        assert item["needs"] <= 0.9 * listing["available"]
         assert {"reason", "licence", "released", "checked", "fetched", "bytes"} <= item.keys()
     printed = rashomon.run("models", "--for", "16GB").stdout
     assert all(f"{place}. {item['name']}\n" in printed for place, item in enumerate(listing["models"], 1))
@@ -70,7 +70,7 @@ def test_the_smallest_need_is_that_of_the_model_which_more_memory_lists(tmp_path
     rashomon = Rashomon(tmp_path)
     (model,) = recommend(rashomon, "--for", "4GB")["models"]
     stderr = " ".join(rashomon.run("models", "--for", "2GB", code=2).stderr.split())
-    assert f"needs {model['memory'] / 1e9:.1f} GB" in stderr
+    assert f"needs {model['needs'] / 1e9:.1f} GB" in stderr
 
 
 def test_a_machine_of_unknown_memory_asks_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,8 +88,8 @@ def test_the_longest_prompt_of_a_build_decides(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     listing = recommend(rashomon, "--for", "16GB", "--data", build.path)
     assert listing["prompt"]["text_tokens"] == small.text_tokens
-    needs = {item["name"]: item["memory"] for item in recommend(rashomon, "--for", "16GB")["models"]}
-    assert all(item["memory"] <= needs.get(item["name"], item["memory"]) for item in listing["models"])
+    needs = {item["name"]: item["needs"] for item in recommend(rashomon, "--for", "16GB")["models"]}
+    assert all(item["needs"] <= needs.get(item["name"], item["needs"]) for item in listing["models"])
     for medium in (build.path / "media").iterdir():
         Image.new("RGB", (9000, 7000)).save(medium, "JPEG" if medium.suffix == ".jpg" else "PNG")
     large = recommend(rashomon, "--for", "16GB", "--data", build.path)

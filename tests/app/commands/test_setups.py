@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -126,13 +125,13 @@ def test_a_benchmark_is_printed_with_its_setup(rashomon: Rashomon) -> None:
         assert f"rashomon --batch paper:{name}" in text
         for source in find_setup(name).sources.values():
             assert source in text
-    (entry,) = json.loads(rashomon.run("benchmarks", "pope", "--json").stdout)
+    (entry,) = rashomon.json("benchmarks", "pope")
     assert entry["setup"]["values"]["conditions"]["value"] == ["random", "popular", "adversarial"]
     rashomon.run("benchmarks", "pop", code=2)
 
 
 def test_the_tasks_of_a_benchmark_are_printed_with_their_capabilities(rashomon: Rashomon) -> None:
-    (entry,) = json.loads(rashomon.run("benchmarks", "crosscheck-bench", "--json").stdout)
+    (entry,) = rashomon.json("benchmarks", "crosscheck-bench")
     assert (len(entry["tasks"]), len(entry["capabilities"])) == (15, 7)
     assert entry["tasks"]["SKU"] == "Same-style SKU match (L2; A1 + A3 + A5)"
     lines = rashomon.run("benchmarks", "crosscheck-bench").stdout.splitlines()

@@ -14,11 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.commands.try_model import TryArguments, _Subject
-from app.compare.set_history import SetRun
-from app.exit_codes import BETTER, NOT_SHOWN, WORSE
+from app.exit_codes import DONE, INCONCLUSIVE, REGRESSED
 from app.store.question_sets import QuestionSet
 from app.store.run import RunStore
+from app.store.set_runs import SetRun
 from app.store.tried_models import TriedModels, read_tried, update_tried
+from app.store.workspace import Workspace
 from app.text.plural import count_of
 from benchmarks.errors import ModelError, StoreError
 from tests.support.command import Rashomon, kill_all
@@ -34,7 +35,7 @@ def build(rashomon: Rashomon, rows: int = ROWS, *, name: str = "charts", edit: d
     rashomon.run("build", "cmc-bench", "--from", write_table(rashomon.home, rows, name, edit))
 
 
-def tried(rashomon: Rashomon, model: str | Path, *options: str | Path, code: int = BETTER) -> dict[str, Any]:
+def tried(rashomon: Rashomon, model: str | Path, *options: str | Path, code: int = DONE) -> dict[str, Any]:
     printed: dict[str, Any] = rashomon.json("try", model, *options, code=code)
     return printed
 
@@ -47,6 +48,13 @@ def same_verdict(verdict: dict[str, Any]) -> dict[str, Any]:
 
 def memory(rashomon: Rashomon, name: str = "charts") -> TriedModels:
     return read_tried(rashomon.workspace / "sets" / name)
+
+
+def test_asked_anew_a_model_gets_a_new_run_each_time_and_keeps_the_old_ones(rashomon: Rashomon) -> None:
+    runs = [tried(rashomon, TEXT, "--fresh", code=6)["run"] for _ in range(3)]
+    assert runs[1:] == [f"{runs[0]}-2", f"{runs[0]}-3"]
+    assert {run["name"] for run in rashomon.json("runs")} == {*runs}
+    assert len(memory(rashomon).subjects) <= 1  # the same model
 
 
 def instances(rashomon: Rashomon, run: str) -> set[str]:
@@ -72,9 +80,9 @@ def test_the_exit_code_tells_the_verdict_by_the_users_rule(rashomon: Rashomon) -
     better = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
     assert (better["verdict"], better["against"], better["named"]) == ("better", IMAGE, True)
     assert 0 < better["lead"]["low"] < better["lead"]["value"] == better["share"] - better["against_share"]
-    worse = tried(rashomon, TEXT, "--trust", "image", code=WORSE)  # the incumbent is remembered
+    worse = tried(rashomon, TEXT, "--trust", "image", code=REGRESSED)  # the incumbent is remembered
     assert worse["lead"]["high"] < 0
-    neither = tried(rashomon, TEXT, "--trust", "flag", code=NOT_SHOWN)
+    neither = tried(rashomon, TEXT, "--trust", "flag", code=INCONCLUSIVE)
     assert (neither["verdict"], neither["lead"]["value"]) == ("not shown", 0)
     needed = [re.search(r"difference of 3 points takes about ([\d,]+) rows", remark) for remark in neither["remarks"]]
     (rows,) = (int(match[1].replace(",", "")) for match in needed if match)
@@ -93,7 +101,7 @@ def test_five_lines_fit_a_terminal_and_name_the_pictures(rashomon: Rashomon) -> 
     assert len({line.split(": ")[1] for line in lines[2:]}) == 3  # of different pictures
 
 
-def lines(rashomon: Rashomon, *arguments: str | Path, code: int = BETTER) -> list[str]:
+def lines(rashomon: Rashomon, *arguments: str | Path, code: int = DONE) -> list[str]:
     """Return what a trial prints last: its header and the lines of the verdict."""
     printed = rashomon.run("try", *arguments, "--display", "plain", code=code).stdout
     return printed.rstrip("\n").rpartition("\n\n")[2].splitlines()
@@ -105,7 +113,7 @@ def test_a_remembered_rule_and_incumbent_are_named_and_can_be_undone(rashomon: R
     assert "text wins" in typed[1]
     assert [typed[0], *typed[1:]] == [remembered[0], *remembered[2:]]
     assert all(word in remembered[1] for word in (IMAGE, "--against best", "text wins", "--trust none"))
-    assert "by right answers" in tried(rashomon, TEXT, "--trust", "none", code=NOT_SHOWN)["remarks"][-1].casefold()
+    assert "by right answers" in tried(rashomon, TEXT, "--trust", "none", code=INCONCLUSIVE)["remarks"][-1].casefold()
     assert memory(rashomon) == replace(memory(rashomon), trust="", incumbent=IMAGE)
     rashomon.run("try", TEXT, "--trust", "neither", code=2)
 
@@ -119,9 +127,9 @@ def test_the_rule_of_a_history_can_be_left_out(rashomon: Rashomon) -> None:
 
 def test_a_policy_that_no_model_beats_is_named(rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SetRun, "is_model", property(lambda run: run.model != TEXT))
-    tried(rashomon, TEXT, "--trust", "text", code=NOT_SHOWN)
+    tried(rashomon, TEXT, "--trust", "text", code=INCONCLUSIVE)
     sentence = f"{TEXT} has 100%: no model beats it."
-    assert sentence in tried(rashomon, IMAGE, code=NOT_SHOWN)["remarks"]
+    assert sentence in tried(rashomon, IMAGE, code=INCONCLUSIVE)["remarks"]
     assert sentence in " ".join(rashomon.run("history").stdout.split())
     assert sentence not in " ".join(rashomon.run("history", "--trust", "image").stdout.split())
 
@@ -141,7 +149,7 @@ def test_the_held_out_rows_are_asked_only_for_a_final_decision(rashomon: Rashomo
     assert not any("fresh look" in remark for remark in final["remarks"])
     assert len(memory(rashomon).decisions) == final["tried"] == 1
     assert tried(rashomon, TEXT, "--final") == final  # the same decision
-    assert tried(rashomon, RANDOM, "--final", code=NOT_SHOWN)["tried"] == 2
+    assert tried(rashomon, RANDOM, "--final", code=INCONCLUSIVE)["tried"] == 2
     history = " ".join(rashomon.run("history").stdout.split())
     assert f"held-out rows: {TEXT} beside {IMAGE}: better" in history
     assert f"; {RANDOM} beside {IMAGE}: not shown" in history
@@ -160,8 +168,8 @@ def test_a_decision_on_rows_that_were_replaced_stays_in_the_history(
     lines = table.read_text().splitlines()
     table.write_text("\n".join([lines[0], *lines[25:]]))
     rashomon.run("build", "cmc-bench", "--from", table)
-    tried(rashomon, RANDOM, "--against", TEXT, code=WORSE)
-    tried(rashomon, RANDOM, "--final", code=WORSE)
+    tried(rashomon, RANDOM, "--against", TEXT, code=REGRESSED)
+    tried(rashomon, RANDOM, "--final", code=REGRESSED)
     history = " ".join(rashomon.run("history").stdout.split())
     assert f"held-out rows: {TEXT} beside {IMAGE}: no row in common" in history
     assert f"; {RANDOM} beside {TEXT}: worse" in history
@@ -170,10 +178,10 @@ def test_a_decision_on_rows_that_were_replaced_stays_in_the_history(
 def test_a_final_decision_needs_another_model(rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy is no rival, nor is the model itself with other settings."""
     monkeypatch.setattr(SetRun, "is_model", property(lambda run: run.model != TEXT))
-    tried(rashomon, TEXT, code=NOT_SHOWN)
-    tried(rashomon, IMAGE, code=NOT_SHOWN)
+    tried(rashomon, TEXT, code=INCONCLUSIVE)
+    tried(rashomon, IMAGE, code=INCONCLUSIVE)
     assert "without --final" in rashomon.run("try", IMAGE, "--final", code=2).stderr
-    tried(rashomon, IMAGE, "--prompt-set", "expect-conflict", code=NOT_SHOWN)
+    tried(rashomon, IMAGE, "--prompt-set", "expect-conflict", code=INCONCLUSIVE)
     assert "without --final" in rashomon.run("try", IMAGE, "--final", code=2).stderr
     assert not memory(rashomon).decisions
 
@@ -185,7 +193,7 @@ def test_rows_that_a_batch_has_asked_are_no_fresh_look(rashomon: Rashomon) -> No
 
 
 def test_an_edited_set_is_compared_on_its_newest_version(rashomon: Rashomon) -> None:
-    first = tried(rashomon, IMAGE, code=NOT_SHOWN)
+    first = tried(rashomon, IMAGE, code=INCONCLUSIVE)
     assert first["lead"] is None
     build(rashomon, edit={"passage": "In the end, kale came to 68."})
     second = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
@@ -198,14 +206,14 @@ def test_an_edited_set_is_compared_on_its_newest_version(rashomon: Rashomon) -> 
 def test_an_incumbent_that_is_gone_is_compared_on_the_rows_that_stayed(
     rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = tried(rashomon, IMAGE, code=NOT_SHOWN)
+    first = tried(rashomon, IMAGE, code=INCONCLUSIVE)
     build(rashomon, edit={"passage": "In the end, kale came to 68."})
     gone = _Subject.of
 
-    def of(question_set: QuestionSet, model: str, arguments: TryArguments) -> _Subject:
+    def of(workspace: Workspace, question_set: QuestionSet, model: str, arguments: TryArguments) -> _Subject:
         if model == IMAGE:
             raise ModelError("it was deleted.")
-        return gone(question_set, model, arguments)
+        return gone(workspace, question_set, model, arguments)
 
     monkeypatch.setattr(_Subject, "of", of)
     second = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
@@ -216,10 +224,10 @@ def test_an_incumbent_that_is_gone_is_compared_on_the_rows_that_stayed(
 def test_other_prompt_settings_are_another_model_on_the_same_rows(
     rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = tried(rashomon, TEXT, "--trust", "text", code=NOT_SHOWN)
-    other = tried(rashomon, IMAGE, "--prompt-set", "expect-conflict", "--against", TEXT, code=WORSE)
+    first = tried(rashomon, TEXT, "--trust", "text", code=INCONCLUSIVE)
+    other = tried(rashomon, IMAGE, "--prompt-set", "expect-conflict", "--against", TEXT, code=REGRESSED)
     assert (other["answers"], other["tried"]) == (first["answers"], 2)
-    again = tried(rashomon, IMAGE, code=WORSE)
+    again = tried(rashomon, IMAGE, code=REGRESSED)
     assert again["answers"] == first["answers"]
     monkeypatch.setattr(SetRun, "is_model", True)
     assert len(rashomon.json("history")["models"]) == 3
@@ -248,13 +256,13 @@ def test_without_a_set_and_with_several_ones_the_user_is_told(rashomon: Rashomon
         assert "rashomon build" in empty.run(*command, code=2).stderr
     build(rashomon, 6, name="others")
     assert "charts, others" in rashomon.run("try", TEXT, code=2).stderr
-    assert tried(rashomon, TEXT, "--set", "others", code=NOT_SHOWN)["set"] == "others"
+    assert tried(rashomon, TEXT, "--set", "others", code=INCONCLUSIVE)["set"] == "others"
 
 
 def test_a_set_of_three_rows_shows_nothing(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     build(rashomon, 3)
-    assert tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text", code=NOT_SHOWN)["rows"] <= 2
+    assert tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text", code=INCONCLUSIVE)["rows"] <= 2
 
 
 def test_a_damaged_memory_is_named(rashomon: Rashomon) -> None:
@@ -270,7 +278,7 @@ def test_an_incumbent_whose_run_was_deleted_is_asked_again(rashomon: Rashomon) -
 
 def test_the_incumbent_itself_is_compared_with_the_best_of_the_others(rashomon: Rashomon) -> None:
     tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
-    itself = tried(rashomon, IMAGE, code=NOT_SHOWN)  # policies are no rivals
+    itself = tried(rashomon, IMAGE, code=INCONCLUSIVE)  # policies are no rivals
     assert (itself["against"], itself["named"]) == (None, False)
     assert memory(rashomon).incumbent == IMAGE
 
@@ -340,17 +348,17 @@ def demo_copy(folder: Path, *, damaged: bool) -> Path:
 @pytest.mark.slow
 def test_real_models_get_the_right_verdicts(rashomon: Rashomon) -> None:
     """Two quantisations are not told apart; damaged weights are worse, and are another model under the same name."""
-    first = tried(rashomon, FOUR_BIT, "--trust", "text", code=NOT_SHOWN)
+    first = tried(rashomon, FOUR_BIT, "--trust", "text", code=INCONCLUSIVE)
     assert (first["against"], first["tried"]) == (None, 1)
     model = demo_copy(rashomon.home / "a-model", damaged=False)
-    equal = tried(rashomon, model, code=NOT_SHOWN)
+    equal = tried(rashomon, model, code=INCONCLUSIVE)
     assert (equal["against"], equal["tried"], equal["named"]) == (str(FOUR_BIT), 2, False)
     demo_copy(model, damaged=True)
-    damaged = tried(rashomon, model, code=WORSE)
+    damaged = tried(rashomon, model, code=REGRESSED)
     assert damaged["tried"] == 3
     assert damaged["run"] != equal["run"]
     assert any("no first look" in remark for remark in damaged["remarks"])
-    assert tried(rashomon, FOUR_BIT, code=NOT_SHOWN)["tried"] == 3
+    assert tried(rashomon, FOUR_BIT, code=INCONCLUSIVE)["tried"] == 3
     history = rashomon.json("history")
     assert [entry["verdict"] for entry in history["models"]] == ["not shown", "not shown", "worse"]
     assert [entry["look"] for entry in history["models"]] == ["first", "first", "again"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -151,8 +150,8 @@ def test_a_design_of_too_many_calls_needs_force(home: Rashomon) -> None:
     )
     refused = home.run("vary", "cmc-bench", *design, code=2)
     assert "calls" in refused.stdout
-    size = json.loads(home.run("vary", "cmc-bench", *design, "--force", "--dry-run", "--json").stdout)
+    size = home.json("vary", "cmc-bench", *design, "--force", "--dry-run")
     assert size["calls"] > 100_000
-    smaller = json.loads(home.run("vary", "cmc-bench", *design, "--cells", "60", "--dry-run", "--json").stdout)
+    smaller = home.json("vary", "cmc-bench", *design, "--cells", "60", "--dry-run")
     assert smaller["cells"] == 60
     assert smaller["calls"] < 100_000

@@ -25,6 +25,7 @@ from app.report.latex import to_latex
 from app.report.render import print_table, to_csv, to_markdown
 from app.report.tables import tables_of
 from app.store.run import RunStore
+from app.store.run_references import PublishedRow
 from app.store.workspace import Workspace
 from assets.demo.recipe.quantise import quantise
 from benchmarks.build import BuildOptions
@@ -177,7 +178,7 @@ def test_more_than_one_run_or_row_is_needed(demo_runs: Path) -> None:
     with pytest.raises(SpecError, match="one run cannot be compared"):
         compare(runs(demo_runs, "random"))
     with pytest.raises(SpecError, match="no run of yours"):
-        compare(["published:Qwen3-VL-4B"])
+        compare([PublishedRow("Qwen3-VL-4B")])
     with pytest.raises(StoreError, match="is not a run"):
         compare(runs(demo_runs, "random", "nowhere"))
 
@@ -524,7 +525,7 @@ def of_charts(folder: Path) -> Path:
 
 
 def test_a_row_of_the_papers_stands_beside_with_how_comparable_it_is(tmp_path: Path) -> None:
-    comparison = compare([of_charts(tmp_path), "published:qwen3-vl-4b"])
+    comparison = compare([of_charts(tmp_path), PublishedRow("qwen3-vl-4b")])
     assert not comparison.pairs
     table = named(comparison, "published")
     cells = row(table, "policy:always-image / main / Img-Cor / Qwen3-VL-4B")
@@ -544,11 +545,11 @@ def test_a_row_of_the_papers_stands_beside_with_how_comparable_it_is(tmp_path: P
     ):
         assert word in notes
     with pytest.raises(SpecError, match="did you mean 'Qwen3-VL-4B'"):
-        compare([of_charts(tmp_path / "again"), "published:Qwen3-VL-4"])
+        compare([of_charts(tmp_path / "again"), PublishedRow("Qwen3-VL-4")])
 
 
 def test_published_rows_can_be_narrowed_to_a_figure(tmp_path: Path) -> None:
-    comparison = compare([of_charts(tmp_path), "published:Qwen3-VL-4B"], metrics=["MFR"])
+    comparison = compare([of_charts(tmp_path), PublishedRow("Qwen3-VL-4B")], metrics=["MFR"])
     assert [label for label, _ in named(comparison, "published").rows] == [
         "policy:always-image / main / MFR / Qwen3-VL-4B"
     ]
@@ -560,7 +561,7 @@ def test_published_predictions_stand_beside_their_own_row(tmp_path: Path) -> Non
     rashomon.run(
         *("import", PREDICTIONS, "--benchmark", "clash", "--format", "published", "--model", model, "--name", "theirs")
     )
-    comparison = compare([*runs(rashomon.workspace, "theirs"), f"published:{model}"])
+    comparison = compare([*runs(rashomon.workspace, "theirs"), PublishedRow(model)])
     main = [cells for label, cells in named(comparison, "published").rows if " / main / " in label]
     assert len(main) == 5
     assert {cells[3] for cells in main} == {"yes"}  # their own answers, read by the same rule

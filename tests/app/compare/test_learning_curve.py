@@ -195,9 +195,9 @@ def test_a_point_that_diverges_does_not_hold_up_the_others(
     with trained_here():
         for tries in (1, 0):  # the second command does not train it again
             attempts.clear()
-            result = json.loads(rashomon.run(*command, "--json", code=1).stdout)
+            result = rashomon.json(*command, code=1)
             assert len([name for name in attempts if name.startswith("my-rows-2-")]) == tries
-            assert [row["row"] for row in result["table"]["rows"]][1:] == ["my rows / 4", "my rows / 2"]
+            assert [row["label"] for row in result["table"]["rows"]][1:] == ["my rows / 4", "my rows / 2"]
             assert any("not a number" in note for note in result["table"]["notes"])
 
 
@@ -207,8 +207,8 @@ def test_the_command_trains_measures_and_resumes(training_sets: list[Path], othe
     command: tuple[str | Path, ...] = ("learning-curve", "--model", FOUR_BIT, "--sizes", "2,4", "--limit", "3")
     command += ("--data", training_sets[0], "--data", training_sets[1], "--test", other_build, "--rank", "2")
     command += ("--steps", "2", "--batch-size", "1", "--max-length", "512", "--display", "none")
-    result = json.loads(rashomon.run(*command, "--json").stdout)
-    assert [row["row"] for row in result["table"]["rows"]][1:] == [
+    result = rashomon.json(*command)
+    assert [row["label"] for row in result["table"]["rows"]][1:] == [
         "named / 2",
         "named / 4",
         "answered / 2",

@@ -16,6 +16,7 @@ from app.report.published import published_cells
 from app.report.tables import tables_of
 from app.run_spec import BatchSpec
 from app.store.run import RunStore
+from app.store.run_references import PublishedRow
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
@@ -75,7 +76,7 @@ def run_of(benchmark: str, homes: dict[str, Path], *conditions: str) -> Path:
 
 
 def beside(folder: Path, row: str) -> Table:
-    (table,) = [table for table in compare([folder, f"published:{row}"]).tables if table.name == "published"]
+    (table,) = [table for table in compare([folder, PublishedRow(row)]).tables if table.name == "published"]
     return table
 
 

@@ -54,9 +54,9 @@ def test_a_bare_machine_works_and_is_told_what_to_fetch(tmp_path: Path) -> None:
     assert "see   models       0 vision-language and 0 text models" in output
     assert "-> `rashomon models get mlx-community/Qwen3-VL-4B-Instruct-4bit` fetches one" in output
     assert "-> `rashomon data get cmc-bench` fetches a benchmark's data" in output
-    outcome = {item["what"]: item for item in json.loads(rashomon.run("doctor", "--json").stdout)}
+    outcome = {item["check"]: item for item in rashomon.json("doctor")}
     assert all(item["ok"] for item in outcome.values())
-    assert {name for name, item in outcome.items() if item["mend"]} == {"models", "data"}
+    assert {name for name, item in outcome.items() if item["fix"]} == {"models", "data"}
     assert not (rashomon.workspace).exists()  # looking makes nothing
 
 
@@ -200,9 +200,9 @@ def test_an_mlx_that_does_not_start_fails_and_nothing_else_does(how: str, tmp_pa
     (broken / "core.py").write_text(how)
     path = os.pathsep.join([str(tmp_path / "broken"), str(ROOT)])
     rashomon = Rashomon(tmp_path, variables={"PYTHONPATH": path})
-    output = {item["what"]: item for item in json.loads(rashomon.run("doctor", "--json", code=1).stdout)}
+    output = {item["check"]: item for item in rashomon.json("doctor", code=1)}
     assert [name for name, item in output.items() if not item["ok"]] == ["mlx"]
-    assert "install mlx again" in output["mlx"]["mend"]
+    assert "install mlx again" in output["mlx"]["fix"]
 
 
 def test_libraries_that_are_missing_or_of_another_version_are_named() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from base64 import urlsafe_b64encode
 from pathlib import Path
 
@@ -56,5 +55,5 @@ def test_replaced_modules_of_the_installation_fail(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.slow
 def test_the_command_lists_the_check(tmp_path: Path) -> None:
-    listed = {item["what"]: item for item in json.loads(Rashomon(tmp_path).run("doctor", "--json").stdout)}
+    listed = {item["check"]: item for item in Rashomon(tmp_path).json("doctor")}
     assert listed["names"]["ok"]

@@ -16,7 +16,7 @@ from app.store.workspace import read_summary
 from tests.app.store.test_ownership import ASKED
 from tests.support.command import Rashomon
 from tests.support.decoy import KINDS, Outside
-from tests.support.trust import receive, tree
+from tests.support.trust import elsewhere, receive, tree
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def exported(rashomon: Rashomon, run: str | Path, out: str) -> dict[str, bytes]:
 
 
 def test_what_is_valid_is_taken_over_and_can_be_gone_on_with(rashomon: Rashomon) -> None:
-    folder = received(rashomon)
+    folder = received(rashomon, created=1.0)
     for name in ("worker.log", "pause", "under-way.json"):
         (folder / name).symlink_to(rashomon.home / "decoy")
     (folder / "evil.txt").write_text("x")
@@ -88,17 +88,36 @@ def test_an_adopted_run_is_done_only_if_its_judge_was(rashomon: Rashomon) -> Non
 
 
 def test_nothing_is_adopted_unasked_nor_twice_under_a_name(rashomon: Rashomon) -> None:
-    folder = received(rashomon)
+    folder = received(rashomon, created=1.0)
     runs = rashomon.workspace / "runs"
     assert "--yes" in rashomon.run("adopt", folder, code=2).stderr
     assert [path.name for path in runs.iterdir()] == ["mine"]
     rashomon.run("adopt", folder, "--yes", "--name", "mine", code=2)
     rashomon.run("adopt", folder, "--yes", "--name", "../out", code=2)
     rashomon.run("adopt", folder, "--yes", "--name", "one")
-    rashomon.run("adopt", folder, "--yes")
-    rashomon.run("adopt", folder, "--yes")
-    assert sorted(path.name for path in runs.iterdir()) == ["mine", "one", "theirs", "theirs-adopted"]
+    for again in ((), ("--yes",), ("--yes", "--name", "one")):
+        assert "as one." in rashomon.run("adopt", folder, *again).stdout
+    rashomon.run("adopt", folder, "--yes", "--name", "two")
+    assert sorted(path.name for path in runs.iterdir()) == ["mine", "one", "two"]
     assert "was created on this machine" in rashomon.run("adopt", "one", "--yes", "--name", "copy").stdout
+
+
+@pytest.mark.parametrize("change", ["verdict", "answer", "damage"])
+def test_other_content_under_the_same_name_is_adopted_under_its_own(rashomon: Rashomon, change: str) -> None:
+    folder = received(rashomon, created=1.0)
+    rashomon.run("adopt", folder, "--yes")
+    with elsewhere(), RunStore._connect(folder) as store:
+        if change == "verdict":
+            store.retract("match@4", instance=store.ids()[0])
+        elif change == "answer":
+            store.repeat(["aligned"])
+        else:
+            store._db.execute("UPDATE verdict SET label = 'TEXT' WHERE id = 1")
+    code = int(change == "damage")
+    rashomon.run("adopt", folder, "--yes", code=code)
+    rashomon.run("adopt", folder, "--yes")  # what was left out of a damaged run is no other content
+    runs = rashomon.workspace / "runs"
+    assert sorted(path.name for path in runs.iterdir()) == ["mine", "theirs", "theirs-adopted"]
 
 
 def test_who_would_be_asked_is_shown_with_the_address(rashomon: Rashomon) -> None:
@@ -154,7 +173,7 @@ DAMAGE = (
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_what_is_damaged_is_left_out_and_said(rashomon: Rashomon, damage: str) -> None:
-    folder = received(rashomon)
+    folder = received(rashomon, created=1.0)
     with sqlite3.connect(folder / DATABASE) as connection:
         connection.execute(damage)
     connection.close()

@@ -16,6 +16,7 @@ from app.engine.identity import differences
 from app.engine.plan import check_identity, check_spec, plan_run
 from app.run_spec import load_spec
 from app.store.run import RunStore
+from app.store.run_references import run_folder
 from app.store.workspace import Workspace
 from benchmarks.build import BuildWriter
 from benchmarks.errors import SourceError, SpecError, StoreError
@@ -84,12 +85,12 @@ def test_a_run_is_found_by_the_beginning_of_its_name(tmp_path: Path) -> None:
     for name in ("alpha-1", "alpha-2", "beta"):
         (workspace.runs_folder / name).mkdir(parents=True)
         (workspace.runs_folder / name / "run.sqlite").write_bytes(b"")
-    assert workspace.run_folder("b").name == "beta"
-    assert workspace.run_folder("alpha-2").name == "alpha-2"
+    assert run_folder(workspace, "b").name == "beta"
+    assert run_folder(workspace, "alpha-2").name == "alpha-2"
     with pytest.raises(StoreError, match="matches 2 runs"):
-        workspace.run_folder("alpha")
+        run_folder(workspace, "alpha")
     with pytest.raises(StoreError, match="did you mean 'beta'"):
-        workspace.run_folder("betta")
+        run_folder(workspace, "betta")
 
 
 def test_runs_whose_names_begin_alike_are_told_apart_newest_first(tmp_path: Path) -> None:
@@ -100,14 +101,14 @@ def test_runs_whose_names_begin_alike_are_told_apart_newest_first(tmp_path: Path
         folder.mkdir(parents=True)
         RunStore.create(folder, {"created": noon + day * 86400, "identity": {"data digest": data * 32}}, []).close()
     with pytest.raises(StoreError) as raised:
-        workspace.run_folder("x")
+        run_folder(workspace, "x")
     assert str(raised.value) == (
         "'x' matches 3 runs, newest first: x-1 (2026-05-05 12:00, data cdcdcdcdcdcd), "
         "x-3 (2026-05-04 12:00, data abababababab), x-2 (2026-05-03 12:00, data abababababab); type more of the name."
     )
     shutil.rmtree(workspace.runs_folder / "x-1")
     with pytest.raises(StoreError) as raised:
-        workspace.run_folder("x")
+        run_folder(workspace, "x")
     assert "x-3 (2026-05-04 12:00), x-2 (2026-05-03 12:00); type" in str(raised.value)
 
 

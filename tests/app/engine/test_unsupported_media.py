@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +213,8 @@ def test_models_are_listed_with_what_they_take(home: Path) -> None:
         (hub / f"models--org--{name}" / "refs").mkdir()
         (hub / f"models--org--{name}" / "refs" / "main").write_text("1" * 40)
     rashomon = Rashomon(home)
-    stdout = {item["name"]: item for item in json.loads(rashomon.run("models", "--json").stdout)}
+    listing = rashomon.json("models")
+    stdout = {item["name"]: item for item in (*listing["policies"], *listing["cached"])}
     assert stdout["org/sees"]["takes"] == ["image", "video"]
     assert stdout["org/reads"]["takes"] == []
     assert stdout["policy:random"]["takes"] == ["image", "audio", "video", "point_cloud"]

@@ -16,6 +16,7 @@ from app.exports.formats import export_runs
 from app.exports.hub_data_set import make_data_set
 from app.report import tables as tables_module
 from app.report.tables import read_inputs, tables_from, tables_of, without_published
+from app.store.run_references import PublishedRow
 from app.store.workspace import Workspace
 from app.tui.result_cache import ResultCache
 from benchmarks.cmc_bench.tables import NOTE_WRONG_IMAGE
@@ -112,7 +113,7 @@ def test_comparisons_and_the_interface_offer_no_row_of_a_paper(workspace: Worksp
     assert of_paper(*results.tables(folders)) == []
     assert results.paper_models(folders) == []
     with pytest.raises(SpecError):
-        compare([folders[0], "published:Qwen3-VL-4B"])
+        compare([folders[0], PublishedRow("Qwen3-VL-4B")])
     published = workspace.runs_folder / "published"
     assert "Qwen3-VL-4B" in paper_models(tables_of([published], published=False), load_views([published]))
 

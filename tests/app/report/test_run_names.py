@@ -10,6 +10,7 @@ import pytest
 from app.report.run_names import short_model, short_quantisation
 from app.report.running_accuracy import conflict_result
 from app.store.data_types import ConditionProgress, JudgedCounts
+from app.store.run_references import run_folder
 from app.store.title import read_title, set_title
 from app.store.workspace import RunSummary, Workspace, read_summary
 from benchmarks.errors import StoreError
@@ -49,7 +50,7 @@ def test_a_title_leaves_the_run_as_it_is(tmp_path: Path) -> None:
     before = (folder / "run.sqlite").read_bytes()
     set_title(folder, "  a title\nof two lines  ")
     assert read_title(folder) == read_summary(folder).title == "a title of two lines"
-    assert workspace.run_folder("a-run") == folder
+    assert run_folder(workspace, "a-run") == folder
     assert (folder / "run.sqlite").read_bytes() == before
     set_title(folder, "")
     set_title(folder, "")

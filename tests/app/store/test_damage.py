@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
@@ -270,7 +269,7 @@ def test_real_processes_name_an_unreadable_run_and_list_the_other(damaged: Damag
         database.execute("UPDATE meta SET value = '[]' WHERE key = 'spec'")
     listed = json_result(damaged.rashomon.process("runs", "--json").stdout)
     assert {run["name"]: bool(run["problem"]) for run in listed} == {RUN: True, OTHER: False}
-    assert "table meta" in damaged.rashomon.process("show", RUN, code=2).stderr
+    assert "table meta" in damaged.rashomon.process("show", RUN, code=3).stderr
     assert "table meta" in damaged.rashomon.process("doctor", RUN, code=1).stdout
 
 
@@ -337,17 +336,17 @@ def test_what_is_no_file_in_the_place_of_a_database_hides_no_run(damaged: Damage
 
 def test_the_doctor_says_what_is_damaged_and_what_can_be_saved(damaged: Damaged) -> None:
     damaged.put(damaged.content)
-    findings = json.loads(damaged.rashomon.run("doctor", RUN, "--json").stdout)
+    findings = damaged.rashomon.json("doctor", RUN)
     assert all(finding["ok"] for finding in findings)
     with unsealed(damaged.folder) as database:
         database.execute("UPDATE generation SET text = 'no' WHERE id = 3")
         database.execute("UPDATE progress SET done = done - 1 WHERE condition = 'image-only'")
         database.execute("DELETE FROM verdict WHERE id = 5")
-    findings = {f["what"]: f for f in json.loads(damaged.rashomon.run("doctor", RUN, "--json", code=1).stdout)}
+    findings = {f["check"]: f for f in damaged.rashomon.json("doctor", RUN, code=1)}
     bad = {what for what, finding in findings.items() if not finding["ok"]}
     assert bad == {"rows", "missing", "counters", "to save"}
-    assert "table generation, row 3" in findings["rows"]["told"]
-    assert "adopt" in findings["to save"]["mend"]
+    assert "table generation, row 3" in findings["rows"]["message"]
+    assert "adopt" in findings["to save"]["fix"]
 
 
 _TAKEN_OVER = ("meta", "instance", "engine", "generation", "verdict")

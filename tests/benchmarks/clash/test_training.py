@@ -85,7 +85,7 @@ def test_the_authors_files_are_two_training_sets(filtered: int, merged: int, tmp
     def rows(name: str, *options: str) -> tuple[str, int, Counter[str]]:
         out = tmp_path / f"{name}-set"
         written = rashomon.run("training", "clash", "--data", tmp_path / name, "--out", out, "--json", *options).stdout
-        manifest = json.loads(written)["manifest"]
+        manifest = json.loads(written)["result"]["manifest"]
         kinds = {kind: manifest["rows"][kind] for kind in ("conflict", "no conflict")}
         return manifest["options"]["filter"], sum(kinds.values()), Counter(kinds)
 

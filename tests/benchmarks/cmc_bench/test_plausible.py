@@ -303,7 +303,7 @@ def test_the_command_takes_a_difficulty_and_prints_the_distribution(rashomon: Ra
         "build", "cmc-bench", "--from", str(tmp_path / "rows.csv"), "--difficulty", "far", "--json", "--replace"
     )
     assert result.returncode == 0
-    assert json.loads(result.stdout)["manifest"]["difficulty"] == "far"
+    assert json.loads(result.stdout)["result"]["manifest"]["difficulty"] == "far"
     rashomon.run("build", "pope", "--difficulty", "far", code=2)
 
 

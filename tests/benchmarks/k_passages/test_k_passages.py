@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -162,8 +161,8 @@ def test_more_passages_than_there_are_is_refused(tmp_path: Path) -> None:
 
 def test_the_number_of_calls_comes_first_and_a_huge_design_is_refused(base: Build, tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
-    size = rashomon.run("passages", base.path, "--passages", "1,2", "--wrong", "0,1", "--dry-run", "--json")
-    assert json.loads(size.stdout) == {"examples": 48, "cells": 5, "calls": 240}
+    size = rashomon.json("passages", base.path, "--passages", "1,2", "--wrong", "0,1", "--dry-run")
+    assert [size[key] for key in ("examples", "cells", "calls", "instances")] == [48, 5, 240, None]
     levels = ",".join(map(str, range(1, 11)))
     huge = ("--passages", levels, "--wrong", "0,1,2,3,4,5", "--images", levels, "--words", "0,10,20,30")
     assert "100,000" in rashomon.run("passages", base.path, *huge, code=2).stderr

@@ -229,12 +229,12 @@ def test_the_command_refuses_test_data_with_the_count_or_drops_it(tmp_path: Path
         own_rows(tmp_path / name, [str(100 + 7 * n) for n in range(rows)])
         rashomon.run("build", "cmc-bench", "--source", f"rows={tmp_path / name}", "--out", tmp_path / f"{name}-build")
     arguments = ("training", "cmc-bench", "--data", tmp_path / "table-build")
-    plain = json.loads(rashomon.run(*arguments, "--out", tmp_path / "plain", "--json").stdout)
+    plain = rashomon.json(*arguments, "--out", tmp_path / "plain")
     assert plain["leaks"] == {}
     with_test = (*arguments, "--test", tmp_path / "test-build", "--out", tmp_path / "out")
     assert "training rows are test data" in rashomon.run(*with_test, code=2).stderr
     assert not (tmp_path / "out").exists()
-    dropped = json.loads(rashomon.run(*with_test, "--drop-leaks", "--json").stdout)
+    dropped = rashomon.json(*with_test, "--drop-leaks")
     assert dropped["leaks"]["image"] >= 3
     assert dropped["manifest"]["rows"]["train"] < plain["manifest"]["rows"]["train"]
     # A build that a run was made from is test data, wherever it lies.

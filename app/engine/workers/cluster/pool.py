@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol
 
 from app.engine.workers.cluster.folder_copy import CopiedPart, part_files, pieces
 from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded, Problem, Proof
-from app.engine.workers.cluster.seam import Cluster, Member, WorkerLostError
+from app.engine.workers.cluster.seam import Cluster, ClusterError, Member, WorkerLostError
 from app.store.data_types import NodeStatus
-from benchmarks.errors import ModelError, RashomonError
+from benchmarks.errors import RashomonError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import out_of_memory
 
@@ -411,9 +411,9 @@ class WorkerPool:
             return
         reasons = "; ".join(f"{node.member.name}: {node.note}" for node in self.nodes.values() if node.note)
         if states and all(state in ("refused", "failed") for state in states):
-            raise ModelError(f"no node of the cluster can answer ({reasons}).")
+            raise ClusterError(f"no node of the cluster can answer ({reasons}).")
         if now - self._worked_at > PATIENCE_SECONDS:
             details = f" ({reasons})" if reasons else ""
-            raise ModelError(
+            raise ClusterError(
                 f"no node of the cluster has worked for {PATIENCE_SECONDS:.0f} s{details}; check `ray status`, then resume."
             )

@@ -26,8 +26,7 @@ from app.engine.workers.cluster.address import head_of
 from app.engine.workers.cluster.held_folder import HeldFolder, remove_leftovers
 from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
 from app.engine.workers.cluster.node import SECRETS, NodeWorker
-from app.engine.workers.cluster.seam import Cluster, Member, WorkerLostError
-from benchmarks.errors import ModelError
+from app.engine.workers.cluster.seam import Cluster, ClusterError, Member, WorkerLostError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.pytorch.spec import wants_gpu
 from mlx_backends.remote.api_keys import hidden_from_processes
@@ -184,7 +183,7 @@ class RayCluster(Cluster):
             self._members, self._head_seen = listing.result(), time.monotonic()
         silent = time.monotonic() - self._head_seen
         if self._head is not None and silent > GONE_SECONDS:
-            raise ModelError(
+            raise ClusterError(
                 f"the head of the cluster cannot be reached for {silent:.0f} s: it has ended, or the network is down; "
                 "resume the run once it is there."
             )
@@ -196,7 +195,7 @@ class RayCluster(Cluster):
             nodes = [node for node in self._ray.nodes() if node["Alive"]]
         except Exception as error:
             # Ray's own text repeats its connection's settings over several lines.
-            raise ModelError(
+            raise ClusterError(
                 f"the cluster cannot be reached any more ({type(error).__name__}); check `ray status`, then resume the run."
             ) from error
         if self._only_gpus is None and nodes:
@@ -244,7 +243,7 @@ class RayCluster(Cluster):
         try:
             return self._ray.put(data)
         except Exception as error:
-            raise ModelError(
+            raise ClusterError(
                 f"the cluster takes no more data ({one_line(error)}); check `ray status`, then resume the run."
             ) from error
 
@@ -284,7 +283,7 @@ def _own_folder() -> HeldFolder:
         remove_leftovers(parent, f"{_FOLDER}*")
         return HeldFolder(parent, _FOLDER)
     except OSError as error:
-        raise ModelError(
+        raise ClusterError(
             f"{parent} cannot be written ({error.strerror}); set {_FILES} to a folder that can."
         ) from error
 
@@ -338,7 +337,7 @@ def _node_address(address: str) -> tuple[str, int] | None:
 def _check_head(address: str, host: str, port: int) -> None:
     """Raise ModelError if nothing listens there: Ray would try for half a minute."""
     if error := _unreachable(host, port):
-        raise ModelError(
+        raise ClusterError(
             f"no cluster answers at {address} ({error.strerror or error}); check its address, and that `ray start --head` "
             "runs there with this port."
         ) from error
@@ -367,7 +366,7 @@ def _unreachable(host: str, port: int) -> OSError | None:
     return None
 
 
-def _explained(address: str, error: Exception) -> ModelError:
+def _explained(address: str, error: Exception) -> ClusterError:
     from ray.exceptions import AuthenticationError
 
     hint, cause = "", one_line(error)
@@ -388,7 +387,7 @@ def _explained(address: str, error: Exception) -> ModelError:
             "; check that this machine is a node of it (any other needs --workers ray://HOST:10001), and has its token "
             "(`ray get-auth-token`)"
         )
-    return ModelError(f"the cluster {address} cannot be used: {cause}{hint}.")
+    return ClusterError(f"the cluster {address} cannot be used: {cause}{hint}.")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.engine.identity import engine_in, with_engine
 from app.engine.workers.cluster.sameness import differences
 from app.store.run import RunStore
-from benchmarks.errors import ModelError
+from benchmarks.errors import SpecError
 from judges.rubric import RubricJudge
 from mlx_backends.base import EngineInfo
 
@@ -26,12 +26,12 @@ def record_engine(
 ) -> None:
     """Store the device and versions of what answers or judges from now on, unless some are ``recorded`` already.
 
-    Raises ModelError if those are others, unless they are to be ``accept``ed.
+    Raises SpecError if those are others, unless they are to be ``accept``ed.
     """
     if recorded is not None:
         _, others = differences(recorded, info)
         if others and not accept:
-            raise ModelError(
+            raise SpecError(
                 f"the nodes do not have the engine of {store.folder.name}: {'; '.join(others)}; add --accept-engine to "
                 "continue anyway."
             )

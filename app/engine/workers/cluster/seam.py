@@ -7,6 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from benchmarks.errors import STOPPED, ModelError
+
+
+class ClusterError(ModelError):
+    """A cluster that cannot be reached or used, now."""
+
+    exit_code = STOPPED
+
 
 class WorkerLostError(Exception):
     """The end of a worker, or of its node; the message says how, in a clause.

@@ -38,7 +38,7 @@ def command(model: Path, data: Path, *more: str) -> tuple[str, ...]:
 
 
 def listing(rashomon: Rashomon) -> dict[str, Any]:
-    (row,) = json.loads(rashomon.run("trainings", "--json").stdout)
+    (row,) = rashomon.json("trainings")
     return dict(row)
 
 
@@ -63,7 +63,7 @@ def test_unexpected_error_is_reported_and_recorded(
 ) -> None:
     rashomon = Rashomon(tmp_path)
     fail_at(monkeypatch, 3, ValueError("shapes (3,4) and (5,6) do not match"))
-    failed = rashomon.run(*command(tiny, training_set), code=1)
+    failed = rashomon.run(*command(tiny, training_set), code=3)
     assert "ValueError: shapes (3,4)" in failed.stderr
     assert "worker.log" in failed.stderr
     row = listing(rashomon)
@@ -92,7 +92,7 @@ def test_fault_that_comes_again_and_again_ends_the_training(
 ) -> None:
     rashomon = Rashomon(tmp_path)
     tried = fail_at(monkeypatch, 3, failure("memory"))
-    failed = rashomon.run(*command(tiny, training_set), code=1)
+    failed = rashomon.run(*command(tiny, training_set), code=3)
     assert tried == [1, 2, 3, 3, 3]  # two restarts after the checkpoint of update 2
     row = listing(rashomon)
     assert row["state"] == "failed"
@@ -111,7 +111,7 @@ def test_state_that_cannot_be_written_is_reported(
 
     monkeypatch.setattr("app.engine.training.folder.replace_file", full)
     rashomon = Rashomon(tmp_path)
-    failed = rashomon.run(*command(tiny, training_set), code=1)
+    failed = rashomon.run(*command(tiny, training_set), code=3)
     assert "No space left on device" in failed.stderr
     monkeypatch.undo()
     with trained_here():

@@ -40,7 +40,7 @@ def test_log_with_a_line_of_no_training_hides_nothing(
     replace_line(staged_training(workspace, "received", done=1).path, line)
     staged_training(workspace, "own", done=3)
     trainings(workspace, as_json=True)
-    rows = {row["name"]: (row["step"], row["loss"]) for row in json.loads(capsys.readouterr().out)}
+    rows = {row["name"]: (row["step"], row["loss"]) for row in json.loads(capsys.readouterr().out)["result"]}
     assert rows["received"] == (0, None)
     assert rows["own"][0] == 3
 
@@ -56,7 +56,7 @@ def test_a_damaged_training_hides_no_other(
     staged_training(workspace, "own", done=3)
     trainings(workspace, as_json=True)
     output = capsys.readouterr()
-    assert [row["name"] for row in json.loads(output.out)] == ["own"]
+    assert [row["name"] for row in json.loads(output.out)["result"]] == ["own"]
     assert "received" in output.err
 
 

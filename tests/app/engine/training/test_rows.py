@@ -88,7 +88,7 @@ def test_rows_that_cannot_be_used_are_named_before_anything_is_learnt(tiny: Path
 def test_rows_can_be_left_out(tiny: Path, spoilt: Path, tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     rashomon.run(*command(tiny, spoilt, "--skip-unusable"))
-    (row,) = json.loads(rashomon.run("trainings", "--json").stdout)
+    (row,) = rashomon.json("trainings")
     assert row["state"] == "done"
     assert "5 of 9" in row["note"]
 

@@ -36,7 +36,7 @@ def losses(folder: Path) -> list[tuple[int, float]]:
 
 
 def listing(rashomon: Rashomon) -> dict[str, Any]:
-    (row,) = json.loads(rashomon.run("trainings", "--json").stdout)
+    (row,) = rashomon.json("trainings")
     return dict(row)
 
 

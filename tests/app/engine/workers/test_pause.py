@@ -39,7 +39,7 @@ def test_a_pause_holds_a_batch_until_it_is_lifted(rashomon: Rashomon) -> None:
     wait_until(lambda: read_summary(folder).state == "paused" and read_summary(folder).done == calls(log))
     asked = calls(log)
     assert rashomon.json("runs")[0]["state"] == "paused"
-    assert "is already working on" in rashomon.run(*ARGUMENTS, code=2).stderr
+    assert "is already working on" in rashomon.run(*ARGUMENTS, code=4).stderr
     assert is_paused(folder), "being refused lifts no pause"
     assert calls(log) == asked, "nothing was asked meanwhile"
     assert "no longer paused" in rashomon.run("resume", RUN).stdout

@@ -166,22 +166,20 @@ def test_a_machine_on_which_nothing_runs_is_given_up(rashomon: Rashomon) -> None
 )
 def test_other_deaths_are_not_repeated(rashomon: Rashomon, how: str, says: str) -> None:
     calls = rashomon.home / "calls"
-    result = batch(rashomon.ordered(calls=str(calls), dies={"how": how, "above": 0}), code=1)
+    result = batch(rashomon.ordered(calls=str(calls), dies={"how": how, "above": 0}), code=3)
     assert says in result
     assert calls.read_text().count("\n") == 1
     assert "; restart " not in result
     assert "; restart " not in (rashomon.workspace / "runs" / RUN / "worker.log").read_text()
 
 
-def test_a_worker_that_found_no_room_is_told_as_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_worker_that_found_no_room_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=4096))
     worker: Any = SimpleNamespace(returncode=1, pid=0)
     run = tmp_path / "runs" / RUN
     end = Supervisor(SilentDisplay())._outcome(Job((run,), ()), worker, b"", run / "worker.log")
-    assert end.code == 1
-    assert f"the disk of {run.parent} is full" in capsys.readouterr().err
+    assert end.code == 3
+    assert f"the disk of {run.parent} is full" in end.message
 
 
 @pytest.mark.parametrize("number", ["twice", "the worker", pytest.param("once", marks=pytest.mark.slow)])
@@ -215,7 +213,8 @@ def test_what_a_killed_command_left_under_way_accuses_nobody(rashomon: Rashomon)
     process.communicate()
     wait_until(lambda: states(rashomon)[RUN][0] == "interrupted")
     resumed = rashomon.run("resume", RUN, "--display", "json").stdout
-    displayed = [json.loads(line)["state"] for line in resumed.splitlines()]
+    events = [json.loads(line) for line in resumed.splitlines()]
+    displayed = [event["state"] for event in events if event["event"] == "progress"]
     assert (displayed[0], displayed[-1]) == ("planned", "done")
     assert "interrupted" not in displayed, "while a worker is on its way"
     assert query(rashomon, "SELECT count(*) FROM meta WHERE key IN ('deaths', 'suspects')") == [(0,)]

@@ -83,11 +83,11 @@ def test_a_worker_that_hangs_in_a_library_is_killed_some_time_after_the_first_si
     hanging, name = rashomon.home / "hanging", f"hangs-{number}"
     options = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", name, "--limit", "2")
     ordered = rashomon.ordered(hangs={"after": 5, "file": str(hanging)}, stop_seconds=1.0)
-    batch = ordered.start(*options, "--display", "none")
+    batch = ordered.start(*options, "--display", "plain")
     wait_until(hanging.exists)
     hanging.unlink()
     batch.send_signal(number)
-    _, message = batch.communicate(timeout=30)
+    message, _ = batch.communicate(timeout=30)
     assert batch.returncode == 130
     assert "waiting up to" in message
     assert "was killed" in message

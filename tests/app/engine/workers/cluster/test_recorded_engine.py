@@ -66,7 +66,7 @@ def test_run_has_the_device_and_versions_of_its_nodes_and_keeps_them(rashomon: R
     here = rashomon.run("resume", "r", "--conditions", "aligned", "--repeat", code=2)
     assert "--accept-engine" in here.stderr
     with nodes():
-        others = rashomon.run("resume", "r", "--conditions", "aligned", "--repeat", *NODES, code=2)
+        others = rashomon.run("resume", "r", "--conditions", "aligned", "--repeat", *NODES, code=3)
         assert "device cpu, not cuda" in others.stderr
         rashomon.run("resume", "r", "--conditions", "aligned", "--repeat", "--accept-engine", *NODES)
     assert identity(rashomon)["device"] == "cuda"
@@ -82,7 +82,7 @@ def test_run_that_began_here_goes_on_at_nodes_with_the_same_engine(rashomon: Ras
         rashomon.run("resume", "r", "--conditions", "aligned", "--repeat", *NODES)
     assert identity(rashomon) == before
     with nodes(**GPU):
-        refused = rashomon.run("resume", "r", "--conditions", "aligned", "--repeat", *NODES, code=2)
+        refused = rashomon.run("resume", "r", "--conditions", "aligned", "--repeat", *NODES, code=3)
     assert "device cuda, not cpu" in refused.stderr
 
 

@@ -1,0 +1,223 @@
+"""``rashomon check``: a gate for scripts; a run passes beside a baseline, has regressed, or neither is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app import exit_codes
+from app.commands.spinner import spinner
+from app.commands.try_model import NO_RULE
+from app.compare.gate import (
+    FAILED,
+    INCONCLUSIVE,
+    PASSED,
+    REGRESSED,
+    Gate,
+    GateTest,
+    gate_remarks,
+    paired_tests,
+    published_test,
+)
+from app.compare.non_inferiority import TargetMetric, format_points, target_metric
+from app.compare.published import paper_value
+from app.compare.run_view import RunViews, load_views, reject_duplicates, unlabelled_outcomes
+from app.compare.trust import decisive_target
+from app.exports.verdict_files import (
+    ERROR,
+    FAILURE,
+    SKIPPED,
+    STANDARD_OUTPUT,
+    VerdictCase,
+    VerdictReport,
+    check_markdown,
+    write_verdict,
+)
+from app.json_output.check import check_result
+from app.json_output.envelope import print_json
+from app.report.judge_selection import present_judges
+from app.report.render import print_table
+from app.report.tables import tables_of
+from app.store.locks import FileLock, busy_message
+from app.store.run import RunStore
+from app.store.run_facts import stop_reason
+from app.store.run_references import PublishedRow, StoredRun, find_reference, run_folder
+from app.store.tried_models import read_tried
+from app.store.workspace import Workspace, read_summary, supervised_worker
+from app.text.escape import clean
+from app.text.plural import count_of
+from app.text.shell import shell_quote
+from benchmarks import number_ranges as ranges
+from benchmarks.errors import BusyError, SpecError, StoreError
+
+_CODES = {
+    PASSED: exit_codes.DONE,
+    FAILED: exit_codes.FAILURES,
+    REGRESSED: exit_codes.REGRESSED,
+    INCONCLUSIVE: exit_codes.INCONCLUSIVE,
+}
+_OUTCOMES = {PASSED: "", REGRESSED: FAILURE, INCONCLUSIVE: SKIPPED}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckArguments:
+    """The options of ``rashomon check``; ``trust`` None is the rule that is remembered for the run's set."""
+
+    baseline: str
+    max_loss: float = 0.03
+    metric: str | None = None
+    lower_is_better: bool = False
+    trust: str | None = None
+    per_condition: bool = False
+    allow_errors: int = 0
+    judge: str | None = None
+    junit: Path | None = None
+    markdown: Path | None = None
+    as_json: bool = False
+
+
+def check(workspace: Workspace, run: str, arguments: CheckArguments) -> int:
+    """Print the verdict on a run, and write it to the files that are named; return 0 if it has passed.
+
+    Raises:
+        EndedError: Another verdict, or the run lacks answers.
+        SpecError: The runs cannot be compared, by their benchmark, rows or labels.
+        BusyError: Another process works on one of them.
+    """
+    ranges.MARGIN.check("--max-loss", arguments.max_loss)
+    check_markdown(arguments.markdown, as_json=arguments.as_json)
+    if (arguments.metric is not None or arguments.lower_is_better) and arguments.trust not in (None, NO_RULE):
+        raise SpecError("--trust decides by what should win; leave --metric and --lower-is-better out.")
+    folder, baseline = run_folder(workspace, run), find_reference(workspace, arguments.baseline)
+    row = baseline if isinstance(baseline, PublishedRow) else None
+    folders = [folder, *([baseline.folder] if isinstance(baseline, StoredRun) else [])]
+    reject_duplicates(folders)
+    for compared in folders:
+        _require_idle(compared)
+    unasked = _require_complete(folder)
+    with spinner("comparing the run with its baseline"):
+        views = load_views(folders, judge=arguments.judge)
+        _require_labels(views, folders, unasked)
+        gate = _gate(workspace, views, folder, row, arguments)
+        gate = replace(gate, remarks=(*gate.remarks, *filter(None, gate_remarks(views, gate))))
+    code = _CODES[gate.verdict]
+    report = _report(gate)
+    if arguments.as_json:
+        print_json("check", check_result(gate, code), folders=folders, judge=views.judge)
+    elif str(arguments.markdown) == STANDARD_OUTPUT:
+        print(report.markdown(), end="")
+    else:
+        print(clean(gate.sentence))
+        print(clean(gate.basis), end="\n\n")
+        remarks = (f"! {remark}" for remark in gate.remarks)
+        print_table(replace(gate.table, notes=(*remarks, *gate.table.notes)))
+    write_verdict(report, arguments.junit, arguments.markdown)
+    if code != exit_codes.DONE:
+        raise exit_codes.EndedError(code, gate.sentence)
+    return code
+
+
+def _require_idle(folder: Path) -> None:
+    """Raise BusyError if a process answers or judges the run, or is about to."""
+    lock = FileLock(folder / "lock")
+    if lock.holder() is not None or supervised_worker(folder) is not None:
+        raise BusyError(f"{busy_message(lock)}; check it when that has ended.")
+
+
+def _require_complete(folder: Path) -> int:
+    """Return the number of instances that a run did not ask, for it had enough; raise EndedError for any other reason."""
+    summary = read_summary(folder)
+    if summary.problem is not None:
+        raise StoreError(summary.problem)
+    with RunStore.read(folder) as store:
+        stopped = stop_reason(store) is not None and summary.done > 0
+    if not summary.done or (summary.done < summary.total and not stopped):
+        lacks = f"{summary.done:,} of {count_of(summary.total, 'answer')}"
+        raise exit_codes.EndedError(
+            exit_codes.STOPPED,
+            f"{folder.name} is {summary.state}, with {lacks}; `rashomon resume {shell_quote(folder.name)}` completes it.",
+        )
+    return summary.total - summary.done
+
+
+def _gate(
+    workspace: Workspace, views: RunViews, folder: Path, row: PublishedRow | None, arguments: CheckArguments
+) -> Gate:
+    run, max_loss = views.runs[0], arguments.max_loss
+    tests: tuple[GateTest, ...]
+    rows = tuple(view.examples for view in views.runs)
+    remarks: tuple[str, ...] = ()
+    if row is not None:
+        if arguments.per_condition or arguments.trust not in (None, NO_RULE):
+            raise SpecError("a paper's row has no answers; leave --per-condition and --trust out, and name a --metric.")
+        (main,) = tables_of([folder], judge=arguments.judge, only="main", published=False)
+        if row.folder is not None:
+            raise SpecError(
+                f"published:{row.name} is a bundle's run; leave published: out, and its answers are compared."
+            )
+        baseline = row.name
+        name, ours, paper = paper_value(main, views, row.name, arguments.metric)
+        lower = arguments.lower_is_better
+        tests = (published_test(name, ours, paper, max_loss, rows=run.examples, lower_is_better=lower),)
+        compared = f"in {name}"
+    else:
+        target, remarks = _target(workspace, views, arguments)
+        tests = paired_tests(views, target, max_loss, per_condition=arguments.per_condition)
+        baseline, compared = views.runs[1].name, target.compared
+    return Gate(
+        run=run.name,
+        baseline=baseline,
+        compared=compared,
+        max_loss=max_loss,
+        tests=tests,
+        rows=rows,
+        errors=unlabelled_outcomes(run, views.label_metrics.labels)["error"],
+        allowed=arguments.allow_errors,
+        remarks=remarks,
+    )
+
+
+def _require_labels(views: RunViews, folders: Sequence[Path], unasked: int) -> None:
+    """Raise SpecError if the judge has labelled nothing of a run, or not all that the first one was asked."""
+    for run in views.runs:
+        pending = unlabelled_outcomes(run, views.label_metrics.labels)["pending"] if run is views.runs[0] else 0
+        if run.judged and pending <= unasked:
+            continue
+        judges = []
+        for folder in folders:
+            with RunStore.read(folder) as store:
+                judges.append({*present_judges([store])})
+        others = sorted(set.intersection(*judges) - {views.judge})
+        instead = f", or use a judge that has labelled both: --judge {shell_quote(others[0])}" if others else ""
+        command = f"rashomon judge {shell_quote(run.name)} --judge {shell_quote(views.judge.rpartition('@')[0] or views.judge)}"
+        lacks = "lacks labels" if run.judged else "has no labels"
+        raise SpecError(f"{run.name} {lacks} by {views.judge}; `{command}` gives them{instead}.")
+
+
+def _target(workspace: Workspace, views: RunViews, arguments: CheckArguments) -> tuple[TargetMetric, tuple[str, ...]]:
+    """Return the metric that decides, and a remark if it is by a rule that was chosen earlier."""
+    if arguments.metric is not None or arguments.lower_is_better:
+        return target_metric(views, arguments.metric, lower_is_better=arguments.lower_is_better), ()
+    if arguments.trust is not None:
+        return decisive_target(views, None if arguments.trust == NO_RULE else arguments.trust), ()
+    data = views.runs[0].identity.get("data digest")
+    for question_set in workspace.question_sets():
+        versions = [version for version in question_set.versions if version.digest == data]
+        if versions and (rule := read_tried(versions[0].build.parent).trust):
+            return decisive_target(views, rule), (
+                f"Remembered for {question_set.name}: {'a flag' if rule == 'flag' else rule} wins (--trust none: right answers).",
+            )
+    return decisive_target(views, None), ()
+
+
+def _report(gate: Gate) -> VerdictReport:
+    most = f"at most {format_points(gate.max_loss)} points may be lost"
+    cases = [
+        VerdictCase(test.name, _OUTCOMES[test.verdict], f"{test.verdict}: {test.numbers}; {most}", test.numbers)
+        for test in gate.tests
+    ]
+    if gate.verdict == FAILED:
+        cases.append(VerdictCase("errors among the answers", ERROR, gate.sentence))
+    remarks = (gate.basis, *gate.remarks)
+    return VerdictReport("rashomon check", gate.run, gate.sentence, tuple(cases), gate.table, remarks)

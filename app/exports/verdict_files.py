@@ -1,0 +1,93 @@
+"""Verdicts as files for continuous integration: JUnit XML, and Markdown for a pull request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from app.exports.writer import write_files
+from app.report.render import to_markdown
+from app.text.escape import clean, markdown
+from benchmarks.errors import RashomonError, SpecError
+from benchmarks.untrusted.typed_paths import typed_path
+from benchmarks.vocabulary import Table
+
+FAILURE, SKIPPED, ERROR = "failure", "skipped", "error"
+STANDARD_OUTPUT = "-"
+_NONCHARACTERS = re.compile("[\ufffe\uffff]")
+"""The characters besides those that :func:`clean` escapes that XML 1.0 cannot hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCase:
+    """A test of a verdict. ``outcome`` is "failure", "skipped" or "error", empty where it passed; ``numbers`` is its output."""
+
+    name: str
+    outcome: str
+    message: str
+    numbers: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictReport:
+    """A verdict: the command and the run that it is about, the sentence, its tests, and what is written below them."""
+
+    command: str
+    run: str
+    sentence: str
+    cases: tuple[VerdictCase, ...]
+    table: Table
+    remarks: Sequence[str] = ()
+
+    def junit(self) -> str:
+        """Return the verdict as JUnit XML, a test case for each test, as the schema of Jenkins' xUnit plugin has it."""
+        suite = ElementTree.Element("testsuite", name=_xml(self.command), tests=str(len(self.cases)), time="0")
+        for outcome, name in ((FAILURE, "failures"), (ERROR, "errors"), (SKIPPED, "skipped")):
+            suite.set(name, str(sum(case.outcome == outcome for case in self.cases)))
+        for case in self.cases:
+            element = ElementTree.SubElement(
+                suite, "testcase", classname=_xml(f"{self.command}.{self.run}"), name=_xml(case.name), time="0"
+            )
+            if case.outcome:
+                result = ElementTree.SubElement(element, case.outcome, message=_xml(case.message))
+                if case.outcome != SKIPPED:
+                    result.set("type", case.outcome)
+                result.text = _xml("\n".join([self.sentence, *self.remarks]))
+            ElementTree.SubElement(element, "system-out").text = _xml(case.numbers)
+        suites = ElementTree.Element("testsuites")
+        suites.append(suite)
+        ElementTree.indent(suites)
+        return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+    def markdown(self) -> str:
+        """Return the verdict as a sentence and a table in GitHub's Markdown."""
+        remarks = "".join(f"\n- {markdown(remark)}" for remark in self.remarks)
+        return f"**{markdown(self.sentence)}**\n\n{to_markdown(self.table)}" + (f"{remarks}\n" if remarks else "")
+
+
+def check_markdown(markdown_file: Path | None, *, as_json: bool) -> None:
+    """Raise SpecError if both Markdown and JSON are to be printed."""
+    if as_json and str(markdown_file) == STANDARD_OUTPUT:
+        raise SpecError("--json and --markdown - would both be printed; name a file for the Markdown.")
+
+
+def write_verdict(report: VerdictReport, junit: Path | None, markdown_file: Path | None) -> None:
+    """Write a verdict to the files that are named; ``-`` is printed elsewhere. Raises the first error once all were tried."""
+    error: RashomonError | None = None
+    for path, write in ((junit, report.junit), (markdown_file, report.markdown)):
+        if path is not None and str(path) != STANDARD_OUTPUT:
+            try:
+                target = typed_path(path)
+                write_files(target.parent, {target.name: write()})
+            except RashomonError as problem:
+                error = error or problem
+    if error is not None:
+        raise error
+
+
+def _xml(text: str) -> str:
+    """Return a text without the characters that XML 1.0 cannot hold; those that :func:`clean` escapes stay visible."""
+    return _NONCHARACTERS.sub("", clean(text, newlines=True))

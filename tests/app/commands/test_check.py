@@ -1,0 +1,289 @@
+"""The gate as a script uses it: exit codes, files that continuous integration reads, JSON, and what a user gets wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from app.exit_codes import BUSY, DONE, FAILURES, INCONCLUSIVE, REGRESSED, STOPPED, WRONG
+from app.exports.verdict_files import ERROR, FAILURE, SKIPPED, VerdictCase, VerdictReport
+from app.json_output.schemas import schema
+from app.store.locks import FileLock
+from app.store.run import RunStore
+from app.store.run_facts import REACHED_KEY
+from app.store.workspace import Workspace, read_summary
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Generation, Instance, Table
+from judges.registry import get_judge
+from tests.support.command import Rashomon, kill_all
+from tests.support.demo import write_table
+from tests.support.full_disk import no_room_above
+from tests.support.runs import Answering, instances, make_run
+
+EXAMPLES = 120
+HOSTILE = "\0\x1b[31m<a href='x'>&]]>|`rm`\ufffe\uffff\ud800\u202e\n[x](http://e)"
+VALUES = {"aligned": "12", "image-correct": "12", "text-correct": "12", "both-wrong": "15"}
+
+
+def answers(wrong: int = 0, *, errors: int = 0) -> Answering:
+    """The right answers, but for every so many examples; the first answers are errors."""
+
+    def answer(instance: Instance) -> Generation:
+        number = int(instance.group.rpartition("-")[2])
+        name = f"{instance.id}#0"
+        if number < errors and instance.condition == "aligned":
+            return Generation(name, "", "error", error="the server is gone")
+        value = "99" if wrong and number % wrong == 0 else VALUES.get(instance.condition, "12")
+        return Generation(name, value, "stop", (1, 2), 30, 2, 0.1, 0.5, 2 * 10**9)
+
+    return answer
+
+
+@pytest.fixture(scope="module")
+def rashomon(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
+    """A workspace with a baseline and runs beside it."""
+    home = Rashomon(tmp_path_factory.mktemp("checked"))
+    workspace, items = Workspace(home.workspace), instances(EXAMPLES)
+    make_run(workspace, "baseline", items, answers(20), model="org/old")
+    make_run(workspace, "same", items, answers(20), model="org/new")
+    make_run(workspace, "worse", items, answers(3), model="org/new")
+    make_run(workspace, "few", items[:24], answers(20), model="org/new")
+    make_run(workspace, "failed", items, answers(20, errors=2), model="org/new")
+    return home
+
+
+def checked(rashomon: Rashomon, run: str, *options: str | Path, code: int = DONE) -> dict[str, Any]:
+    """The result of a gate beside the baseline."""
+    printed = rashomon.run("check", run, "--baseline", "baseline", *options, "--json", code=code).stdout
+    result: dict[str, Any] = json.loads(printed)["result"]
+    return result
+
+
+VERDICTS = {
+    "same": ("passed", DONE),
+    "worse": ("regressed", REGRESSED),
+    "few": ("inconclusive", INCONCLUSIVE),
+    "failed": ("failed", FAILURES),
+}
+
+
+@pytest.mark.parametrize("run", VERDICTS)
+def test_the_verdict_is_the_first_line_and_the_exit_code(rashomon: Rashomon, run: str) -> None:
+    verdict, code = VERDICTS[run]
+    ended = rashomon.run("check", run, "--baseline", "baseline", code=code)
+    assert ended.stdout.casefold().startswith(f"{verdict}: ")
+    lines = ended.stderr.splitlines()
+    assert len(lines) == (0 if code == DONE else 1)
+    result = checked(rashomon, run, code=code)
+    assert (result["verdict"], result["exit_code"]) == (verdict, code)
+    assert ended.stdout.startswith(result["sentence"])
+
+
+def test_json_has_what_the_text_says_and_its_schema(rashomon: Rashomon) -> None:
+    text = " ".join(rashomon.run("check", "few", "--baseline", "baseline", code=INCONCLUSIVE).stdout.split())
+    result = checked(rashomon, "few", code=INCONCLUSIVE)
+    for sentence in (result["sentence"], result["basis"], *result["remarks"], *result["notes"]):
+        assert " ".join(sentence.split()) in text
+    assert (result["rows"], result["baseline_rows"], result["tests"][0]["rows"]) == (4, EXAMPLES, 4)
+    assert str(rashomon.home) not in json.dumps(result)
+    described = schema("check")
+    (reference,) = (described["properties"]["result"]["$ref"].rpartition("/")[2],)
+    assert set(described["$defs"][reference]["properties"]) == set(result)
+
+
+def test_errors_that_are_allowed_count_against_the_verdict(rashomon: Rashomon) -> None:
+    result = checked(rashomon, "failed", "--allow-errors", "2", "--max-loss", "0.05")
+    assert (result["verdict"], result["errors"], result["tests"][0]["missing_run"]) == ("passed", 2, 2)
+    checked(rashomon, "failed", "--allow-errors", "1", code=FAILURES)
+
+
+def test_a_rule_a_metric_and_conditions(rashomon: Rashomon) -> None:
+    assert "rule" in checked(rashomon, "worse", "--trust", "image", code=REGRESSED)["compared_by"]
+    assert checked(rashomon, "worse", "--metric", "aligned", code=REGRESSED)["tests"][0]["name"] == "Aligned"
+    tests = checked(rashomon, "worse", "--per-condition", "--max-loss", "0.1", code=REGRESSED)["tests"]
+    assert [test["name"] for test in tests] == list(VALUES)
+    assert checked(rashomon, "worse", "--metric", "HR")["verdict"] == "passed"
+    assert checked(rashomon, "worse", "--metric", "HR", "--lower-is-better", code=REGRESSED)["tests"][0]["lead"] < 0
+
+
+def test_a_papers_value_has_no_pairs(rashomon: Rashomon) -> None:
+    arguments = ("check", "same", "--baseline", "published:qwen3 vl 4b", "--metric", "Aligned", "--max-loss", "0.5")
+    printed = json.loads(rashomon.run(*arguments, "--json").stdout)["result"]
+    assert "without pairs" in printed["basis"]
+    assert printed["baseline_rows"] is None
+    assert printed["tests"][0]["p_within"] is None
+    for wrong in (arguments[:4], (*arguments, "--per-condition"), (*arguments[:5], "HARM")):
+        rashomon.run(*wrong, code=WRONG)
+
+
+# --- what a user gets wrong -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("margin", ["0", "-0.1", "1", "nan", "inf", "three"])
+def test_a_margin_is_a_share(rashomon: Rashomon, margin: str) -> None:
+    rashomon.run("check", "same", "--baseline", "baseline", "--max-loss", margin, code=WRONG)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--baseline", "same"),
+        ("--baseline", "nothing"),
+        ("--baseline", "baseline", "--trust", "image", "--metric", "HR"),
+        ("--baseline", "baseline", "--metric", "HARM"),
+        ("--baseline", "baseline", "--metric", "ΔAcc"),
+        ("--baseline", "baseline", "--allow-errors", "-1"),
+        ("--baseline", "baseline", "--json", "--markdown", "-"),
+        ("--baseline", "published:nobody", "--metric", "HR"),
+    ],
+)
+def test_a_wrong_command_says_what_is_wrong(rashomon: Rashomon, options: tuple[str, ...]) -> None:
+    assert len(rashomon.run("check", "same", *options, code=WRONG).stderr.splitlines()) == 1
+
+
+def test_other_rows_and_another_benchmark_are_refused(rashomon: Rashomon) -> None:
+    workspace = Workspace(rashomon.workspace)
+    others = [
+        Instance(f"other-{i.id}", f"other-{i.group}", i.condition, i.question, i.parts, i.references, i.strata)
+        for i in instances(4)
+    ]
+    make_run(workspace, "other-rows", others, answers())
+    rashomon.run("check", "same", "--baseline", "other-rows", code=WRONG)
+    pope = [Instance("1/random", "1", "random", "Is there a dog?", (), {"answer": ("yes",)}, {})]
+    make_run(workspace, "pope", pope, answers(), benchmark=get_benchmark("pope"))
+    assert "pope" in rashomon.run("check", "same", "--baseline", "pope", code=WRONG).stderr
+
+
+def test_another_version_of_the_judge_says_what_to_do(rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace, items = Workspace(rashomon.workspace), instances(EXAMPLES)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(type(get_judge("match")), "version", "3")
+        make_run(workspace, "judged-before", items, answers(20), model="org/old")
+    message = rashomon.run("check", "same", "--baseline", "judged-before", code=WRONG).stderr
+    command = re.search(r"`rashomon (judge judged-before --judge match)`", message)
+    assert command is not None
+    rashomon.run(*command[1].split(), "--display", "none")
+    rashomon.run("check", "same", "--baseline", "judged-before")
+
+
+def test_a_run_without_all_its_answers_is_not_judged(rashomon: Rashomon) -> None:
+    workspace = Workspace(rashomon.workspace)
+    make_run(workspace, "empty", instances(0), answers())
+    assert "empty" in rashomon.run("check", "empty", "--baseline", "baseline", code=STOPPED).stderr
+
+
+def test_a_run_at_work_is_busy(rashomon: Rashomon) -> None:
+    for name in ("same", "baseline"):
+        with FileLock(rashomon.workspace / "runs" / name / "lock") as lock:
+            assert lock.acquire("another night")
+            message = rashomon.run("check", "same", "--baseline", "baseline", code=BUSY).stderr
+            assert "another night" in message
+
+
+@pytest.mark.slow
+def test_two_nights_at_once_and_one_that_was_killed(built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "workspace" / "benchmarks")
+    there = Rashomon(tmp_path)
+    night = ("batch", "--benchmark", "cmc-bench", "--limit", "6", "--display", "none", "--model")
+    there.run(*night, "policy:always-text", "--name", "before")
+    with there.held().start(*night, "policy:always-image", "--name", "tonight") as process:
+        folder = there.workspace / "runs" / "tonight"
+        while process.poll() is None and read_summary(folder).done < 8:
+            pass
+        there.run("check", "tonight", "--baseline", "before", code=BUSY)
+        there.run("check", "before", "--baseline", "tonight", code=BUSY)
+        kill_all(process)
+    message = there.run("check", "tonight", "--baseline", "before", code=STOPPED).stderr
+    assert "`rashomon resume tonight`" in message
+    with RunStore.open(folder) as store:
+        store.set_meta(REACHED_KEY, 0.2)  # it had enough answers
+    text = there.run("check", "tonight", "--baseline", "before", code=INCONCLUSIVE).stdout
+    assert "pending" in text
+
+
+def test_a_received_run_can_be_the_baseline(rashomon: Rashomon) -> None:
+    rashomon.run("bundle", "baseline", "--media", "none", "--out", "theirs.zip")
+    result = json.loads(
+        rashomon.run("check", "worse", "--baseline", "theirs.zip:baseline", "--json", code=REGRESSED).stdout
+    )["result"]
+    assert result == checked(rashomon, "worse", code=REGRESSED)
+
+
+# --- files ----------------------------------------------------------------------------------------------------------------
+
+
+def test_files_are_written_whatever_the_verdict(rashomon: Rashomon, tmp_path: Path) -> None:
+    for run, (verdict, code) in VERDICTS.items():
+        junit, summary = tmp_path / "new" / f"{run}.xml", tmp_path / f"{run}.md"
+        arguments = ("check", run, "--baseline", "baseline", "--junit", junit, "--markdown", summary)
+        rashomon.run(*arguments, code=code)
+        (suite,) = ElementTree.parse(junit).getroot()
+        outcomes = {FAILURE: verdict == "regressed", SKIPPED: verdict == "inconclusive", ERROR: verdict == "failed"}
+        assert {name: len(suite.findall(f".//{name}")) for name in outcomes} == outcomes
+        assert [suite.get(name) for name in ("failures", "skipped", "errors")] == [
+            str(int(x)) for x in outcomes.values()
+        ]
+        assert int(suite.get("tests", "0")) == len(suite.findall("testcase"))
+        assert summary.read_text().startswith(f"**{verdict.capitalize()}: ")
+    printed = rashomon.run("check", "same", "--baseline", "baseline", "--markdown", "-").stdout
+    assert printed == (tmp_path / "same.md").read_text()
+
+
+def test_each_condition_is_a_test_case(rashomon: Rashomon, tmp_path: Path) -> None:
+    junit = tmp_path / "c.xml"
+    rashomon.run("check", "worse", "--baseline", "baseline", "--per-condition", "--junit", junit, code=REGRESSED)
+    cases = ElementTree.parse(junit).getroot().findall(".//testcase")
+    assert [case.get("name") for case in cases] == list(VALUES)
+
+
+def test_a_full_disk_leaves_the_verdict_and_no_part_of_a_file(rashomon: Rashomon, tmp_path: Path) -> None:
+    junit, summary = tmp_path / "j.xml", tmp_path / "m.md"
+    arguments = ("check", "worse", "--baseline", "baseline", "--junit", junit, "--markdown", summary)
+    with no_room_above(100):
+        ended = rashomon.run(*arguments, code=STOPPED)
+    assert ended.stdout.startswith("Regressed: ")
+    assert len(ended.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_files_of_a_trial_and_its_remembered_rule(tmp_path: Path) -> None:
+    there = Rashomon(tmp_path)
+    there.run("build", "cmc-bench", "--from", write_table(tmp_path, 24))
+    junit = tmp_path / "try.xml"
+    better = ("try", "policy:always-text", "--against", "policy:always-image", "--trust", "text", "--junit", junit)
+    tried = json.loads(there.run(*better, "--json").stdout)
+    assert not ElementTree.parse(junit).getroot().findall(".//failure")
+    gate = ("check", tried["against_run"], "--baseline", tried["run"], "--max-loss", "0.1")
+    result = json.loads(there.run(*gate, "--json", code=REGRESSED).stdout)["result"]
+    assert "rule" in result["compared_by"]
+    assert any("text wins" in remark for remark in result["remarks"])
+    there.run(*gate, "--trust", "image")
+    there.run(*gate, "--trust", "none", code=INCONCLUSIVE)
+    worse = ("try", "policy:always-text", "--trust", "image", "--display", "none")
+    printed = there.run(*worse, "--junit", junit, "--markdown", "-", code=REGRESSED).stdout
+    assert re.match(r"\*\*Worse than .*\n\n### ", printed)
+    (failure,) = ElementTree.parse(junit).getroot().findall(".//failure")
+    assert (failure.get("message") or "").startswith("Worse than ")
+
+
+@given(st.text(), st.text(), st.text())
+@example(HOSTILE, HOSTILE, HOSTILE)
+def test_hostile_names_are_text(run: str, name: str, message: str) -> None:
+    table = Table("check", run, ("verdict",), ((name, (message,)),))
+    cases = (VerdictCase(name, FAILURE, message), VerdictCase(name, "", "", message))
+    report = VerdictReport("rashomon check", run, message, cases, table, (message,))
+    suites = ElementTree.fromstring(report.junit())
+    assert [element.tag for element in suites.iter()] == [
+        *("testsuites", "testsuite", "testcase", "failure", "system-out", "testcase", "system-out"),
+    ]
+    assert not re.search(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", report.junit())
+    assert not re.search(r"(?<!\\)[<>`\[]", report.markdown().replace("<br>", ""))

@@ -1,0 +1,188 @@
+"""Old runs deleted by a script: which ones, what is kept because something rests on it, and how they come back."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from app.store.run import RunStore
+from app.store.trash import FOLDER, Trash
+from app.store.workspace import Workspace
+from tests.support.command import Rashomon, kill_all
+from tests.support.demo import FOUR_BIT, write_table
+from tests.support.trust import tree
+
+IMAGE, TEXT = "policy:always-image", "policy:always-text"
+
+
+def ask(rashomon: Rashomon, name: str, model: str | Path = IMAGE, *, days: float = 0) -> None:
+    """Make a run that is some days old."""
+    options = ("--benchmark", "cmc-bench", "--limit", "1", "--display", "none")
+    rashomon.run("--batch", *options, "--model", model, "--name", name)
+    with RunStore.open(rashomon.workspace / "runs" / name) as store:
+        store.set_meta("created", time.time() - days * 86400)
+
+
+def names(rashomon: Rashomon) -> list[str]:
+    return Workspace(rashomon.workspace).run_names()
+
+
+def prune(rashomon: Rashomon, *options: str, code: int = 0) -> str:
+    return rashomon.run("runs", "--prune", *options, code=code).stdout
+
+
+@pytest.fixture
+def nights(rashomon: Rashomon) -> Rashomon:
+    """Three nights of two models, and another run."""
+    for days in (3, 2, 1):
+        for model in (IMAGE, TEXT):
+            ask(rashomon, f"nightly-{days}-{model[14:]}", model, days=days)
+    ask(rashomon, "mine", days=400)
+    return rashomon
+
+
+def test_the_newest_of_each_model_are_kept_and_the_others_come_back(nights: Rashomon) -> None:
+    def contents() -> dict[str, dict[str, str]]:
+        folders = {name: nights.workspace / "runs" / name for name in names(nights)}
+        return {name: {p: d for p, d in tree(f).items() if not p.endswith("/lock")} for name, f in folders.items()}
+
+    before = contents()
+    preview = prune(nights, "--keep", "1", "--match", "nightly-*", code=2)
+    assert sorted(before) == names(nights)
+    assert preview in prune(nights, "--keep", "1", "--match", "nightly-*", "--yes")
+    kept = ["mine", "nightly-1-image", "nightly-1-text"]
+    assert names(nights) == kept
+    assert all((f"  {name}: " in preview) == (name not in kept) for name in before)
+    nights.run("runs", "--restore")
+    assert contents() == before
+    nights.run("runs", "--restore", code=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "gone"),
+    [
+        (("--older-than", "2w"), {"mine"}),
+        (("--older-than", "36h", "--match", "*-text"), {"nightly-3-text", "nightly-2-text"}),
+        (("--older-than", "36h", "--keep", "2", "--match", "nightly*"), {"nightly-3-text", "nightly-3-image"}),
+        (("--keep", "5"), set()),
+    ],
+)
+def test_limits_hold_together(nights: Rashomon, options: tuple[str, ...], gone: set[str]) -> None:
+    before = set(names(nights))
+    prune(nights, *options, "--yes")
+    assert before - {*names(nights)} == gone
+
+
+def test_an_unfinished_run_counts_as_none_of_the_newest(rashomon: Rashomon) -> None:
+    ask(rashomon, "finished", days=2)
+    ask(rashomon, "broken", days=1)
+    with RunStore.open(rashomon.workspace / "runs" / "broken") as store:
+        store.repeat((), errors_only=False)
+    prune(rashomon, "--keep", "1", "--yes")
+    assert names(rashomon) == ["broken", "finished"]
+    ask(rashomon, "newer")
+    prune(rashomon, "--keep", "1", "--yes")
+    assert names(rashomon) == ["newer"]
+
+
+def test_the_next_prune_removes_for_good_but_nothing_that_another_process_deleted(nights: Rashomon) -> None:
+    session = Trash(Workspace(nights.workspace))
+    session.delete(nights.workspace / "runs" / "mine")
+    prune(nights, "--keep", "2", "--yes")
+    assert "gone for good: nightly-3-image, nightly-3-text" in prune(nights, "--keep", "1", "--yes")
+    nights.run("runs", "--restore")
+    assert names(nights) == [f"nightly-{days}-{source}" for days in (1, 2) for source in ("image", "text")]
+    assert session.restore().name == "mine"
+
+
+def test_a_run_in_progress_is_kept(rashomon: Rashomon) -> None:
+    command = ("--batch", "--benchmark", "cmc-bench", "--model", IMAGE, "--name", "busy", "--display", "json")
+    process = rashomon.held().start(*command)
+    try:
+        assert process.stdout is not None
+        while '"done": 8' not in (line := process.stdout.readline()):
+            assert line, "it ended"
+        prune(rashomon, "--keep", "0", "--yes")
+        assert names(rashomon) == ["busy"]
+    finally:
+        kill_all(process)
+    prune(rashomon, "--keep", "0", "--yes")
+    assert names(rashomon) == []
+
+
+def test_what_people_made_is_kept_unless_asked_for(rashomon: Rashomon) -> None:
+    ask(rashomon, "labelled")
+    ask(rashomon, "plain", TEXT)
+    with RunStore.read(rashomon.workspace / "runs" / "labelled") as store:
+        sample = store.ids()[0]
+    rashomon.run("override", "labelled", sample, "TEXT", "--as", "ann", "--reason", "seen")
+    assert "labelled: it has 1 label of people" in prune(rashomon, "--keep", "0", "--yes")
+    assert names(rashomon) == ["labelled"]
+    assert "although it has 1 label of people" in prune(rashomon, "--keep", "0", "--include-used", "--yes")
+    assert names(rashomon) == []
+
+
+@pytest.mark.slow
+def test_answers_that_another_run_reuses_are_kept_until_that_goes_too(rashomon: Rashomon) -> None:
+    for days, name in ((2, "lender"), (1, "borrower")):
+        ask(rashomon, name, FOUR_BIT, days=days)
+    assert "lender: borrower reuses" in prune(rashomon, "--keep", "1", "--yes")
+    assert names(rashomon) == ["borrower", "lender"]
+    prune(rashomon, "--keep", "0", "--yes")
+    assert names(rashomon) == []
+
+
+def test_a_baseline_keeps_the_run_that_it_was_made_of(rashomon: Rashomon) -> None:
+    ask(rashomon, "source", days=1)
+    rashomon.run("baselines", "source", "--rule", "agree")
+    ask(rashomon, "newer")
+    assert "source: the baseline source-agree may be made of it" in prune(rashomon, "--keep", "1", "--yes")
+    assert "source" in names(rashomon)
+
+
+def test_a_sets_history_keeps_its_newest_runs(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    rashomon.run("build", "cmc-bench", "--from", write_table(tmp_path, 8))
+    for _ in range(2):
+        rashomon.run("try", TEXT, "--against", IMAGE, "--trust", "text", "--fresh", code=6)  # not shown
+    history = rashomon.run("history", "--json").stdout
+    assert len(names(rashomon)) == 3
+    printed = prune(rashomon, "--keep", "0", "--yes")
+    assert "the incumbent in the history of charts" in printed
+    assert "the newest run of its model in the history of charts" in printed
+    assert len(names(rashomon)) == 2
+    assert rashomon.run("history", "--json").stdout == history
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--prune",),
+        ("--prune", "--match", "*"),
+        ("--prune", "--keep", "-1"),
+        ("--prune", "--older-than", "30"),
+        ("--prune", "--older-than", "1e9d"),
+        ("--prune", "--keep", "1", "--json"),
+        ("--restore",),
+        ("--restore", "--yes"),
+        ("--keep", "1"),
+    ],
+)
+def test_a_wrong_command_deletes_nothing(rashomon: Rashomon, options: tuple[str, ...]) -> None:
+    ask(rashomon, "only", days=9)
+    assert rashomon.run("runs", *options, code=2).stderr.count("\n") == 1
+    assert names(rashomon) == ["only"]
+
+
+def test_a_hostile_name_is_shown_and_deleted_as_one(rashomon: Rashomon) -> None:
+    ask(rashomon, "only")
+    name = "x\x1b]0;title\x07[red]"
+    (rashomon.workspace / "runs" / "only").rename(rashomon.workspace / "runs" / name)
+    (rashomon.workspace / "runs" / "linked").symlink_to(rashomon.home, target_is_directory=True)
+    printed = prune(rashomon, "--keep", "0", "--yes")
+    assert "\x1b" not in printed
+    assert r"x\x1b]0;title\x07[red]" in printed
+    assert names(rashomon) == []
+    assert (rashomon.workspace / "runs" / FOLDER).is_dir()
