@@ -81,7 +81,9 @@ def find_reference(workspace: Workspace, text: str) -> StoredRun | PublishedRow:
     problem = f"there is no run {shortened(text)} in {workspace.runs_folder}"
     if text and path_exists(text):
         raise StoreError(f"{problem}, and the file or folder of that name is neither a run nor a bundle. {_ACCEPTED}")
-    hint = _demo_hint(workspace, text) or (_closest(text, names) if names else "there are no runs yet.")
+    if hint := _demo_hint(workspace, text):
+        raise StoreError(f"{problem}; {hint}")
+    hint = _closest(text, names) if names else "there are no runs yet."
     raise StoreError(f"{problem}; {hint} {_ACCEPTED}")
 
 

@@ -127,7 +127,7 @@ def test_a_damaged_run_is_listed_and_hides_no_other(tmp_path: Path) -> None:
     (run,) = workspace.summaries()
     assert (run.state, run.done, run.total) == ("unreadable", 0, 0)
     assert run.problem is not None
-    assert "restore it from a copy" in run.problem
+    assert "is damaged" in run.problem
 
 
 @pytest.mark.parametrize(
