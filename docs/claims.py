@@ -25,7 +25,7 @@ from functools import cache, partial
 from itertools import pairwise, product
 from pathlib import Path
 from statistics import NormalDist
-from typing import Literal
+from typing import Literal, cast
 from unittest.mock import patch
 
 import numpy as np
@@ -46,7 +46,7 @@ from app.compare.run_view import RunCost, RunView, RunViews
 from app.compare.tables import compare
 from app.compare.trust import trust_target
 from app.engine.plan import create_run
-from app.report.render import to_json
+from app.json_output.tables import EstimateJson, table_json
 from app.report.tables import RESAMPLES
 from app.run_spec import BatchSpec
 from app.store.data_types import NewAnswer
@@ -957,8 +957,8 @@ class Commands:
                 assert text == self._run(
                     workspace, "recommend", *models, *floors, "--margin", str(margin), *more, "--json"
                 )
-            told = json.loads(text)
-            return Claims.of(told["holds"], told["take"], told["does"], told["unknown"], told["rules"])
+            told = json.loads(text)["result"]
+            return Claims.of(told["holds"], told["advice"], told["behaviour"], told["unknown"], told["by_rule"])
 
         return Study(recommend, lambda: _compared(workspace, models))
 
@@ -1067,11 +1067,11 @@ def _compared(workspace: Workspace, models: Sequence[str]) -> Compared:
     told = [claim for line in headlines(comparison) for claim in _HEADLINE.findall(line)]
     assert len(told) == len(models) - 1, headlines(comparison)
     accuracy = {run: 0 if insignificant else _sign(float(points)) for run, points, insignificant in told}
-    (table,) = (to_json(table) for table in comparison.tables if table.name == "differences")
+    (table,) = (table_json(table) for table in comparison.tables if table.name == "differences")
     metrics = {}
-    for row in table["rows"]:
-        run, _, metric = row["row"].partition(" / ")
-        value, p = (row["cells"][column]["value"] for column in ("difference", "p (Holm)"))
+    for row in table.rows:
+        run, _, metric = row.label.partition(" / ")
+        value, p = (cast(EstimateJson, row.cells[key]).value for key in ("difference", "p_holm"))
         metrics[run, metric] = _sign(value) if p is not None and p <= ALPHA else 0
     return Compared(accuracy, metrics)
 

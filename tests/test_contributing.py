@@ -84,7 +84,8 @@ def test_the_installed_example_is_listed_built_run_judged_and_shown(package: Pac
     assert "two-notes" in output["benchmarks"]
     assert "which-note@1" in output["judges"]
     assert "4 instances" in output["build"]
-    tables = json.loads(package.run("rashomon show two-notes-parrot-newer two-notes-parrot-older --json"))
+    printed = json.loads(package.run("rashomon show two-notes-parrot-newer two-notes-parrot-older --json"))
+    tables = printed["result"]["tables"]
     (main,) = (table for table in tables if table["name"] == "main")
     shares = [[cell["value"] for cell in row["cells"].values()] for row in main["rows"]]
     assert shares == [[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 1, 0]]

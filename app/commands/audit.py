@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from app.annotation.review_session import find_build
 from app.commands.spinner import spinner
+from app.json_output.audit import AuditedBuild, AuditResult, QuestionScore, TaskGain
+from app.json_output.envelope import print_json
+from app.json_output.tables import estimate_json
 from app.report.render import print_table
 from app.report.tables import read_inputs
 from app.store.blind_scores import unchanged_build
@@ -27,11 +30,19 @@ from benchmarks.errors import StoreError
 from benchmarks.factors.tables import reference_cells
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
-from benchmarks.vocabulary import Cell, Estimate
-from benchmarks.without_looking import gain_over_blind
+from benchmarks.vocabulary import Cell
+from benchmarks.without_looking import Gain, gain_over_blind
 
-Columns = dict[str, Mapping[str, Cell]]
-"""Further columns of the audit's table: their cells by task."""
+
+@dataclass(frozen=True)
+class _AuditedRun:
+    """What the audit of a run has besides that of a build: its gains by task, and the scores of its questions."""
+
+    folder: Path
+    judge: str
+    gains: Mapping[str, Gain]
+    questions: tuple[QuestionScore, ...]
+    not_shown: str
 
 
 def audit(workspace: Workspace, name: str, *, judge: str | None, every: bool, as_json: bool) -> None:
@@ -39,33 +50,44 @@ def audit(workspace: Workspace, name: str, *, judge: str | None, every: bool, as
 
     Raises SourceError or StoreError if there is neither.
     """
-    columns: Columns = {}
-    scores: list[dict[str, object]] = []
-    not_shown = ""
+    run: _AuditedRun | None = None
     with spinner("trying rules that look at no source"):
         build = _build(workspace, name)
         if build is not None:
             result = audit_build(build, get_benchmark(build.benchmark))
         else:
-            result, columns, scores, not_shown = _audit_run(workspace, name, judge)
+            result, run = _audit_run(workspace, name, judge)
     if as_json:
-        values = {"tasks": [asdict(task) for task in result.tasks], "open questions": result.open}
-        runs = {run: {task: _json(cell) for task, cell in cells.items()} for run, cells in columns.items()}
-        of_run = {"run": runs, "questions": scores} if runs else {}
-        print(json.dumps(values | of_run, indent=2, ensure_ascii=True))
+        gains = {} if run is None else run.gains
+        values = AuditResult(
+            build=None if build is None else AuditedBuild(benchmark=build.benchmark, data_digest=build.digest),
+            sentence=f"{sentence(result)}.",
+            not_shown="" if run is None else run.not_shown,
+            tasks=result.tasks,
+            open_questions=result.open,
+            gains=tuple(
+                TaskGain(task=task, right=estimate_json(gain.right), gain=estimate_json(gain.gain))
+                for task, gain in gains.items()
+            ),
+            questions=() if run is None else run.questions,
+        )
+        print_json(
+            "audit", values, folders=[] if run is None else [run.folder], judge=None if run is None else run.judge
+        )
         return
     if result.tasks:
+        columns: dict[str, Mapping[str, Cell]] = {}
+        if run is not None:
+            columns["the run"] = {task: gain.right for task, gain in run.gains.items()}
+            columns["gain"] = {task: gain.gain for task, gain in run.gains.items()}
         print_table(summary(result, columns))
         for table in rule_tables(result) if every else ():
             print_table(table)
     print(clean(f"{sentence(result)}."))
-    if not_shown:
-        print(clean(not_shown))
+    if run is not None and run.not_shown:
+        print(clean(run.not_shown))
     if result.tasks and not every:
         print("--all prints all rules, --json all numbers.")
-
-
-_SHARE, _GAIN = "the run", "gain"
 
 
 def _build(workspace: Workspace, name: str) -> Build | None:
@@ -75,10 +97,8 @@ def _build(workspace: Workspace, name: str) -> Build | None:
     return None
 
 
-def _audit_run(
-    workspace: Workspace, name: str, judge: str | None
-) -> tuple[Audit, Columns, list[dict[str, object]], str]:
-    """Return the audit of a run's instances, its gains over the best blind rule, their scores, and that it has none, if so.
+def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audit, _AuditedRun]:
+    """Return the audit of a run's instances, and its gains over the best blind rule.
 
     Only questions whose prompt offers their options have a gain: what else has to be found in a source.
     """
@@ -92,34 +112,30 @@ def _audit_run(
         instances = (record.instance for record in store.records())
         result = audit_instances(benchmark, instances, unchanged_build(store))
     whole = gain_over_blind(benchmark, answers, inputs.judge)
-    gains = whole.by_task if whole is not None else {}
-    columns: Columns = {
-        _SHARE: {task: gain.right for task, gain in gains.items()},
-        _GAIN: {task: gain.gain for task, gain in gains.items()},
-    }
-    scores = _scores(benchmark, answers, inputs.judge)
-    return result, columns, scores, "" if whole is None else whole.doubt(name)
+    return result, _AuditedRun(
+        folder,
+        inputs.judge,
+        {} if whole is None else whole.by_task,
+        _scores(benchmark, answers, inputs.judge),
+        "" if whole is None else whole.doubt(name),
+    )
 
 
-def _scores(benchmark: Benchmark, answers: Answers, judge: str) -> list[dict[str, object]]:
+def _scores(benchmark: Benchmark, answers: Answers, judge: str) -> tuple[QuestionScore, ...]:
     """Return the scores of a run, of the best blind rule and of guessing on each question that counts in its gain."""
     if (blind := answers.blind) is None:
-        return []
+        return ()
     counted = benchmark.counted_conditions
     right = answers.scores(lambda kind: benchmark.counted_score(kind, judge) if kind.condition in counted else None)
     places = np.flatnonzero(~np.isnan(right + blind.blind))
     records = answers.read(places.tolist())
-    return [
-        {
-            "id": record.instance.id,
-            "task": blind.tasks[blind.task[place]][0],
-            "right": float(right[place]),
-            "blind": float(blind.blind[place]),
-            "chance": float(blind.chance[place]),
-        }
+    return tuple(
+        QuestionScore(
+            id=record.instance.id,
+            task=blind.tasks[blind.task[place]][0],
+            right=float(right[place]),
+            blind=float(blind.blind[place]),
+            chance=float(blind.chance[place]),
+        )
         for place, record in zip(places, records, strict=True)
-    ]
-
-
-def _json(cell: Cell) -> object:
-    return asdict(cell) if isinstance(cell, Estimate) else cell
+    )

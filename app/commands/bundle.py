@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.commands.adopt import adopt_and_report, is_present, print_received
-from app.commands.runs import run_to_json
 from app.commands.runs import runs as print_runs
 from app.commands.spinner import spinner
 from app.engine.adopt import read_received_run
 from app.exit_codes import DONE, FAILURES, EndedError
 from app.exports.bundle import write_bundle
 from app.json_output.bundles import WrittenBundle
-from app.json_output.envelope import print_json
+from app.json_output.envelope import plain, print_json
+from app.json_output.runs import listed_run
 from app.store.bundles.layout import MediaChoice, read_manifest
 from app.store.run_references import run_folders
 from app.store.workspace import Workspace
@@ -61,7 +61,7 @@ def list_bundle(workspace: Workspace, file: Path, *, imports: bool, yes: bool, a
         return _import(workspace, bundle, yes=yes)
     manifest = read_manifest(bundle.path)
     if as_json:
-        runs = [run_to_json(run) for run in bundle.summaries()]
+        runs = [plain(listed_run(run, bundle)) for run in bundle.summaries()]
         facts = {key: manifest.get(key) for key in ("format", "rashomon", "media", "licences", "notes")}
         print(json.dumps({**facts, "folder": str(bundle.path), "runs": runs}, indent=2))
         return 0

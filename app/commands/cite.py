@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
+from app.json_output.envelope import print_json
 from app.report.citations import cite
 from app.store.run_references import run_folders
 from app.store.workspace import Workspace
@@ -13,9 +13,9 @@ from app.text.escape import clean
 
 def cite_runs(workspace: Workspace, runs: Sequence[str], *, as_json: bool) -> None:
     """Print the citations of ``runs`` as a BibTeX file, whose comments have the licences."""
-    citations = cite(workspace, run_folders(workspace, runs))
+    folders = run_folders(workspace, runs)
+    citations = cite(workspace, folders)
     if as_json:
-        facts = {"entries": dict(citations.entries), "data": dict(citations.data), "models": dict(citations.models)}
-        print(json.dumps({**facts, "unknown": list(citations.unknown)}, indent=2))
+        print_json("cite", citations, folders=folders)
     else:
         print(clean(citations.bibtex(), newlines=True), end="")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.commands.spinner import spinner
 from app.compare.headline import headlines, shows_transitions
-from app.compare.tables import Comparison, to_json
+from app.compare.tables import Comparison
 from app.compare.tables import compare as compare_runs
 from app.compare.verdict import MARGIN, verdict
 from app.exports.writer import check_formats, write_files, written_message
 from app.figures.style import FIGURE_FORMATS, inches
+from app.json_output.comparison import compare_result
+from app.json_output.envelope import print_json
 from app.report.headline import other_tables_note
 from app.report.render import print_table
-from app.report.render import to_json as table_to_json
 from app.store.run_references import PublishedRow, find_reference, run_folder
 from app.store.workspace import Workspace
 from app.text.escape import clean
@@ -80,11 +80,10 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
             names = [table.name for table in comparison.tables]
             raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, names)}")
     if arguments.as_json:
-        print(
-            json.dumps(
-                {**to_json(comparison), "verdicts": verdicts, "tables": [table_to_json(table) for table in tables]},
-                indent=2,
-            )
+        received = [reference.folder for reference in references if isinstance(reference, PublishedRow)]
+        folders = (*comparison.folders, *filter(None, received))
+        print_json(
+            "compare", compare_result(comparison, verdicts, tables), folders=folders, judge=comparison.views.judge
         )
         return
     lines = [clean(line) for line in (*verdicts, *headlines(comparison))]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from app.commands.spinner import spinner
 from app.commands.try_model import NO_RULE, chosen_set
-from app.compare.set_history import SetHistory, history_leads, history_table, set_history
+from app.compare.set_history import history_leads, history_table, set_history
 from app.exports.export_input import Files
 from app.exports.writer import write_files, written_message
 from app.figures.drawing import intervals
 from app.figures.style import FIGURE_FORMATS, to_bytes
-from app.report.render import print_table, to_csv, to_json, to_markdown
+from app.json_output.envelope import print_json
+from app.json_output.question_sets import history_result
+from app.report.render import print_table, to_csv, to_markdown
 from app.store.tried_models import read_tried
 from app.store.workspace import Workspace
 from app.text.escape import clean
@@ -44,10 +44,11 @@ def history(
     rule = None if trust == NO_RULE else trust or tried.trust or None
     with spinner(f"reading the runs of {question_set.name}"):
         models = set_history(workspace, question_set, tried, trust=rule, judge=judge, against=tried.incumbent)
-    table = history_table(models)
     if as_json:
-        print(json.dumps({"set": question_set.name, "models": _to_json(models), "table": to_json(table)}, indent=2))
+        folders = [workspace.runs_folder / run.name for run in models.runs]
+        print_json("history", history_result(models), folders=folders, judge=models.views.judge)
         return
+    table = history_table(models)
     if formats is None:
         print(clean(table.notes[0]))
         print_table(replace(table, notes=table.notes[1:]))
@@ -64,23 +65,3 @@ def history(
     folder = typed_path(out or Path("history"))
     write_files(folder, files)
     print(written_message(folder, files))
-
-
-def _to_json(models: SetHistory) -> list[dict[str, Any]]:
-    """Return the models with their runs, the newest last, and the corrected p of the claim about each."""
-    entries = []
-    for place, run in enumerate(models.runs):
-        claim = models.claims.get(place)
-        entries.append(
-            {
-                "model": run.model,
-                "run": run.name,
-                "runs": [other.name for other in models.every if other.subject == run.subject],
-                "incumbent": place == models.incumbent,
-                "look": models.look(place),
-                "versions": models.versions(place),
-                "verdict": None if claim is None else claim.verdict,
-                "p": None if claim is None else claim.p,
-            }
-        )
-    return entries

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from app.commands.parity_runs import AnswerOptions, answer_runs, candidate_builds, find_or_answer_runs
 from app.exports.writer import check_formats, write_files
 from app.exports.writer import written_message as told_files
 from app.figures.style import inches
+from app.json_output.envelope import print_json
+from app.json_output.parity import ParityResult, ladder_json, pair_json
+from app.json_output.tables import table_json
 from app.parity.compare_runs import compare_runs, store_probes
 from app.parity.probing import DEFAULT_PROBES, ProbeOptions
 from app.parity.published import compare_with_paper
-from app.parity.tables import tables, to_json
+from app.parity.tables import tables
+from app.report.judge_selection import judge_of
+from app.report.portable import portable_message
 from app.report.render import print_table
-from app.report.render import to_json as table_to_json
 from app.store.run_references import PUBLISHED, PublishedRow, find_reference
 from app.store.workspace import Workspace
 from app.text.console import Terminal
@@ -66,20 +68,24 @@ def parity(
         probes, candidate_builds(workspace, folders, answering.data), answering.force, _print_progress
     )
     if len(run_names) + len(rows) == 1:
-        _print_progress(store_probes(folders[0], replace(probing, probes=probes or DEFAULT_PROBES)))
+        message = store_probes(folders[0], replace(probing, probes=probes or DEFAULT_PROBES))
+        if output.as_json:
+            print_json("parity", ParityResult(message=portable_message(message, workspace.path)), folders=folders)
+        else:
+            _print_progress(message)
         return 0
-    body: dict[str, Any] = {}
+    result = ParityResult()
     printed: list[Table] = []
-    verdicts: list[str] = []
     if len(folders) == 2:
         comparison = compare_runs((folders[0], folders[1]), probing, judge=judge)
-        body, printed, verdicts = to_json(comparison), tables(comparison), [comparison.verdict]
+        result = replace(result, verdicts=(comparison.verdict,), pair=pair_json(comparison))
+        printed = tables(comparison)
     if rows:
         published = compare_with_paper(folders, rows, judge)
-        body["published"] = {"verdict": published.verdict, "comparability": list(published.comparability)}
+        verdicts = (*result.verdicts, published.verdict)
+        result = replace(result, verdicts=verdicts, comparability=published.comparability)
         printed.append(published.table)
-        verdicts.append(published.verdict)
-    _print_results(verdicts, printed, body, as_json=output.as_json)
+    _print_results(result, printed, folders, judge, as_json=output.as_json)
     return 0
 
 
@@ -124,30 +130,31 @@ def _compare_ladder(
         probes, candidate_builds(workspace, folders, answering.data), answering.force, _print_progress
     )
     comparison = compare_rungs(available, folders, probing, judge=judge, missing=missing)
-    body, printed, verdicts = tables.to_json(comparison), tables.tables(comparison), [comparison.verdict]
+    printed, verdicts = tables.tables(comparison), [comparison.verdict]
     if rows:
         table, verdict = tables.compare_with_paper_columns(comparison, rows, judge)
         printed.append(table)
         verdicts.append(verdict)
-        body["published"] = {"verdict": verdict}
     if output.formats:
         files = to_files(comparison, printed, verdicts, output.formats, output.width)
         folder = typed_path(output.out or Path("parity"))
         write_files(folder, files)
         _print_progress(told_files(folder, files))
-    _print_results(verdicts, printed, body, as_json=output.as_json)
+    result = ParityResult(verdicts=tuple(verdicts), ladder=ladder_json(comparison))
+    _print_results(result, printed, folders, judge, as_json=output.as_json)
     return 0
 
 
 def _print_results(
-    verdicts: Sequence[str], printed: Sequence[Table], body: Mapping[str, Any], *, as_json: bool
+    result: ParityResult, printed: Sequence[Table], folders: Sequence[Path], judge: str | None, *, as_json: bool
 ) -> None:
     if as_json:
-        print(json.dumps({**body, "tables": [table_to_json(table) for table in printed]}, indent=2))
+        result = replace(result, tables=tuple(map(table_json, printed)))
+        print_json("parity", result, folders=folders, judge=judge_of(folders, judge))
         return
     from rich.text import Text
 
-    for verdict in verdicts:
+    for verdict in result.verdicts:
         Terminal().print(Text(clean(verdict)))
         print()
     for table in printed:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from app.json_output.envelope import print_json
+from app.json_output.published import PublishedResult
+from app.json_output.tables import table_json
 from app.report.published import published_cells, published_names
-from app.report.render import print_table, to_json
+from app.report.render import print_table
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.vocabulary import Cell, Estimate, Table
 
@@ -34,7 +36,7 @@ def published(name: str | None, *, table: str | None, as_json: bool) -> None:
             names = matches
         tables = [_table(key, [cell for cell in cells if cell["table"] == key]) for key in names]
     if as_json:
-        print(json.dumps([to_json(paper_table) for paper_table in tables], indent=2))
+        print_json("published", PublishedResult(benchmark=name, tables=tuple(map(table_json, tables))))
         return
     for paper_table in tables:
         print_table(paper_table)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.commands.spinner import spinner
-from app.compare.advice import rule_sentences
 from app.compare.limits import NO_LIMITS, Limits
 from app.compare.recommend import recommend as decide
 from app.compare.sample_size import plan as plan_runs
 from app.compare.utility import UserCosts
-from app.report.render import print_table, to_json
+from app.json_output.envelope import print_json
+from app.json_output.recommendation import SampleSizePlan, recommended_runs
+from app.json_output.tables import table_json
+from app.report.judge_selection import judge_of
+from app.report.render import print_table
 from app.store.run_references import run_folders
 from app.store.workspace import Workspace
 from app.text.escape import clean
@@ -73,7 +75,8 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
                 trust=arguments.trust,
             )
         if arguments.as_json:
-            print(json.dumps({"answer": sentence} | to_json(table), indent=2))
+            planned = SampleSizePlan(answer=sentence, table=table_json(table))
+            print_json("recommend", planned, folders=folders, judge=judge_of(folders, arguments.judge))
             return
         print(clean(sentence))
         if arguments.all_tables:
@@ -93,35 +96,16 @@ def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArg
             limits=limits,
             trust=arguments.trust,
         )
-    if arguments.as_json:
-        decision = recommendation.decision
-        names = [run.name for run in decision.basis.views.runs]
-        values = {
-            "margin": arguments.margin,
-            "best": names[decision.basis.best],
-            "holds": [names[i] for i in decision.holds],
-            "smallest": None if decision.smallest is None else names[decision.smallest],
-            "fastest": None if decision.fastest is None else names[decision.fastest],
-        }
-        sentences = {
-            "take": recommendation.advice,
-            "does": recommendation.behaviour,
-            "unknown": recommendation.caveats,
-            "try": recommendation.to_try[1],
-            "rules": rule_sentences(recommendation.by_rule),
-        }
-        single_source = (
-            {} if recommendation.single_sources is None else {"alone": to_json(recommendation.single_sources)}
-        )
-        ratios = {} if recommendation.cost_ratios is None else {"cost_ratios": to_json(recommendation.cost_ratios)}
-        tables = {"table": to_json(recommendation.table), **single_source, **ratios}
-        print(json.dumps({**values, **sentences, **tables}, indent=2))
-        return
-    print("\n".join(clean(line) for line in recommendation.advice))
+    hints = []
     if recommendation.by_rule:
-        print("Say what should win with --trust image, text or flag.")
+        hints.append("Say what should win with --trust image, text or flag.")
     if recommendation.bounds and (user is None or user.conflict_share is None):
-        print("--conflict-share says how many of your questions have a conflict.")
+        hints.append("--conflict-share says how many of your questions have a conflict.")
+    if arguments.as_json:
+        judge = recommendation.decision.basis.views.judge
+        print_json("recommend", recommended_runs(recommendation, hints), folders=folders, judge=judge)
+        return
+    print("\n".join(clean(line) for line in (*recommendation.advice, *hints)))
     print()
     print_table(recommendation.table)
     if recommendation.single_sources is not None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-
+from app.json_output.envelope import print_json
+from app.json_output.runs import listed_run
 from app.report.running_accuracy import judging_progress
-from app.store.data_types import progress_to_json
-from app.store.workspace import RunSummary, Workspace
+from app.store.workspace import Workspace
 from app.text.escape import clean
 
 
@@ -15,7 +13,7 @@ def runs(workspace: Workspace, *, as_json: bool) -> None:
     """Print a line for each run and each of its conditions."""
     summaries = workspace.summaries()
     if as_json:
-        print(json.dumps([run_to_json(run) for run in summaries], indent=2))
+        print_json("runs", tuple(listed_run(run, workspace) for run in summaries))
         return
 
     if not summaries:
@@ -36,25 +34,3 @@ def runs(workspace: Workspace, *, as_json: bool) -> None:
             print(f"    {clean(p.condition):<15} {p.done}/{p.total}{failed}")
         for line in judging_progress(run):
             print(f"    {line}")
-
-
-def run_to_json(run: RunSummary) -> dict[str, object]:
-    """Return a run's summary as JSON."""
-    return {
-        "name": run.name,
-        "state": run.state,
-        "note": run.note,
-        "benchmark": run.spec.get("benchmark"),
-        "model": run.spec.get("model"),
-        "prompt_set": run.spec.get("prompt_set"),
-        "done": run.done,
-        "total": run.total,
-        "reused": run.reused,
-        "created": run.created,
-        "problem": run.problem,
-        "own": run.own,
-        "cells": run.cells,
-        "cut_reasoning": run.cut_reasoning,
-        "conditions": [progress_to_json(p) for p in run.progress],
-        "nodes": [asdict(node) for node in run.nodes],
-    }

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from app.commands.spinner import spinner
+from app.json_output.envelope import print_json
+from app.json_output.samples import SampleJson, sample
+from app.json_output.show import ShownRun, ShownSamples, ShownSpecs, ShownSpeeds, ShownTables, spec_json, speed_json
+from app.json_output.tables import table_json
 from app.report.checks import stored_check
 from app.report.error_messages import error_lines
 from app.report.headline import asked_clause, counted_answers, headline, other_tables_note
-from app.report.media import media_path, preview_media
-from app.report.provenance import read_provenance, spec_of, spec_toml
+from app.report.media import media_path
+from app.report.portable import portable_text
+from app.report.provenance import spec_of, spec_toml
 from app.report.remedies import Remedy, remedies, remedies_title
-from app.report.render import print_table, to_json
-from app.report.samples import origin_clause, sample_to_json
+from app.report.render import print_table
+from app.report.samples import origin_clause
 from app.report.speed import lines as speed_lines
 from app.report.speed import read_speed
-from app.report.speed import to_json as speed_to_json
 from app.report.tables import TableInputs, read_inputs, tables_from
 from app.store.answer_sums import ENDPOINT_KEY
 from app.store.lending import ReusedAnswers
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, worker_deaths
-from app.store.run_references import run_folder, run_folders
+from app.store.run_references import run_folders
 from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
@@ -59,28 +62,28 @@ def show(workspace: Workspace, runs: Sequence[str], arguments: ShowArguments) ->
     """Print the headlines and main table of ``runs``, or what the arguments name instead."""
     folders = run_folders(workspace, runs)
     if arguments.spec:
-        _show_specs(folders, as_json=arguments.as_json)
+        _show_specs(workspace, folders, as_json=arguments.as_json)
     elif arguments.sample is not None:
         _show_samples(workspace, folders, arguments.sample, as_json=arguments.as_json)
     else:
         _show_tables(folders, arguments)
 
 
-def _show_specs(folders: Sequence[Path], *, as_json: bool) -> None:
+def _show_specs(workspace: Workspace, folders: Sequence[Path], *, as_json: bool) -> None:
     if as_json:
-        specs = [{"spec": spec_of(folder), "provenance": read_provenance(folder)} for folder in folders]
-        print(json.dumps(specs, indent=2))
+        specs = tuple(spec_json(folder, workspace) for folder in folders)
+        print_json("show", ShownSpecs(specs=specs), folders=folders)
     else:
         print("\n".join(spec_toml(folder) for folder in folders), end="")
 
 
-def _show_samples(workspace: Workspace, folders: Sequence[Path], sample: str, *, as_json: bool) -> None:
-    samples = [_sample(workspace, folder, sample) for folder in folders]
+def _show_samples(workspace: Workspace, folders: Sequence[Path], instance: str, *, as_json: bool) -> None:
+    samples = tuple(_sample(workspace, folder, instance) for folder in folders)
     if as_json:
-        print(json.dumps([details for details, _ in samples], indent=2, ensure_ascii=True))
+        print_json("show", ShownSamples(samples=samples), folders=folders)
     else:
-        for folder, (details, media) in zip(folders, samples, strict=True):
-            _print_sample(folder, details, media)
+        for shown in samples:
+            _print_sample(shown)
 
 
 def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
@@ -88,25 +91,27 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
     with spinner("computing the tables"):
         inputs = read_inputs(folders, arguments.judge).with_trust(arguments.trust)
         tables = tables_from(inputs, only=table)
-        headlines = _headlines(inputs, tables)
+        headlines = _headlines(inputs, tables) if table is None else []
+        runs = [_shown_run(folder, label, inputs) for folder, label in zip(folders, inputs.runs, strict=True)]
+        to_try = _to_try(folders[0], inputs) if table is None and len(folders) == 1 else []
     if arguments.as_json:
-        print(json.dumps([to_json(table_) for table_ in tables], indent=2))
+        result = ShownTables(
+            runs=tuple(runs),
+            trust=arguments.trust,
+            headlines=tuple(headlines),
+            tables=tuple(map(table_json, tables)),
+            to_try=tuple(to_try),
+        )
+        print_json("show", result, folders=folders, judge=inputs.judge)
         return
-    for folder, answers in zip(folders, inputs.runs.values(), strict=True):
-        run = read_summary(folder)
-        if run.problem is not None:
-            raise StoreError(run.problem)
-        reason = f" ({clean(run.note)})" if run.state == "stopped" else ""
-        poor = "".join(f"; {clause}" for clause in (answers.quality.clauses if answers.quality else ()))
-        asked = clean(asked_clause(answers, inputs.judge, inputs.benchmark))
-        with RunStore.read(folder) as store:
-            facts = ExcludedInstances.load(store).sentence, clean(ReusedAnswers.load(store).sentence)
-            more = "".join(f"; {sentence}" for sentence in facts if sentence)
-            print(f"{clean(run.name)}: {run.state}{reason}, {asked}{more}{poor}")
-            for death in worker_deaths(store):
-                print(clean(f"{folder.name}: {death.sentence()}"))
-            _print_faults(store)
-    for line in headlines if table is None else ():
+    for run in runs:
+        reason = f" ({run.note})" if run.state == "stopped" else ""
+        print(clean(f"{run.name}: {run.state}{reason}, {'; '.join((run.answered, *run.remarks))}"))
+        for death in run.deaths:
+            print(clean(f"{run.name}: {death}"))
+        for fault in run.faults:
+            print(f"  {clean(fault)}")
+    for line in headlines:
         print(clean(line))
     print()
     lead = _lead(inputs, tables)
@@ -114,20 +119,38 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
     if table is None and not arguments.all_tables:
         printed = [tables[0] if lead is None else lead, *(table_ for table_ in tables[1:] if table_.name == REPEATS)]
     for table_ in printed:
-        notes = [note for note in table_.notes if table is not None or note not in headlines]
-        print_table(replace(table_, notes=tuple(notes)))
-    for folder in folders:
-        for line in _answering_modes(folder):
+        print_table(replace(table_, notes=tuple(note for note in table_.notes if note not in headlines)))
+    for run in runs:
+        for line in run.computed:
             print(f"  {clean(line)}")
     if table is None:
-        _print_next(folders, inputs, other_tables_note(tables, [table_.name for table_ in printed]))
+        _print_next(inputs, other_tables_note(tables, [table_.name for table_ in printed]), to_try)
 
 
-def _print_faults(store: RunStore) -> None:
-    """Print the most frequent errors, and that a server could not be shown to give its model the pictures."""
+def _shown_run(folder: Path, label: str, inputs: TableInputs) -> ShownRun:
+    """Return a run in words. Raises StoreError if it cannot be read."""
+    run, answers = read_summary(folder), inputs.runs[label]
+    if run.problem is not None:
+        raise StoreError(run.problem)
+    with RunStore.read(folder) as store:
+        remarks = (ExcludedInstances.load(store).sentence, ReusedAnswers.load(store).sentence)
+        return ShownRun(
+            name=run.name,
+            label=label,
+            state=run.state,
+            note=portable_text(run.note, run.spec),
+            answered=asked_clause(answers, inputs.judge, inputs.benchmark),
+            remarks=(*filter(None, remarks), *(answers.quality.clauses if answers.quality else ())),
+            deaths=tuple(death.sentence() for death in worker_deaths(store)),
+            faults=tuple(_faults(store)),
+            computed=tuple(_answering_modes(store)),
+        )
+
+
+def _faults(store: RunStore) -> Iterator[str]:
+    """Yield the most frequent errors, and that a server could not be shown to give its model the pictures."""
     remarks = [check["remark"] for check in store.meta(ENDPOINT_KEY, [])[-1:] if check.get("remark")]
-    for line in [*error_lines(store), *remarks]:
-        print(f"  {clean(line[:1].upper() + line[1:])}")
+    yield from (line[:1].upper() + line[1:] for line in (*error_lines(store), *remarks))
 
 
 def _lead(inputs: TableInputs, tables: Sequence[Table]) -> Table | None:
@@ -150,7 +173,7 @@ def _headlines(inputs: TableInputs, tables: Sequence[Table]) -> list[str]:
     ]
 
 
-def _print_next(folders: Sequence[Path], inputs: TableInputs, other_tables: str) -> None:
+def _print_next(inputs: TableInputs, other_tables: str, steps: Sequence[Remedy]) -> None:
     """Print which other tables there are, and what to try with the model of a single run."""
     if any(map(inputs.benchmark.origins, inputs.runs.values())) and inputs.leads_with_scorecard:
         print(
@@ -158,16 +181,17 @@ def _print_next(folders: Sequence[Path], inputs: TableInputs, other_tables: str)
         )
     if other_tables:
         print(other_tables)
-    if len(folders) == 1 and (steps := _to_try(folders[0], inputs)):
+    if steps:
         print(f"\n{remedies_title()}:")
         print("\n".join(clean(f"  {step}") for step in steps))
 
 
 def show_speed(workspace: Workspace, runs: Sequence[str], *, as_json: bool) -> None:
     """Print how fast ``runs`` were, and what was computed only once for several answers."""
-    speeds = [read_speed(run_folder(workspace, run)) for run in runs]
+    folders = run_folders(workspace, runs)
+    speeds = [read_speed(folder) for folder in folders]
     if as_json:
-        print(json.dumps([speed_to_json(speed) for speed in speeds], indent=2))
+        print_json("show", ShownSpeeds(speeds=tuple(map(speed_json, speeds))), folders=folders)
     else:
         print("\n".join(clean(line) for speed in speeds for line in speed_lines(speed)))
 
@@ -178,29 +202,28 @@ def _to_try(folder: Path, inputs: TableInputs) -> list[Remedy]:
     return remedies(folder.name, spec_of(folder), benchmark, counted_answers(answers, judge, benchmark))
 
 
-def _answering_modes(folder: Path) -> Iterator[str]:
+def _answering_modes(store: RunStore) -> Iterator[str]:
     """Yield lines on how the run's answers were computed, as measured when each model was loaded."""
-    with RunStore.read(folder) as store:
-        if store.meta("spec").get("exact"):
-            yield "each answer was computed separately (--exact)"
-        if bits := store.meta("spec").get("kv_bits"):
-            yield f"the key-value cache was quantised to {bits} bits (--kv-bits)"
-        for sight in store.meta("sight", [])[-1:]:
-            answered = any(condition.done for condition in store.progress())
-            yield _sight_line(sight, forced=sight.get("forced", answered))  # runs before 0.3 do not say
-            yield from stored_check(sight, "image")
-            yield from filter(None, [sight.get("family")])
-        for check in store.meta(ENDPOINT_KEY, [])[-1:]:
-            yield _endpoint_line(check)
-        for proof in store.meta("canary", []):
-            noise = f"padding moves a logit by {proof['noise']:.2g}"
-            compared = f"compared with sequential answers on {proof['cases']} requests and {proof['tokens']} tokens"
-            yield f"{proof['model']} answered {proof['way']}: {compared}, where {noise}"
-            yield from stored_check(proof, "token")
-            for way, reason in proof["failed"].items():
-                yield f"not {way}: {reason}"
-            if proof.get("lacks"):
-                yield proof["lacks"]
+    if store.meta("spec").get("exact"):
+        yield "each answer was computed separately (--exact)"
+    if bits := store.meta("spec").get("kv_bits"):
+        yield f"the key-value cache was quantised to {bits} bits (--kv-bits)"
+    for sight in store.meta("sight", [])[-1:]:
+        answered = any(condition.done for condition in store.progress())
+        yield _sight_line(sight, forced=sight.get("forced", answered))  # runs before 0.3 do not say
+        yield from stored_check(sight, "image")
+        yield from filter(None, [sight.get("family")])
+    for check in store.meta(ENDPOINT_KEY, [])[-1:]:
+        yield _endpoint_line(check)
+    for proof in store.meta("canary", []):
+        noise = f"padding moves a logit by {proof['noise']:.2g}"
+        compared = f"compared with sequential answers on {proof['cases']} requests and {proof['tokens']} tokens"
+        yield f"{proof['model']} answered {proof['way']}: {compared}, where {noise}"
+        yield from stored_check(proof, "token")
+        for way, reason in proof["failed"].items():
+            yield f"not {way}: {reason}"
+        if proof.get("lacks"):
+            yield proof["lacks"]
 
 
 _EVIDENCE = {
@@ -229,37 +252,36 @@ def _sight_line(sight: Mapping[str, Any], *, forced: bool) -> str:
     )
 
 
-def _sample(workspace: Workspace, folder: Path, instance: str) -> tuple[dict[str, Any], dict[Media, Path | None]]:
-    """Return an instance's details, and its media with their files; None for a file that is missing."""
+def _sample(workspace: Workspace, folder: Path, instance: str) -> SampleJson:
+    """Return an instance of the run in a folder, with what its media are."""
     with RunStore.read(folder) as store:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
         build = workspace.build_of(store)
         record = next(store.records(only=find_sample_id(store, instance)))
         media = {part: media_path(build, part) for part in record.instance.parts if isinstance(part, Media)}
         remarks = (*benchmark.remarks(record), *likelihood_remarks(record, benchmark.options(record.instance)))
-        return sample_to_json(record, remarks=remarks), media
+        return sample(folder.name, record, media, remarks)
 
 
-def _print_sample(folder: Path, details: dict[str, Any], media: Mapping[Media, Path | None]) -> None:
+def _print_sample(shown: SampleJson) -> None:
     def line(name: str, text: object) -> None:
         print(f"{name:<12} {clean(str(text), newlines=True)}")
 
-    line("run", folder.name)
-    for key in ("id", "condition", "question", "prompt"):
-        line(key, details[key])
-    for medium, path in media.items():
-        line("medium", f"{medium.sha256[:8]}: {preview_media(medium, path, 1).facts}")
-    for key, values in details["references"].items():
+    for key in ("run", "id", "condition", "question", "prompt"):
+        line(key, getattr(shown, key))
+    for medium in shown.media:
+        line("medium", f"{medium.sha256[:8]}: {medium.facts}")
+    for key, values in shown.references.items():
         line(f"{key} says", " | ".join(values))
-    if "own answer" in details:
-        line("own answer", details["own answer"])
-    for step in details["steps"]:
-        line("answer", step["error"] or step["text"])
-        tokens = "" if step["completion_tokens"] is None else f", {step['completion_tokens']} tokens"
-        line("finished", step["finish_reason"] + tokens)
-        if origin := origin_clause(step.get("origin")):
+    if shown.own_answer is not None:
+        line("own answer", shown.own_answer)
+    for step in shown.steps:
+        line("answer", step.error or step.text)
+        tokens = "" if step.completion_tokens is None else f", {step.completion_tokens} tokens"
+        line("finished", step.finish_reason + tokens)
+        if origin := origin_clause(step.origin):
             line("origin", origin)
-    for remark in details.get("remarks", ()):
+    for remark in shown.remarks:
         line("remark", remark)
-    for judge, verdict in details["verdicts"].items():
-        line(judge, f"{verdict['label'] or verdict['status']} ({verdict['reason']})")
+    for judge, verdict in shown.verdicts.items():
+        line(judge, f"{verdict.label or verdict.status} ({verdict.reason})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +37,9 @@ from app.exports.verdict_files import (
     check_markdown,
     write_verdict,
 )
+from app.json_output.envelope import print_json
 from app.json_output.events import outcome
+from app.json_output.question_sets import ChangedAnswerJson, LeadJson, TryResult
 from app.report.tables import model_label
 from app.run_spec import RunSpec, parse_spec
 from app.store.question_sets import QuestionSet, changed_media
@@ -55,6 +56,7 @@ from benchmarks.errors import ModelError, SourceError, SpecError, StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import digest
 from mlx_backends.registry import describe
+from mlx_backends.shared_names import without_folders
 
 _CODES = {BETTER: DONE, WORSE: REGRESSED, NOT_SHOWN: INCONCLUSIVE}
 _OUTCOMES = {BETTER: "", WORSE: FAILURE, NOT_SHOWN: SKIPPED}
@@ -159,7 +161,8 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     update_tried(folder, lambda tried: replace(tried, subjects=all_subjects(history.every, tried)))
     verdict = Verdict.of(history, candidate.key, Build.open(question_set.latest.build), arguments)
     if arguments.as_json:
-        print(json.dumps(verdict.to_json(), indent=2))
+        folders = [workspace.runs_folder / run.name for run in history.runs]
+        print_json("try", verdict.result(), folders=folders, judge=history.views.judge)
     elif str(arguments.markdown) == STANDARD_OUTPUT:
         print(verdict.report().markdown(), end="")
     else:
@@ -437,45 +440,46 @@ class Verdict:
         case = VerdictCase(name, _OUTCOMES[self.word], self.sentence(), "\n".join(self.lines()))
         return VerdictReport("rashomon try", name, self.sentence(), (case,), table, tuple(self.remarks()))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the verdict as JSON."""
+    def result(self) -> TryResult:
+        """Return the verdict as it is printed in JSON."""
         history, runs, claim = self.history, self.history.views.runs, self.claim
         question_set = history.question_set
         rival = None if claim is None else claim.rival
-        return {
-            "set": question_set.name,
-            "version": question_set.latest.number,
-            "part": history.runs[self.run].part or None,
-            "verdict": self.word,
-            "model": history.runs[self.run].model,
-            "run": runs[self.run].name,
-            "against": None if rival is None else history.runs[rival].model,
-            "against_run": None if rival is None else runs[rival].name,
-            "named": history.incumbent is not None,
-            "tried": history.tried,
-            "rule": rule_words(history),
-            "answers": history.answers,
-            "rows": history.rows,
-            "reused": 0 if (reused := runs[self.run].reused) is None else sum(reused.lenders.values()),
-            "share": history.share(self.run, rival).value,
-            "against_share": None if rival is None else history.share(rival, self.run).value,
-            "lead": None if claim is None else {"value": claim.lead, "low": claim.low, "high": claim.high},
-            "p": None if claim is None else claim.p,
-            "peak_memory": runs[self.run].cost.peak_memory,
-            "seconds_per_answer": runs[self.run].cost.seconds_per_answer,
-            "changed": [
-                {
-                    "id": change.instance,
-                    "picture": self.pictures.get(change.group),
-                    "question": change.question,
-                    "before": change.before,
-                    "after": change.after,
-                    "change": change.change,
-                }
+        return TryResult(
+            set=question_set.name,
+            version=question_set.latest.number,
+            part=history.runs[self.run].part or None,
+            verdict=self.word,
+            sentences=tuple(self.lines()),
+            remarks=tuple(self.remarks()),
+            model=without_folders(history.runs[self.run].model),
+            run=runs[self.run].name,
+            against=None if rival is None else without_folders(history.runs[rival].model),
+            against_run=None if rival is None else runs[rival].name,
+            named=history.incumbent is not None,
+            tried=history.tried,
+            rule=rule_words(history),
+            answers=history.answers,
+            rows=history.rows,
+            reused=0 if (reused := runs[self.run].reused) is None else sum(reused.lenders.values()),
+            share=history.share(self.run, rival).value,
+            against_share=None if rival is None else history.share(rival, self.run).value,
+            lead=None if claim is None else LeadJson(value=claim.lead, low=claim.low, high=claim.high),
+            p=None if claim is None else claim.p,
+            peak_memory=runs[self.run].cost.peak_memory,
+            seconds_per_answer=runs[self.run].cost.seconds_per_answer,
+            changed=tuple(
+                ChangedAnswerJson(
+                    id=change.instance,
+                    picture=self.pictures.get(change.group),
+                    question=change.question,
+                    before=change.before,
+                    after=change.after,
+                    change=change.change,
+                )
                 for change in self._changes()
-            ],
-            "remarks": list(self.remarks()),
-        }
+            ),
+        )
 
 
 def _wins(rule: str) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from app.compare.bounds import bounds_table
 from app.compare.cost import cost_table, remedies_table, tradeoff_table
@@ -20,7 +19,6 @@ from app.compare.spec_diff import difference_warnings, unquantised_model
 from app.compare.transitions import transitions_table
 from app.report.competence import join_names
 from app.report.judge_selection import caveat
-from app.report.portable import portable_identity, portable_spec
 from app.report.tables import RESAMPLES, tables_of
 from app.store.run import RunStore
 from app.store.run_references import PublishedRow
@@ -275,32 +273,3 @@ def _values_table(views: RunViews, names: Sequence[str], resamples: int) -> Tabl
     if views.benchmark.counts_flags:
         notes.append("Each answer counts with one label here; the paper's tables count every label that fits.")
     return Table("values", "Figures of each run", tuple(names), rows, tuple(notes))
-
-
-def to_json(comparison: Comparison) -> dict[str, Any]:
-    """Return the parts of a comparison that are no tables: the runs, the warnings, and the instances behind every flip."""
-    return {
-        "judge": comparison.views.judge,
-        "runs": [
-            {
-                "name": run.name,
-                "label": run.label,
-                "state": run.state,
-                "protocol": run.protocol,
-                "spec": portable_spec(run.spec),
-                "identity": portable_identity(run.identity),
-            }
-            for run in comparison.views.runs
-        ],
-        "warnings": list(comparison.warnings),
-        "flips": [_flips_json(pair) for pair in comparison.pairs],
-    }
-
-
-def _flips_json(pair: RunPair) -> Mapping[str, Any]:
-    cells = [
-        {"from": was, "to": now, "count": count, "instances": list(pair.instances_behind(was, now))}
-        for (was, now), count in sorted(pair.flips().items())
-        if was != now
-    ]
-    return {"baseline": pair.first.name, "run": pair.second.name, "shared": len(pair.shared), "cells": cells}

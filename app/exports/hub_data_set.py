@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from app.exports.export_input import Export, ExportOptions, benchmark_of, load_runs
-from app.exports.tabular import run_to_json, to_parquet_files
+from app.exports.tabular import results_json, to_parquet_files
 from app.report.citations import Citations, cite
-from app.report.render import to_json, to_markdown
+from app.report.render import to_markdown
 from app.report.tables import read_inputs, tables_from
 from app.store.workspace import Workspace
 from app.text.escape import clean, markdown
@@ -41,18 +41,14 @@ def make_data_set(workspace: Workspace, folders: Sequence[Path], name: str, judg
     inputs = read_inputs(folders, judge, checked=False)
     tables = tables_from(inputs, published=False)
     runs = load_runs(workspace, folders, judge, inputs)
-    export = Export(benchmark_of(runs), runs, tables, ExportOptions(canonical=True))
+    export = Export(benchmark_of(runs), runs, tables, ExportOptions(canonical=True), folders=folders)
     citations = cite(workspace, folders)
-    results = {
-        "runs": [run_to_json(run, canonical=True) for run in runs],
-        "tables": [to_json(table) for table in tables],
-    }
     samples = to_parquet_files(export)["samples.parquet"]
     assert isinstance(samples, bytes)
     files = {
         CARD: _card(export, name, citations).encode("utf-8", "backslashreplace"),
         SAMPLES: samples,
-        RESULTS: (json.dumps(results, indent=1, sort_keys=True) + "\n").encode(),
+        RESULTS: results_json(export).encode("utf-8", "backslashreplace"),
         REFERENCES: citations.bibtex().encode("utf-8", "backslashreplace"),
     }
     return HubDataSet(files, sum(len(run.records) for run in runs), citations)

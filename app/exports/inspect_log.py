@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.exports.export_input import Export, ExportedRun, Files, headline_metrics, media_of, score_of
-from app.exports.tabular import run_to_json
+from app.exports.tabular import run_json
 from app.exports.thumbnails import Thumbnail
+from app.json_output.envelope import plain
 from app.report.samples import sample_to_json
 from benchmarks.repeats import split_repeat
 from benchmarks.vocabulary import Generation, Media, Record, Verdict, digest
@@ -81,7 +82,7 @@ def _spec(export: Export, run: ExportedRun) -> dict[str, Any]:
             "log_images": True,
         },
         "packages": run.versions,
-        "metadata": run_to_json(run, canonical=export.options.canonical),
+        "metadata": plain(run_json(run, canonical=export.options.canonical)),
     }
 
 

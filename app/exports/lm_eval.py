@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.exports.export_input import Export, ExportedRun, Files, headline_metrics, score_of
-from app.exports.tabular import run_to_json
+from app.exports.tabular import run_json
+from app.json_output.envelope import plain
 from app.report.samples import prompt_text
 from benchmarks.base import Benchmark
 from benchmarks.text.answer_text import visible_answer
@@ -81,7 +82,7 @@ def _results(export: Export, run: ExportedRun, tasks: Mapping[str, list[Record]]
         "model_source": run.identity.get("engine"),
         "model_name": run.spec["model"],
         "model_name_sanitized": run.slug,
-        "rashomon": run_to_json(run, canonical=export.options.canonical),
+        "rashomon": plain(run_json(run, canonical=export.options.canonical)),
     }
 
 

@@ -12,9 +12,15 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from app.exports.export_input import Export, ExportedRun, Files, RecordLines
-from app.report.render import cell_text, to_csv, to_json, to_markdown
+from app.json_output.envelope import envelope, plain
+from app.json_output.export import ExportResult, OutcomesJson, RunJson
+from app.json_output.facts import facts
+from app.json_output.show import identity_facts, spec_facts
+from app.json_output.tables import snake_case, table_json
+from app.report.render import cell_text, to_csv, to_markdown
 from app.report.samples import sample_to_json, sample_to_row
 from app.text.escape import spreadsheet_cell
+from benchmarks.failure_table import OUTCOMES
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Cell, Estimate, Record, Table, canonical_json
 
@@ -47,9 +53,7 @@ def markdown_tables(export: Export) -> str:
 
 def to_json_files(export: Export) -> Files:
     """Return ``results.json`` with the runs and all tables, and ``samples.jsonl`` for each run, exactly as stored."""
-    runs = [run_to_json(run, canonical=export.options.canonical) for run in export.runs]
-    results = {"runs": runs, "tables": [to_json(table) for table in export.tables]}
-    files: Files = {"results.json": json.dumps(results, indent=2, sort_keys=True, ensure_ascii=False) + "\n"}
+    files: Files = {"results.json": results_json(export)}
     for prefix, run in export.prefixed():
         lines = partial(_samples_jsonl, benchmark=export.benchmark.name, canonical=export.options.canonical)
         files[f"{prefix}samples.jsonl"] = RecordLines(run.records, lines)
@@ -67,7 +71,7 @@ def to_parquet_files(export: Export) -> Files:
 
     The files' metadata describe the runs, as JSON under ``rashomon``.
     """
-    metadata = canonical_json([run_to_json(run, canonical=export.options.canonical) for run in export.runs])
+    metadata = canonical_json([plain(run_json(run, canonical=export.options.canonical)) for run in export.runs])
     cells = tables_to_arrow(export.tables)
     samples = samples_to_arrow(export.runs, canonical=export.options.canonical)
     return {"tables.parquet": _parquet(cells, metadata), "samples.parquet": _parquet(samples, metadata)}
@@ -92,22 +96,29 @@ def samples_to_arrow(runs: Iterable[ExportedRun], *, canonical: bool = False) ->
     )
 
 
-def run_to_json(run: ExportedRun, *, canonical: bool) -> dict[str, Any]:
-    """Describe a run as JSON: its spec, its identity, the judge, and the counts of outcomes."""
-    description: dict[str, Any] = {
-        "name": run.name,
-        "spec": dict(run.spec),
-        "identity": dict(run.identity),
-        "judge": run.judge,
-        "outcomes": dict(sorted(run.outcomes.items())),
-        "excluded": run.excluded.to_json(),
-        "versions": run.versions,
-    }
-    if canonical:
-        del description["spec"]["data"]
-    else:
-        description |= {"created": run.created, "engines": list(run.engines), "reused": run.reused}
-    return description
+def run_json(run: ExportedRun, *, canonical: bool) -> RunJson:
+    """Describe a run: its spec, its identity, the judge, and the counts of outcomes; ``canonical`` omits its time and engines."""
+    return RunJson(
+        name=run.name,
+        label=run.label,
+        judge=run.judge,
+        spec=spec_facts(run.spec),
+        identity=identity_facts(run.identity),
+        outcomes=OutcomesJson(**{snake_case(outcome): run.outcomes[outcome] for outcome in OUTCOMES}),
+        excluded=run.excluded,
+        versions=facts(run.versions),
+        created=None if canonical else run.created,
+        engines=() if canonical else tuple(map(facts, run.engines)),
+        reused="" if canonical else run.reused,
+    )
+
+
+def results_json(export: Export) -> str:
+    """Return the runs and all tables as JSON."""
+    runs = tuple(run_json(run, canonical=export.options.canonical) for run in export.runs)
+    result = ExportResult(runs=runs, tables=tuple(map(table_json, export.tables)))
+    values = plain(envelope("export", result, folders=export.folders, judge=export.runs[0].judge))
+    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
 
 
 def _samples_csv(records: Iterable[Record], *, judge: str, canonical: bool) -> Iterator[str]:

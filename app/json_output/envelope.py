@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from app.store.bundles.opening import bundle_name
 from app.store.run import RunStore
 from app.system.version import rashomon_version
 from mlx_backends.shared_names import without_folders
@@ -84,12 +85,16 @@ def run_reference(folder: Path) -> RunReference:
     """Return the reference to the run in a folder. Raises StoreError if there is none."""
     with RunStore.read(folder) as store:
         spec, identity = store.meta("spec"), store.meta("identity", {})
+    known = {
+        key: None if identity.get(key) is None else str(identity[key]) for key in ("model revision", "data digest")
+    }
     return RunReference(
         name=folder.name,
+        bundle=bundle_name(folder),
         model=without_folders(str(spec["model"])),
-        revision=identity.get("model revision"),
+        revision=known["model revision"],
         benchmark=str(spec["benchmark"]),
-        data_digest=identity.get("data digest"),
+        data_digest=known["data digest"],
     )
 
 

@@ -71,7 +71,8 @@ def keys(titles: tuple[str, ...]) -> list[str]:
     """
     result: list[str] = []
     for title in titles:
-        key = base = snake_case(title)
+        base = snake_case(title)
+        key = base = f"column_{base}" if base[0].isdigit() else base
         number = 2
         while key in result:
             key, number = f"{base}_{number}", number + 1

@@ -34,6 +34,7 @@ from app.parity.probing import (
     probe_run,
 )
 from app.parity.stages import StageFinding
+from app.report.portable import portable_message, portable_text
 from app.report.tables import RESAMPLES
 from benchmarks.errors import ModelError
 from benchmarks.stats.intervals import span
@@ -166,7 +167,11 @@ def build_report(
         numerics,
         tuple(i for i in instances if i not in refusals),
         (
-            *(f"{name}: {result.why}" for name, result in (("A", result_a), ("B", result_b)) if result.why),
+            *(
+                f"{name}: {_portable(result.why, run)}"
+                for name, run, result in (("A", a, result_a), ("B", b, result_b))
+                if result.why
+            ),
             *([left_out_sentence(list(refusals.values()), len(instances))] if refusals else []),
         ),
         views,
@@ -174,6 +179,11 @@ def build_report(
         effect,
         verdict_sentence(findings, consequence[:1].upper() + consequence[1:]),
     )
+
+
+def _portable(message: str, run: RunOutputs) -> str:
+    """Return a message about a run without the folders of its model, judges and workspace."""
+    return portable_message(portable_text(message, run.spec.model_dump()), run.folder.parent.parent)
 
 
 def _refused(instance: str, *probed: tuple[RunOutputs, ProbeResult]) -> RefusedRequest | None:

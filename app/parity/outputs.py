@@ -67,6 +67,16 @@ def load_outputs(folder: Path) -> RunOutputs:
 
 
 @dataclass(frozen=True, slots=True)
+class DifferingAnswer:
+    """An answer that differs: both texts, and the first place, from 1, at which they do."""
+
+    instance: str
+    at: int
+    a: str
+    b: str
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerAgreement:
     """Agreement of two runs' answers on the ``shared`` instances, those answered in both.
 
@@ -81,13 +91,13 @@ class AnswerAgreement:
     tokens: int
     first: tuple[int, ...]
     by_tokens: bool
-    examples: tuple[Mapping[str, object], ...]
-    """The instance, place and both texts of each answer that differs."""
+    examples: tuple[DifferingAnswer, ...]
+    """The answers that differ."""
 
     @property
     def differing(self) -> list[str]:
         """The instances whose answers differ."""
-        return [str(example["instance"]) for example in self.examples]
+        return [example.instance for example in self.examples]
 
     @property
     def same(self) -> int:
@@ -116,7 +126,7 @@ def compare_answers(a: RunOutputs, b: RunOutputs) -> AnswerAgreement:
     with_tokens = [i for i in shared if _tokens(a.records[i]) and _tokens(b.records[i])]
     by_tokens = bool(shared) and len(with_tokens) == len(shared)
     texts = tokens = 0
-    examples: list[Mapping[str, object]] = []
+    examples: list[DifferingAnswer] = []
     for instance in shared:
         records = (a.records[instance], b.records[instance])
         # Servers strip the space that many answers begin with.
@@ -128,8 +138,8 @@ def compare_answers(a: RunOutputs, b: RunOutputs) -> AnswerAgreement:
         place = first_divergence(*pair)
         tokens += by_tokens and place is None
         if place is not None:
-            examples.append({"instance": instance, "at": place, "a": steps_a[-1], "b": steps_b[-1]})
-    first = tuple(int(str(example["at"])) for example in examples)
+            examples.append(DifferingAnswer(instance, place, steps_a[-1], steps_b[-1]))
+    first = tuple(example.at for example in examples)
     return AnswerAgreement(len(shared), texts, len(with_tokens), tokens, first, by_tokens, tuple(examples))
 
 

@@ -1,16 +1,13 @@
-"""Tables of a parity report, which fit a terminal of 80 columns, and its JSON."""
+"""Tables of a parity report, which fit a terminal of 80 columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
 
 from app.compare.flips import changes_table
 from app.compare.pairs import PairedDifference, counted_in_both
 from app.compare.spec_diff import reuse_warnings
 from app.parity.compare_runs import ParityReport
-from app.parity.stages import STAGES, StageFinding
 from benchmarks.stats.intervals import INTERVALS
 from benchmarks.stats.paired_tests import holm_by_hypothesis, hypothesis_numbers
 from benchmarks.vocabulary import Cell, Estimate, Table
@@ -26,7 +23,7 @@ def stages_table(report: ParityReport) -> Table:
     rows = tuple((finding.stage, (finding.status, finding.summary)) for finding in report.findings)
     probed = "The models were not probed."
     if any(finding.stage == "numerics" for finding in report.findings):
-        differing = {str(example["instance"]) for example in report.answers.examples} & set(report.probed)
+        differing = {*report.answers.differing} & set(report.probed)
         count = len(report.probed)
         verb = "request was" if count == 1 else "requests were"
         probed = f"{count} {verb} probed, {len(differing)} of them with answers that differ."
@@ -40,7 +37,7 @@ def stages_table(report: ParityReport) -> Table:
 
 def agreement_table(report: ParityReport) -> Table:
     """Return the number of equal answers and the agreement of labels, with a row for each condition."""
-    differing = {str(example["instance"]) for example in report.answers.examples}
+    differing = {*report.answers.differing}
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     changes = changes_table([report.pair], report.views) if report.pair.shared else None
     for label, cells in changes.rows if changes else ():
@@ -97,39 +94,3 @@ def _cells(paired: PairedDifference, p: float | None) -> tuple[Cell, ...]:
 
 def _without_interval(value: Estimate) -> Estimate:
     return Estimate(value.value, n=value.n, reason=value.reason)
-
-
-def to_json(report: ParityReport) -> dict[str, Any]:
-    """Return the parts of a report that are no tables: verdict, findings, differing answers, and the numbers behind them."""
-    return {
-        "verdict": report.verdict,
-        "a": _run_json(report, 0),
-        "b": _run_json(report, 1),
-        "stages": [finding_json(finding) for finding in report.findings],
-        "answers": asdict(report.answers),
-        "effect": asdict(report.effect),
-        "numerics": None if report.numerics is None else asdict(report.numerics),
-        "looked at": list(report.probed),
-        "not looked at": list(report.not_probed),
-    }
-
-
-def finding_json(finding: StageFinding) -> dict[str, str]:
-    """Return a finding as a JSON object."""
-    return {
-        "stage": finding.stage,
-        "is": STAGES[finding.stage],
-        "found": finding.status,
-        "said": finding.summary,
-        "cause": finding.cause,
-    }
-
-
-def _run_json(report: ParityReport, number: int) -> dict[str, Any]:
-    run = (report.a, report.b)[number]
-    return {
-        "run": run.folder.name,
-        "label": report.labels[number],
-        "model": run.spec.model,
-        "identity": dict(run.identity),
-    }

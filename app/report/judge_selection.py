@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 
 from app.store.judge_checks import find_check, models_digest
 from app.store.run import RunStore
@@ -54,6 +56,12 @@ def resolve_judge(stores: Sequence[RunStore], judge: str | None) -> str:
     if judge is None:
         return find_judge(name, get_benchmark(spec["benchmark"])).id
     raise SpecError(f"no judge {name!r} has labelled here; {did_you_mean(name, ids or judge_names())}")
+
+
+def judge_of(folders: Sequence[Path], judge: str | None) -> str:
+    """Return the id of ``judge``'s verdicts in the runs in ``folders``, as :func:`resolve_judge` does."""
+    with ExitStack() as stack:
+        return resolve_judge([stack.enter_context(RunStore.read(folder)) for folder in folders], judge)
 
 
 def resolve_panel(judge_id: str, ids: Sequence[str]) -> Panel | None:

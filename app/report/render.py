@@ -1,11 +1,10 @@
-"""Rendering of tables: terminal text, CSV, Markdown and JSON."""
+"""Rendering of tables: terminal text, CSV and Markdown."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from app.text.escape import clean, markdown, spreadsheet_cell
@@ -225,28 +224,3 @@ def to_markdown(table: Table) -> str:
     for note in (*table.notes, *missing_value_notes(table)):
         lines += ["", markdown(note)]
     return "\n".join(lines) + "\n"
-
-
-def to_json(table: Table) -> dict[str, Any]:
-    """Return a table as a JSON object; an estimate is an object with value, low, high, n, reason and sd."""
-    return {
-        "name": table.name,
-        "title": table.title,
-        "percent": table.percent,
-        "columns": list(table.columns),
-        "rows": [
-            {
-                "row": label,
-                "cells": {
-                    column: _estimate_json(cell) if isinstance(cell, Estimate) else cell
-                    for column, cell in zip(table.columns, cells, strict=True)
-                },
-            }
-            for label, cells in table.rows
-        ],
-        "notes": list(table.notes),
-    }
-
-
-def _estimate_json(cell: Estimate) -> dict[str, Any]:
-    return {name: value for name, value in asdict(cell).items() if name != "missing" or value}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import Media, Record
+from benchmarks.vocabulary import Media, Origin, Record
 
 TIMES_AND_MEMORY = ("prefill_s", "decode_s", "peak_memory", "active_memory", "cache_memory")
 """The fields that differ between two runs with the same answers."""
@@ -45,7 +45,7 @@ def sample_to_json(record: Record, *, canonical: bool = False, remarks: Sequence
         steps = [
             {key: value for key, value in step.items() if key not in (*TIMES_AND_MEMORY, "origin")} for step in steps
         ]
-    basis = {} if record.basis is None else {"own answer": visible_answer(record.basis.text)}
+    basis = {} if record.basis is None else {"own_answer": visible_answer(record.basis.text)}
     return {
         "id": instance.id,
         "group": instance.group,
@@ -71,12 +71,12 @@ def sample_to_json(record: Record, *, canonical: bool = False, remarks: Sequence
     }
 
 
-def origin_clause(origin: Mapping[str, Any] | None) -> str:
+def origin_clause(origin: Origin | None) -> str:
     """Return in words which other run's answer an answer is, or was compared with; "" without an ``origin``."""
     if origin is None:
         return ""
-    how = {None: "reused from", True: "asked again, and equal to", False: "asked again, and other than"}[origin["same"]]
-    return f"{how} {origin['name']}: {origin['instance']}"
+    how = {None: "reused from", True: "asked again, and equal to", False: "asked again, and other than"}[origin.same]
+    return f"{how} {origin.name}: {origin.instance}"
 
 
 def sample_to_row(record: Record, judge: str, *, canonical: bool = False) -> dict[str, Any]:
@@ -86,11 +86,11 @@ def sample_to_row(record: Record, judge: str, *, canonical: bool = False) -> dic
     verdict = sample["verdicts"].get(judge, {})
     row = {key: sample[key] for key in ("id", "group", "condition", "question", "prompt", "answer")}
     if record.basis is not None:
-        row["own answer"] = sample["own answer"]
+        row["own answer"] = sample["own_answer"]
     row |= {f"reference {key}": " | ".join(values) for key, values in sample["references"].items()}
     row |= {f"stratum {key}": value for key, value in sample["strata"].items()}
     row |= {key: value for key, value in last.items() if key not in ("text", "tokens", "origin")}
-    if origin := origin_clause(last.get("origin")):
+    if record.generations and not canonical and (origin := origin_clause(record.generations[-1].origin)):
         row["origin"] = origin
     row |= {"outcome": record.outcome(judge), "label": verdict.get("label"), "reason": verdict.get("reason")}
     return row

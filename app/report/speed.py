@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from app.report.throughput import duration
 from app.store.answer_sums import AnswerTimes
@@ -47,12 +46,6 @@ def read_speed(folder: Path) -> RunSpeed:
             counted=work.answers,
             separate=work.separate,
         )
-
-
-def to_json(speed: RunSpeed) -> dict[str, Any]:
-    """Return a run's speed as a JSON object."""
-    rest = asdict(speed)
-    return {"run": rest.pop("run"), **rest.pop("times")._asdict(), **rest}
 
 
 def lines(speed: RunSpeed) -> Iterator[str]:

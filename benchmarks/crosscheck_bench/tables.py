@@ -158,9 +158,9 @@ def _cells(columns: Mapping[str, TaskMean], counts: Counts, distinct: float) -> 
 
 def _cell(mean: TaskMean, counts: Counts, distinct: float) -> Estimate:
     totals = counts.sum(0)
-    answers = dict(zip(TASK_KEYS, answered(totals).tolist(), strict=True))
+    n = int(answered(totals)[[TASK_KEYS.index(task) for task in mean.needs]].sum())
     if reason := _why_undefined(mean, totals):
-        return Estimate(None, n=sum(answers[task] for task in mean.needs), reason=reason)
+        return Estimate(None, n=n, reason=reason)
     missing = int(totals[[TASK_KEYS.index(task) for task in mean.needs], _UNCOUNTED].sum())
     right, sizes = counts[..., _RIGHT] * distinct, answered(counts) * distinct
     tasks = [TASK_KEYS.index(task) for task in mean.tasks]
@@ -168,7 +168,6 @@ def _cell(mean: TaskMean, counts: Counts, distinct: float) -> Estimate:
     if mean.less:
         less = TASK_KEYS.index(mean.less)
         estimate = independent_difference(estimate, clustered_wilson(right[:, less], sizes[:, less]))
-    n = sum(answers[task] for task in mean.needs)
     return replace(estimate, value=float(mean(accuracy(totals))), n=n, missing=missing)
 
 

@@ -294,8 +294,8 @@ def test_table_15_from_imported_answers(tmp_path: Path) -> None:
         rashomon.run("import", tmp_path / "answers.jsonl", *options)
     value = {}
     for name in ("okvqa", "gqa"):
-        (main,) = json.loads(rashomon.run("show", name, "--table", "main", "--json").stdout)
-        value[name] = main["rows"][0]["cells"][name.upper()]["value"]
+        (main,) = rashomon.json("show", name, "--table", "main")["tables"]
+        value[name] = main["rows"][0]["cells"][name]["value"]
     assert value == {"okvqa": pytest.approx((1 + 0.6) / 2), "gqa": pytest.approx(4 / 6)}
     text = rashomon.run("show", "okvqa", "--table", "main").stdout
     assert "LLaVa-1.5-7b-ft (paper)" in text

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from app.json_output.envelope import plain
+from app.json_output.tables import table_json
 from app.report.published import published_cells
-from app.report.render import to_json
 from app.report.tables import read_inputs, tables_from
 from app.setups import find_setup
 from app.store.run import RunStore
@@ -98,7 +99,7 @@ def test_a_named_table_is_the_papers_and_has_values_of_the_run(
     rashomon = finished(benchmark)
     # Some of these small runs are over own rows, whose tables have no number of a paper.
     inputs = replace(read_inputs([rashomon.workspace / "runs" / RUN]), own_rows_only=False)
-    shown = {table.name: to_json(table) for table in tables_from(inputs)}
+    shown = {table.name: plain(table_json(table)) for table in tables_from(inputs)}
     rashomon.run("export", RUN, "--format", "svg", "--out", str(tmp_path / "figures"))
     drawn = {file.stem for file in (tmp_path / "figures").glob("*.svg")}
     published: dict[tuple[str, str], dict[str, None]] = {}
@@ -109,22 +110,26 @@ def test_a_named_table_is_the_papers_and_has_values_of_the_run(
         if words[1:3] != ["show", "RUN"] or words[3] != "--table":
             continue
         table = shown[words[4]]
-        own = [row for row in table["rows"] if not row["row"].endswith(" (paper)")]
+        own = [row for row in table["rows"] if not row["label"].endswith(" (paper)")]
         assert (benchmark, words[4]) in EMPTY or any(_has_value(cell) for row in own for cell in row["cells"].values())
         for number in re.findall(r"Table \d+", part):
             assert f"({number})" in table["title"]
             added = ADDED.get((benchmark, words[4]), set())
-            assert [*published[number, words[4]]] == [name for name in table["columns"] if name not in added]
+            assert [*published[number, words[4]]] == [title for title in titles(table) if title not in added]
         assert "Figure" not in part or words[4] in drawn, part
 
 
 def test_a_run_of_pope_fills_clashs_table_14(finished: Callable[[str], Rashomon]) -> None:
     rashomon = finished("pope")
-    (main,) = json.loads(rashomon.run("show", RUN, "--table", "main", "--json").stdout)
+    (main,) = rashomon.json("show", RUN, "--table", "main")["tables"]
     assert "(Table 14)" in main["title"]
-    assert main["columns"] == list(dict.fromkeys(cell["column"] for cell in published_cells("pope")))
-    own = [row for row in main["rows"] if not row["row"].endswith((" (paper)", " (ours)"))]
+    assert titles(main) == list(dict.fromkeys(cell["column"] for cell in published_cells("pope")))
+    own = [row for row in main["rows"] if not row["label"].endswith((" (paper)", " (ours)"))]
     assert [cell["value"] for row in own for cell in row["cells"].values()] == [0.5, 0.5, 0.5]
+
+
+def titles(table: dict[str, Any]) -> list[str]:
+    return [column["title"] for column in table["columns"]]
 
 
 def _has_value(cell: object) -> bool:

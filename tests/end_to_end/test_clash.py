@@ -92,9 +92,9 @@ def test_baseline_metrics_are_as_expected(home: Path, policy: str, label: str, o
     rashomon = Rashomon(home)
     name = f"p-{policy}"
     rashomon.run("--batch", "--benchmark", "clash", "--model", f"policy:{policy}", "--name", name, "--judge", "relaxed")
-    tables = {table["name"]: table for table in json.loads(rashomon.run("show", name, "--json").stdout)}
+    tables = {table["name"]: table for table in rashomon.json("show", name)["tables"]}
     rows = [json.loads(line) for line in samples(rashomon, name).splitlines()]
     open_rows = [row for row in rows if row["condition"].startswith("open")]
     assert {row["verdicts"]["relaxed@1"]["label"] for row in open_rows} == {label}
-    (row,) = [row for row in tables["no-conflict-open"]["rows"] if "(paper)" not in row["row"]]
-    assert row["cells"]["Overall"]["value"] == pytest.approx(overall)
+    (row,) = [row for row in tables["no-conflict-open"]["rows"] if "(paper)" not in row["label"]]
+    assert row["cells"]["overall"]["value"] == pytest.approx(overall)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from functools import partial
 from pathlib import Path
@@ -50,7 +49,7 @@ def rashomon(built: Path, tmp_path: Path) -> Rashomon:
 
 
 def parity_report(rashomon: Rashomon, a: str, b: str, *more: str) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads(rashomon.run("parity", a, b, "--json", *more).stdout)
+    report: dict[str, Any] = rashomon.json("parity", a, b, *more)["pair"]
     return report
 
 
@@ -90,11 +89,11 @@ def test_served_model_resumed_after_kill_matches_the_direct_backend(rashomon: Ra
         rashomon.run(*options)
         report = parity_report(rashomon, "direct", "served", "--probe", "4")
     assert report["answers"]["shared"] == 48
-    assert report["answers"]["texts"] == 48, report["answers"]["examples"]
+    assert report["answers"]["texts"] == 48, report["answers"]["differing"]
     stages = {stage["stage"]: stage for stage in report["stages"]}
-    assert stages["asked"]["found"] == stages["batching"]["found"] == stages["judge"]["found"] == "same"
-    assert "4 of 4 answers of B's run" in stages["batching"]["said"]
-    assert "48 of 48 prompt lengths are the same" in stages["tokens"]["said"]
+    assert stages["asked"]["status"] == stages["batching"]["status"] == stages["judge"]["status"] == "same"
+    assert "4 of 4 answers of B's run" in stages["batching"]["summary"]
+    assert "48 of 48 prompt lengths are the same" in stages["tokens"]["summary"]
 
 
 def test_two_servers_answer_one_run_although_one_is_killed(rashomon: Rashomon, tmp_path: Path) -> None:
@@ -118,7 +117,7 @@ def test_two_servers_answer_one_run_although_one_is_killed(rashomon: Rashomon, t
         assert process.returncode == 0, err
         report = parity_report(rashomon, "direct", "served", "--probe", "0")
     assert all("POST /v1/chat/completions" in log.read_text() for log in logs), "both had requests"
-    assert report["answers"]["shared"] == report["answers"]["texts"] == 48, report["answers"]["examples"]
+    assert report["answers"]["shared"] == report["answers"]["texts"] == 48, report["answers"]["differing"]
 
 
 def test_parity_names_the_fault_of_a_mixed_up_server(

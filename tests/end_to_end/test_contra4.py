@@ -46,12 +46,12 @@ def test_real_mixed_rows_run_on_captions(tmp_path: Path) -> None:
     )
     rashomon.run(*options, "--conditions", "gold-captions", "--name", "r", "--judge", "choice", "--judge", "official")
     assert states(rashomon)["r"] == ("done", 33, 33)
-    report = json.loads(rashomon.run("show", "r", "--json").stdout)
+    report = rashomon.json("show", "r")["tables"]
     tables = {table["name"]: table for table in report}
-    rows = [row["row"] for row in tables["main"]["rows"] if "(paper)" not in row["row"]]
+    rows = [row["label"] for row in tables["main"]["rows"] if "(paper)" not in row["label"]]
     assert rows == ["tiny / gold-captions", "tiny / gold-captions (official)"]
-    assert {row["cells"]["All / All"]["n"] for row in tables["main"]["rows"][:2]} == {33}
-    assert [row["cells"]["audio+3d"]["n"] for row in tables["combinations"]["rows"]] == [3, 3]
+    assert {row["cells"]["all_all"]["n"] for row in tables["main"]["rows"][:2]} == {33}
+    assert [row["cells"]["audio_plus_3d"]["n"] for row in tables["combinations"]["rows"]] == [3, 3]
     output = rashomon.run("export", "r", "--format", "svg,html", "--out", tmp_path / "out").stdout
     assert "categories.svg, combinations.svg, report.html, samples.html" in output
 
@@ -110,16 +110,16 @@ def test_real_mixed_rows_run_on_available_media(tmp_path: Path) -> None:
         assert f"{name}: {says[name]}" in out
         total = sum(count for _, count in counts)
         assert states(rashomon)[name] == ("done", total, total)
-        (failures,) = json.loads(rashomon.run("show", name, "--table", "failures", "--json").stdout)
-        cells = {line["row"].partition(" / ")[2]: line["cells"] for line in failures["rows"]}
+        (failures,) = rashomon.json("show", name, "--table", "failures")["tables"]
+        cells = {line["label"].partition(" / ")[2]: line["cells"] for line in failures["rows"]}
         for condition, count in counts:
             figures = cells[condition]
-            assert (figures["answered"], figures["error"], figures["not asked"]) == (count, 0, 33 - count)
-        (combinations,) = json.loads(rashomon.run("show", name, "--table", "combinations", "--json").stdout)
-        print(name, [(line["row"], {k: v["n"] for k, v in line["cells"].items()}) for line in combinations["rows"]])
-    report = json.loads(rashomon.run("compare", "sees", "hears", "--json").stdout)
+            assert (figures["answered"], figures["error"], figures["not_asked"]) == (count, 0, 33 - count)
+        (combinations,) = rashomon.json("show", name, "--table", "combinations")["tables"]
+        print(name, [(line["label"], {k: v["n"] for k, v in line["cells"].items()}) for line in combinations["rows"]])
+    report = rashomon.json("compare", "sees", "hears")
     (changes,) = [table for table in report["tables"] if table["name"] == "changes"]
-    shared = {line["row"]: line["cells"]["shared"] for line in changes["rows"]}
+    shared = {line["label"]: line["cells"]["shared"] for line in changes["rows"]}
     assert {row.rpartition(" / ")[2]: count for row, count in shared.items()} == {
         "all": 15,
         "media": 3,
@@ -183,8 +183,8 @@ def test_model_captions_pictures_and_answers_from_captions(tmp_path: Path) -> No
     rashomon.run(*options, "--conditions", "media,captions", "--name", "r")
     assert captioned == 3
     assert states(rashomon)["r"] == ("done", 6, 6)
-    tables = {table["name"]: table for table in json.loads(rashomon.run("show", "r", "--json").stdout)}
-    assert tables["captions"]["rows"][0]["cells"]["Image"]["n"] == 4
+    tables = {table["name"]: table for table in rashomon.json("show", "r")["tables"]}
+    assert tables["captions"]["rows"][0]["cells"]["image"]["n"] == 4
     again = rashomon.json(*built)
     assert again["manifest"] == manifest, "captions are kept, and the same"
 
@@ -248,8 +248,8 @@ def test_geminis_row_is_repeated_without_3d(tmp_path: Path) -> None:
         out = rashomon.run(*model, "--allow-address", server.url, "--display", "plain").stdout
         assert "1 of 3 not asked: the model takes no 3D (1)" in out
         assert states(rashomon)["r"] == ("done", 2, 2)
-        (main,) = json.loads(rashomon.run("show", "r", "--table", "main", "--json").stdout)
-        assert main["rows"][0]["cells"]["All / All"]["value"] == 1.0
+        (main,) = rashomon.json("show", "r", "--table", "main")["tables"]
+        assert main["rows"][0]["cells"]["all_all"]["value"] == 1.0
         contents = {len(parts): parts for r in server.received if (parts := r.body["contents"][0]["parts"])}
         kinds = [part["inlineData"]["mime_type"] for part in contents[max(contents)] if "inlineData" in part]
         assert kinds == ["image/png", "audio/wav", "video/mp4"]

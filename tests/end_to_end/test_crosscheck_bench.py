@@ -73,8 +73,8 @@ def test_the_product_set_has_every_task_under_every_strategy(tmp_path: Path) -> 
     options = ("batch", "--benchmark", "crosscheck-bench", "--model", "policy:always-yes", "--conditions", EVERY)
     rashomon.run(*options, "--name", "r", "--display", "none")
     assert states(rashomon)["r"] == ("done", 5 * manifest["samples"], 5 * manifest["samples"])
-    (main,) = json.loads(rashomon.run("show", "r", "--table", "main", "--json").stdout)
-    ours = [row["cells"] for row in main["rows"] if "(paper)" not in row["row"]]
+    (main,) = rashomon.json("show", "r", "--table", "main")["tables"]
+    ours = [row["cells"] for row in main["rows"] if "(paper)" not in row["label"]]
     assert len(ours) == 5
     assert {cell["value"] is None for cells in ours for cell in cells.values()} == {False}
     pictures = {path.stem for path in (rashomon.workspace / "benchmarks" / "crosscheck-bench" / "media").iterdir()}
@@ -94,8 +94,7 @@ def test_every_task_and_strategy_appears_in_the_tables(tmp_path: Path) -> None:
         *("--judge", "extracted", "--judge", "printed", "--name", "every", "--display", "none"),
     )
     assert states(rashomon)["every"] == ("done", 150, 150)
-    report = rashomon.run("show", "every", "v", "--json").stdout
-    tables = {table["name"]: table for table in json.loads(report)}
+    tables = {table["name"]: table for table in rashomon.json("show", "every", "v")["tables"]}
     assert {"main", "levels", "capabilities", "composition", "interventions", "interleaved", "exact-match"} <= set(
         tables
     )
@@ -134,9 +133,9 @@ def test_judge_model_receives_only_open_answers(tmp_path: Path) -> None:
         assert "2 calls" in rashomon.run("judge", "r", "--judge", judge, "--dry-run").stdout
         rashomon.run("judge", "r", "--judge", judge)
         assert sorted("Brand 1" in request.prompt for request in server.received) == [False, True]
-        (main,) = json.loads(rashomon.run("show", "r", "--judge", judge, "--table", "main", "--json").stdout)
+        (main,) = rashomon.json("show", "r", "--judge", judge, "--table", "main")["tables"]
     cells = main["rows"][0]["cells"]
-    assert [cells[task]["value"] for task in ("LD", "PI", "BR")] == [0.5, 0.0, 0.5]
+    assert [cells[task]["value"] for task in ("ld", "pi", "br")] == [0.5, 0.0, 0.5]
 
 
 # --- MM-CoT under SIGKILL ----------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ def test_a_source_a_build_and_a_run_are_what_they_were(tmp_path: Path) -> None:
     tables = rashomon.run("show", "one", "--json").stdout
     scatter(tmp_path)
     assert json.loads(rashomon.run(*build).stdout) == clean
-    assert [run["name"] for run in json.loads(rashomon.run("runs", "--json").stdout)] == ["one"]
+    assert [run["name"] for run in rashomon.json("runs")] == ["one"]
     assert rashomon.run("show", "one", "--json").stdout == tables
     rashomon.run(
         "--batch", "--benchmark", "cmc-bench", "--model", "policy:always-image", "--limit", "2", "--name", "one"

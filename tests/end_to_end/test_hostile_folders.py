@@ -108,7 +108,7 @@ def test_linked_lock_is_refused_by_name(home: Path, outside: Outside, kind: str)
     before = outside.state()
     rashomon = Rashomon(home)
     with at_most(60):
-        listed = json.loads(rashomon.run("runs", "--json").stdout)
+        listed = rashomon.json("runs")
         assert {run["name"] for run in listed} == {RUN, OTHER}
         refused = rashomon.run("judge", RUN, "--judge", "match", "--retry-failed", "--display", "none", code=2)
         assert str(place) in refused.stderr

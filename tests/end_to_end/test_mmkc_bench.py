@@ -22,6 +22,7 @@ from tests.app.engine.test_judging import INFO, Speaker
 from tests.support.command import Rashomon, kill_all
 from tests.support.data.mmkc_bench import MMKC_DATA, er_row, reconstructed_folder, whole_folder
 from tests.support.data.small import write_lines, write_picture
+from tests.support.json_output import cells_of, json_result
 from tests.support.scripted_writer import ScriptedWriter
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
@@ -52,9 +53,13 @@ def samples(rashomon: Rashomon, run: str) -> list[dict[str, Any]]:
 
 def tables(rashomon: Rashomon, *runs: str) -> dict[str, dict[str, dict[str, Any]]]:
     """Each table's own rows: row label to cells."""
-    report = json.loads(rashomon.run("show", *runs, "--json").stdout)
+    report = rashomon.json("show", *runs)["tables"]
     return {
-        table["name"]: {row["row"]: row["cells"] for row in table["rows"] if "(paper)" not in row["row"]}
+        table["name"]: {
+            row["label"]: cells_of(table, number)
+            for number, row in enumerate(table["rows"])
+            if "(paper)" not in row["label"]
+        }
         for table in report
     }
 
@@ -83,7 +88,7 @@ def killed_and_resumed(rashomon: Rashomon, examples: int, kills: int) -> list[di
     quiet = samples(rashomon, "quiet")
     assert samples(rashomon, "killed") == quiet
     texts = [(rashomon.home / f"{run}-out" / "results.json").read_text() for run in ("quiet", "killed")]
-    first, second = (json.loads(text)["tables"] for text in texts)
+    first, second = (json_result(text)["tables"] for text in texts)
     assert json.dumps(first).replace("quiet", "killed") == json.dumps(second)
     return quiet
 
@@ -98,7 +103,7 @@ def check(rows: list[dict[str, Any]]) -> None:
         setting = row["condition"].rpartition("-")[0]
         assert images == {"original": 1, "context-memory": 2, "inter-context": 3}.get(setting, 1)
         basis = BASIS.get(row["condition"])
-        assert row.get("own answer") == (answers[f"{row['group']}/{basis}"] if basis else None)
+        assert row.get("own_answer") == (answers[f"{row['group']}/{basis}"] if basis else None)
 
 
 @pytest.mark.slow
@@ -227,8 +232,8 @@ def test_judging_open_answers_generates_nothing_again(built: Rashomon) -> None:
         judge_answers(store, judge, Speaker(says))
         assert [record.generations for record in store.records()] == before
     assert len(speaker.asked) == 2 * 16
-    report = json.loads(built.run("show", "r", "--judge", judge.id, "--table", "open", "--json").stdout)
-    rows = {row["row"]: row["cells"]["EK"]["value"] for row in report[0]["rows"] if "(paper)" not in row["row"]}
+    report = built.json("show", "r", "--judge", judge.id, "--table", "open")["tables"]
+    rows = {row["label"]: row["cells"]["ek"]["value"] for row in report[0]["rows"] if "(paper)" not in row["label"]}
     assert rows["policy:always-text / Context-Memory / IAR"] == rows["policy:always-text / Inter-Context / CAR"] == 1
 
 
@@ -285,7 +290,7 @@ def test_killed_construction_repeats_no_request(rashomon: Rashomon) -> None:
 
 
 def test_published_tables_are_printed(rashomon: Rashomon) -> None:
-    published = json.loads(rashomon.run("published", "mmkc-bench", "--json").stdout)
+    published = rashomon.json("published", "mmkc-bench")["tables"]
     assert [table["title"].partition(" of ")[0] for table in published] == [f"Table {n}" for n in (1, 2, 3, 4, 5, 6)]
     assert "own-answer" in rashomon.run("judges").stdout
     assert len(CONFLICT_CONDITIONS) == 4

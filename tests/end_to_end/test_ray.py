@@ -21,6 +21,7 @@ from benchmarks.registry import get_benchmark
 from tests.app.commands.test_batch import wait_until
 from tests.support.command import ROOT, Rashomon, free_port
 from tests.support.demo import BF16, FOUR_BIT
+from tests.support.json_output import json_result
 from tests.support.ray_nodes import RayNodes, environment_of, family_of, hang, is_running, ray_nodes
 
 pytest.importorskip("ray")
@@ -60,7 +61,7 @@ def export(rashomon: Rashomon) -> dict[str, bytes]:
 
 
 def summary(rashomon: Rashomon) -> dict[str, Any]:
-    (run,) = json.loads(rashomon.process("runs", "--json").stdout)
+    (run,) = json_result(rashomon.process("runs", "--json").stdout)
     return dict(run)
 
 

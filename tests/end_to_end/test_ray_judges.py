@@ -14,6 +14,7 @@ from mlx_backends.registry import required_memory
 from tests.end_to_end.test_ray import BATCH, POLICY, RUN, build_charts, home, summary
 from tests.support.command import ROOT, Rashomon
 from tests.support.demo import BF16, FOUR_BIT
+from tests.support.json_output import json_result
 from tests.support.ray_nodes import ray_nodes
 
 pytest.importorskip("ray")
@@ -79,7 +80,7 @@ def test_models_are_placed_by_memory_and_answer_side_by_side(built: Path, tmp_pa
         rashomon = home(built, tmp_path, nodes)
         batch = ("--batch", "--benchmark", "cmc-bench", "--model", FOUR_BIT, "--model", BF16, "--exact")
         out = rashomon.process(*batch, "--limit", "8", "--display", "plain", "--workers", "ray").stdout
-        runs = {run["model"]: run for run in json.loads(rashomon.process("runs", "--json").stdout)}
+        runs = {run["model"]: run for run in json_result(rashomon.process("runs", "--json").stdout)}
         refused = rashomon.process(*batch, "--model", tmp_path / "no-such", "--workers", "ray", code=2)
     assert "no-such" in refused.stderr
     assert [line for line in out.splitlines() if "fits on" in line]
@@ -100,4 +101,4 @@ def test_model_that_fits_on_no_node_is_named_before_anything_starts(built: Path,
         refused = rashomon.process("--batch", "--benchmark", "cmc-bench", *models, "--workers", "ray", code=2)
         assert str(BF16) in refused.stderr
         assert f"{FOUR_BIT} (" not in refused.stderr
-        assert json.loads(rashomon.process("runs", "--json").stdout) == []
+        assert json_result(rashomon.process("runs", "--json").stdout) == []

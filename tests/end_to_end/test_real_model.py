@@ -16,6 +16,7 @@ from app.store.workspace import Workspace
 from tests.app.commands.test_batch import states, wait_until
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all
+from tests.support.json_output import json_result
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 OPTIONS = ("--benchmark", "cmc-bench", "--max-tokens", "8", "--display", "none")
@@ -70,10 +71,10 @@ def test_several_prompt_sets_of_one_model_and_their_baselines(home: Path) -> Non
     prompts = [option for name in ("paper", "careful-auditor", "image-first") for option in ("--prompt-set", name)]
     model = ("--model", str(home / "tiny"), "--limit", "1", "--score", "likelihood")
     rashomon.run("--batch", *OPTIONS, *model, *prompts)
-    runs = [run for run in json.loads(rashomon.run("runs", "--json").stdout) if run["prompt_set"] in prompts]
+    runs = [run for run in rashomon.json("runs") if run["prompt_set"] in prompts]
     assert {run["prompt_set"]: (run["done"], run["total"]) for run in runs} == dict.fromkeys(prompts[1::2], (8, 8))
     rashomon.run("baselines", runs[-1]["name"])
-    made = {run["name"].rpartition("-")[2] for run in json.loads(rashomon.run("runs", "--json").stdout)}
+    made = {run["name"].rpartition("-")[2] for run in rashomon.json("runs")}
     assert {"agree", "confident", "oracle"} <= made
 
 
@@ -90,15 +91,15 @@ def test_missing_or_broken_images_fail_only_their_answers(home: Path) -> None:
     rashomon.run(
         "--batch", *OPTIONS, "--model", home / "tiny", "--name", "broken", "--data", data, "--limit", "6", code=1
     )
-    (table,) = json.loads(rashomon.run("show", "broken", "--table", "failures", "--json").stdout)
-    cells = {row["row"].rpartition(" / ")[2]: row["cells"] for row in table["rows"]}
+    (table,) = rashomon.json("show", "broken", "--table", "failures")["tables"]
+    cells = {row["label"].rpartition(" / ")[2]: row["cells"] for row in table["rows"]}
     assert cells["image-only"]["error"] > 0
     assert cells["text-only"]["error"] == 0
     assert sum(cell["error"] + cell["labelled"] + cell["unparsed"] for cell in cells.values()) == 48
     shutil.rmtree(data / "media")
     shutil.copytree(rashomon.workspace / "benchmarks" / "cmc-bench" / "media", data / "media")
     rashomon.run("resume", "broken", "--retry-errors", "--display", "none")
-    (table,) = json.loads(rashomon.run("show", "broken", "--table", "failures", "--json").stdout)
+    (table,) = rashomon.json("show", "broken", "--table", "failures")["tables"]
     assert sum(row["cells"]["error"] for row in table["rows"]) == 0
 
 
@@ -150,8 +151,8 @@ def test_the_demo_ends_in_a_scorecard_and_a_sentence(
     demo_workspace = Workspace(tmp_path / "workspace" / "rashomon-demo" / "cmc-bench")
     assert [run.state for run in demo_workspace.summaries()] == ["done"] * 7
     in_demo = partial(Rashomon(tmp_path).run, "--workspace", demo_workspace.path)
-    (main,) = json.loads(in_demo("show", "demo-model-4bit", "--table", "main", "--json").stdout)
-    assert main["rows"][0]["cells"]["Aligned"]["value"] >= 0.75, "it reads charts"
+    (main,) = json_result(in_demo("show", "demo-model-4bit", "--table", "main", "--json").stdout)["tables"]
+    assert main["rows"][0]["cells"]["aligned"]["value"] >= 0.75, "it reads charts"
 
 
 @pytest.mark.slow

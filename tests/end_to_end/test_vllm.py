@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from functools import partial
 from pathlib import Path
@@ -52,14 +51,14 @@ def test_vllm_answers_as_the_direct_backend_does_although_it_is_killed(tmp_path:
         rashomon.go_on()
         _, err = process.communicate(timeout=120)
         assert process.returncode == 1, err
-    (run,) = (run for run in json.loads(rashomon.run("runs", "--json").stdout) if run["name"] == "served")
+    (run,) = (run for run in rashomon.json("runs") if run["name"] == "served")
     print({key: run[key] for key in ("done", "total", "failures") if key in run})
     with served_by_vllm(model, log, port):
         rashomon.run("resume", "served", "--retry-errors", "--display", "none")
         report = parity_report(rashomon, "direct", "served", "--probe", "4")
     print(report["answers"])
     assert report["answers"]["shared"] == ANSWERS
-    assert report["answers"]["texts"] == ANSWERS, report["answers"]["examples"]
+    assert report["answers"]["texts"] == ANSWERS, report["answers"]["differing"]
     stages = {stage["stage"]: stage for stage in report["stages"]}
-    assert stages["asked"]["found"] == stages["judge"]["found"] == "same"
-    assert f"{ANSWERS} of {ANSWERS} prompt lengths are the same" in stages["tokens"]["said"]
+    assert stages["asked"]["status"] == stages["judge"]["status"] == "same"
+    assert f"{ANSWERS} of {ANSWERS} prompt lengths are the same" in stages["tokens"]["summary"]

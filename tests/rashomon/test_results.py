@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import io
-import json
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,7 +15,8 @@ import pytest
 from pyarrow import parquet
 
 import rashomon
-from app.report.render import to_json
+from app.json_output.envelope import plain
+from app.json_output.tables import table_json
 from app.store.workspace import Workspace as Folders
 from benchmarks.vocabulary import Estimate, Generation, Instance
 from judges.base import FunctionJudge
@@ -88,9 +88,9 @@ def test_a_record_by_its_number(workspace: rashomon.Workspace) -> None:
 
 
 def test_tables_are_those_of_the_command(workspace: rashomon.Workspace, home: Rashomon) -> None:
-    printed = json.loads(home.run("show", "text", "hostile", "--json").stdout)
+    printed = home.json("show", "text", "hostile")["tables"]
     tables = workspace.tables("text", "hostile", published=True)
-    assert [to_json(table.table) for table in tables.values()] == printed
+    assert [plain(table_json(table.table)) for table in tables.values()] == printed
     own = workspace.run("text").table()
     assert own.rows == ("policy:always-text",)
     cell = own.cell("policy:always-text", "Txt-Cor")

@@ -64,7 +64,7 @@ class Damaged:
         begun = time.perf_counter()
         code, listed, error = self._command("runs", "--json")
         assert code == 0, error
-        runs = {run["name"]: run for run in json.loads(listed)}
+        runs = {run["name"]: run for run in json.loads(listed)["result"]}
         assert runs[OTHER]["problem"] is None, "the other run is listed as ever"
         run = runs[RUN]
         displayed = self._command("show", RUN)

@@ -47,7 +47,7 @@ def find_rungs(models: Sequence[str]) -> list[Rung]:
             f"{named_model.name} does not state how its weights are stored; name the rungs, each with --model."
         )
     by_width = {_width(info): info for info in reversed([named_model, *_siblings(named_model)])}
-    where = "the cache" if named_model.path.parent.name == "snapshots" else str(named_model.path.parent)
+    where = "the cache" if named_model.path.parent.name == "snapshots" else f"the folder {named_model.path.parent.name}"
     stem = unquantised_name(Path(named_model.name).name)
     torch = _torch_missing()
     suffix = "@fp32" if spec.default_device() == "cpu" else ""  # bf16 on a CPU is slow, and rounds where fp32 does not

@@ -1,14 +1,12 @@
-"""Tables of a ladder, which fit a terminal of 80 columns, and its JSON."""
+"""Tables of a ladder, which fit a terminal of 80 columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from app.compare.published import paper_columns
 from app.compare.run_view import load_views
 from app.parity.ladder.compare import Ladder, LadderStep
-from app.parity.tables import to_json as step_json
 from app.report.tables import tables_of
 from benchmarks.stats.intervals import INTERVALS
 from benchmarks.vocabulary import Cell, Estimate, Table
@@ -106,19 +104,3 @@ def compare_with_paper_columns(ladder: Ladder, rows: Sequence[str], judge: str |
 
 def _value(cell: Cell) -> float | None:
     return cell.value if isinstance(cell, Estimate) else None
-
-
-def to_json(ladder: Ladder) -> dict[str, Any]:
-    """Return the parts of a ladder that are no tables."""
-    return {
-        "verdict": ladder.verdict,
-        "rungs": [
-            {"name": rung.name, "model": rung.model, "run": folder.name, "aside": rung.side_branch}
-            for rung, folder in zip(ladder.rungs, ladder.folders, strict=True)
-        ],
-        "missing": list(ladder.missing),
-        "steps": [
-            {"from": step.start, "to": step.end, "kind": step.kind, "aside": step.side_branch, **step_json(step.parity)}
-            for step in (*ladder.steps, ladder.overall)
-        ],
-    }

@@ -24,6 +24,8 @@ _FOLDER = "bundles"
 _KEPT_S = 30 * 24 * 3600
 """Seconds for which an extracted bundle is kept after it was opened last."""
 _ZIP = b"PK\3\4"
+_NAMES: dict[Path, str] = {}
+"""The names of the files of the folders that this process has opened."""
 
 
 def is_bundle_file(path: Path) -> bool:
@@ -55,7 +57,13 @@ def open_bundle(path: Path) -> Path:
         raise BundleError(f"cannot open {path}: {error.strerror or error}.") from error
     with suppress(OSError):
         os.utime(folder)
+    _NAMES[folder] = path.name
     return folder
+
+
+def bundle_name(folder: Path) -> str | None:
+    """Return the name of the file that the run in a folder was read from; None for a run of a workspace."""
+    return _NAMES.get(folder.parent.parent)
 
 
 def _cache() -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 
 from textual.content import Content
 
@@ -123,7 +122,7 @@ def _generation(generation: Generation, expanded: bool, limit: int) -> Iterator[
     if generation.prefill_s is not None or generation.decode_s is not None:
         facts.append(f"{(generation.prefill_s or 0) + (generation.decode_s or 0):.1f} s")
     if generation.origin is not None:
-        yield literal(origin_clause(asdict(generation.origin)), DIM)
+        yield literal(origin_clause(generation.origin), DIM)
     if generation.finish_reason == "length":
         yield Content.styled(" ".join(["! truncated at the token limit", *facts]), OUTCOMES["error"].colour)
     elif facts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 import statistics
 from collections.abc import Callable
@@ -107,7 +106,7 @@ def test_answers_are_saved_at_once_timed_and_continued(rashomon: Rashomon, capsy
     answered(rashomon, "ann", types(*["a"] * 20))
     with RunStore.read(folder) as store:
         assert sum(p.done for p in store.progress()) == TOTAL
-    runs = json.loads(rashomon.run("runs", "--json").stdout)
+    runs = rashomon.json("runs")
     assert [(run["name"], run["state"], run["done"]) for run in runs] == [("ann", "done", TOTAL)]
 
 
@@ -212,7 +211,7 @@ def test_a_killed_session_loses_nothing(rashomon: Rashomon) -> None:
     process.communicate()
     with RunStore.read(rashomon.workspace / "runs" / "ann") as store:
         assert sorted(r.answer.text for r in store.records() if r.answer) == ["one", "three", "two"]
-    assert json.loads(rashomon.run("runs", "--json").stdout)[0]["state"] == "interrupted"
+    assert rashomon.json("runs")[0]["state"] == "interrupted"
     answered(rashomon, "ann", types("four", "/q"), conditions=(), limit=2)
     with RunStore.read(rashomon.workspace / "runs" / "ann") as store:
         assert sum(p.done for p in store.progress()) == 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import shutil
 from collections import Counter
@@ -225,7 +224,7 @@ def test_in_the_terminal(run_home: Path, tmp_path: Path) -> None:
     file.write_text("id,label\nnobody,IMAGE\n")
     assert "is not the id of an answer" in rashomon.run("label", "r", "--as", "a", "--import", file, code=2).stderr
     rashomon.run("export", "r", "--judge", "majority(match, human:ann, human:bob)", code=2)
-    listed = json.loads(rashomon.run("show", "r", "--json").stdout)
+    listed = rashomon.json("show", "r")["tables"]
     assert all("notes" in item for item in listed)
 
 

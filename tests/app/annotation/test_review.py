@@ -305,7 +305,7 @@ def test_a_reviewed_build_runs_like_any_other(home: Workspace) -> None:
     rashomon = Rashomon(home.path.parent)
     rashomon.run("review", home.path.parent / "clash", "--out", "good")
     rashomon.run("--batch", "--benchmark", "clash", "--data", "good", "--model", "policy:uniform", "--name", "r")
-    assert json.loads(rashomon.run("runs", "--json").stdout)[0]["done"] == (CLASH_ROWS - 3) * 4
+    assert rashomon.json("runs")[0]["done"] == (CLASH_ROWS - 3) * 4
 
 
 def test_all_rows_of_an_example_leave_with_a_rejected_one_and_share_a_correction(home: Workspace) -> None:

@@ -104,7 +104,7 @@ def test_what_is_typed_wrong_is_told_in_one_line(arguments: list[str], says: str
 @pytest.mark.slow
 def test_listings_are_json_too(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
-    assert json.loads(rashomon.run("runs", "--json").stdout) == []
+    assert rashomon.json("runs") == []
     benchmark = rashomon.json("benchmarks")[0]
     assert benchmark["conditions"][:4] == ["aligned", "image-correct", "text-correct", "both-wrong"]
     models = rashomon.json("models")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -97,7 +96,7 @@ def test_a_batch_over_own_rows_ends_without_the_papers_rows(own: Rashomon) -> No
 
 
 def test_json_and_exports_are_complete_without_a_paper(own: Rashomon) -> None:
-    tables = json.loads(own.run("show", "always-text", "--json").stdout)
+    tables = own.json("show", "always-text")["tables"]
     assert [table["name"] for table in tables] == [
         "main",
         "by-type",
@@ -113,11 +112,11 @@ def test_json_and_exports_are_complete_without_a_paper(own: Rashomon) -> None:
         "utility",
     ]
     assert tables[0]["title"] == "Main results"
-    assert not any(row["row"].endswith("(paper)") for row in tables[0]["rows"])
+    assert not any(row["label"].endswith("(paper)") for row in tables[0]["rows"])
     own.run("export", "always-text", "--format", "md", "--out", "files")
     assert r"\(paper\)" not in (own.home / "files" / "tables.md").read_text("utf-8")
     assert own.run("compare", "always-text", "published:Qwen3-VL-4B", code=2).stderr
-    compared = json.loads(own.run("compare", "always-text", "always-image", "--json").stdout)
+    compared = own.json("compare", "always-text", "always-image")
     assert [table["name"] for table in compared["tables"]] == [
         *("values", "transitions", "differences", "changes", "flips", "abstention-differences", "cost")
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def rashomon(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
 
 def audit(rashomon: Rashomon, *words: str) -> dict[str, dict[str, object]]:
     """Return the audited tasks by name."""
-    tasks = json.loads(rashomon.run("audit", *words, "--json").stdout)["tasks"]
+    tasks = rashomon.json("audit", *words)["tasks"]
     return {task["task"]: task for task in tasks}
 
 
@@ -72,10 +71,10 @@ def test_a_damaged_or_foreign_audit_is_made_again(rashomon: Rashomon, content: b
 
 
 def test_a_run_is_compared_with_the_best_blind_rule(rashomon: Rashomon) -> None:
-    run = json.loads(rashomon.run("runs", "--json").stdout)[0]["name"]
-    result = json.loads(rashomon.run("audit", run, "--json").stdout)
+    run = rashomon.json("runs")[0]["name"]
+    result = rashomon.json("audit", run)
     task = next(task for task in result["tasks"] if task["task"] == "PMO")
-    share, gain = (result["run"][name]["PMO"] for name in ("the run", "gain"))
+    share, gain = next((of["right"], of["gain"]) for of in result["gains"] if of["task"] == "PMO")
     assert gain["value"] == pytest.approx(share["value"] - task["blind"]["value"])
     assert gain["high"] < 0.6
     rows = [row for row in result["questions"] if row["task"] == "PMO"]
@@ -84,6 +83,7 @@ def test_a_run_is_compared_with_the_best_blind_rule(rashomon: Rashomon) -> None:
     assert len(rows) == gain["n"]
     printed = rashomon.run("audit", run).stdout
     assert "not shown to use its sources" in printed
+    assert all(result[key] in printed for key in ("sentence", "not_shown"))
     assert "PMO" in printed
 
 
@@ -130,8 +130,8 @@ def test_an_instance_without_its_options_is_open_and_costs_no_other_its_audit(tm
     good = [i for i in benchmark.instances(build, "official") if i.condition == "media"]
     bad = replace(good[0], id="bad/media", group="bad", references={})
     make_run(Workspace(rashomon.workspace), "odd", [*good, bad], says("A"), benchmark=benchmark, model="some-model")
-    result = json.loads(rashomon.run("audit", "odd", "--json").stdout)
-    assert result["open questions"] == 1
+    result = rashomon.json("audit", "odd")
+    assert result["open_questions"] == 1
     assert len(result["questions"]) == len(good)
 
 

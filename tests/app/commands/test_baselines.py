@@ -18,6 +18,7 @@ from benchmarks.vocabulary import Generation, Instance
 from mlx_backends.baseline import ORACLE, baseline_name, split_baseline
 from tests.support.command import ROOT, Rashomon
 from tests.support.compared_runs import answered
+from tests.support.json_output import cells_of
 from tests.support.runs import make_run
 
 EXAMPLES = 12
@@ -40,8 +41,8 @@ def rashomon(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
 
 
 def row(rashomon: Rashomon, run: str, table: str) -> dict[str, float | None]:
-    (parsed,) = json.loads(rashomon.run("show", run, "--table", table, "--json").stdout)
-    return {name: cell["value"] for name, cell in parsed["rows"][0]["cells"].items()}
+    (parsed,) = rashomon.json("show", run, "--table", table)["tables"]
+    return {name: cell["value"] for name, cell in cells_of(parsed).items()}
 
 
 @pytest.mark.slow
@@ -77,7 +78,7 @@ def test_baselines_stand_beside_models_in_tables_figures_and_recommendations(
     rashomon.run("export", *runs, "--format", "csv", "--out", tmp_path / "files")
     assert "agree: policy:random" in (tmp_path / "files" / "risk-coverage.csv").read_text("utf-8")
     assert "oracle: policy:random" in rashomon.run("compare", *runs).stdout
-    listed = json.loads(rashomon.run("runs", "--json").stdout)
+    listed = rashomon.json("runs")
     assert {"random-agree", "random-oracle"} <= {run["name"] for run in listed}
 
 
@@ -90,7 +91,7 @@ def test_an_oracle_is_a_ceiling_and_an_agreement_of_a_model_can_be_recommended(t
     rashomon.run("baselines", model.name, "--rule", f"{AGREE},{ORACLE}")  # judges those that exist
     assert {read_summary(baseline.folder).state for baseline in made.values()} == {"done"}
     names = [model.name, *(baseline.folder.name for baseline in made.values())]
-    parsed = json.loads(rashomon.run("recommend", *names, "--costs", "needless=0.1", "--json").stdout)
+    parsed = rashomon.json("recommend", *names, "--costs", "needless=0.1")
     assert parsed["best"] == f"{model.name}-agree"
     assert "ceiling" in json.dumps(parsed["table"])
     assert not [name for name in parsed["holds"] if name.endswith(ORACLE)]

@@ -17,6 +17,7 @@ import pytest
 from app.store.run import RunStore
 from app.store.workspace import read_summary
 from tests.support.command import Rashomon, kill_all
+from tests.support.json_output import json_result, named
 from tests.support.trust import agree_to
 
 ESCAPES = "\x1b]52;c;c3RvbGVu\x07\x1b[31m[red]2008[/red] [@click=app.bell]x[/] \u202e"
@@ -30,7 +31,7 @@ def run_of(rashomon: Rashomon, *arguments: str | Path, code: int = 0, model: str
 
 
 def states(rashomon: Rashomon) -> dict[str, tuple[str, int, int]]:
-    parsed = json.loads(rashomon.run("runs", "--json").stdout)
+    parsed = rashomon.json("runs")
     return {run["name"]: (run["state"], run["done"], run["total"]) for run in parsed}
 
 
@@ -69,9 +70,9 @@ def test_the_command_line_goes_before_the_spec(rashomon: Rashomon) -> None:
     spec.write_text('benchmark = "cmc-bench"\nmodel = "policy:random"\nlimit = 8\n[decoding]\nmax_tokens = 99\n')
     rashomon.run("--batch", spec, "--limit", "2", "--max-tokens", "7", "--name", "mine")
     rashomon.run("export", "mine", "--format", "json")
-    results = json.loads((rashomon.home / "export" / "mine" / "results.json").read_text())
-    spec_used = results["runs"][0]["spec"]
-    assert (spec_used["limit"], spec_used["decoding"]["max_tokens"], spec_used["model"]) == (2, 7, "policy:random")
+    results = json_result((rashomon.home / "export" / "mine" / "results.json").read_text())
+    spec_used = named(results["runs"][0]["spec"])
+    assert (spec_used["limit"], spec_used["decoding.max_tokens"], spec_used["model"]) == (2, 7, "policy:random")
     assert states(rashomon) == {"mine": ("done", 16, 16)}
 
 
@@ -271,7 +272,7 @@ def test_the_workspace_may_be_named_anywhere_and_a_value_may_be_called_batch(
     data = rashomon.workspace / "benchmarks" / "cmc-bench"
     run_of(rashomon, "--data", data, "--limit", "1", "--name", "batch", "--workspace", tmp_path / "other")
     assert states(rashomon) == {}
-    (run,) = json.loads(rashomon.run("runs", "--json", f"--workspace={tmp_path / 'other'}").stdout)
+    (run,) = rashomon.json("runs", f"--workspace={tmp_path / 'other'}")
     assert (run["name"], run["state"]) == ("batch", "done")
 
 
@@ -446,7 +447,7 @@ def test_a_run_that_is_no_longer_what_it_was_is_refused_with_the_difference(rash
 
 def test_one_condition_runs_alone_and_again(rashomon: Rashomon) -> None:
     run_of(rashomon, "--name", "x", "--limit", "2", "--conditions", "aligned,both-wrong")
-    parsed = json.loads(rashomon.run("runs", "--json").stdout)
+    parsed = rashomon.json("runs")
     assert [(c["condition"], c["done"], c["total"]) for c in parsed[0]["conditions"]] == [
         ("aligned", 2, 2),
         ("both-wrong", 2, 2),
@@ -469,13 +470,13 @@ def test_failures_are_told_apart_counted_and_make_the_exit_code_1(rashomon: Rash
     odd = rashomon.ordered(says=says)
     message = run_of(odd, "--name", "x", "--limit", "4", code=1)
     assert "4 failed: `rashomon show x --table failures`" in message
-    (table,) = json.loads(rashomon.run("show", "x", "--json", "--table", "failures").stdout)
+    (table,) = rashomon.json("show", "x", "--table", "failures")["tables"]
     text = json.dumps(table)
     assert "unparsed" in text
-    rows = {row["row"].rpartition(" / ")[2]: row["cells"] for row in table["rows"]}
-    assert (rows["aligned"]["unparsed"], rows["aligned"]["cut at token limit"]) == (4, 4)
-    assert (rows["image-correct"]["unparsed"], rows["image-correct"]["cut at token limit"]) == (4, 0)
-    assert (rows["text-correct"]["unparsed"], rows["text-correct"]["cut at token limit"]) == (0, 4)
+    rows = {row["label"].rpartition(" / ")[2]: row["cells"] for row in table["rows"]}
+    assert (rows["aligned"]["unparsed"], rows["aligned"]["cut_at_token_limit"]) == (4, 4)
+    assert (rows["image-correct"]["unparsed"], rows["image-correct"]["cut_at_token_limit"]) == (4, 0)
+    assert (rows["text-correct"]["unparsed"], rows["text-correct"]["cut_at_token_limit"]) == (0, 4)
     assert (rows["both-wrong"]["error"], rows["both-wrong"]["unparsed"]) == (4, 0)
     assert "instances will be answered again" in rashomon.run("resume", "x", "--retry-errors").stdout
     assert states(rashomon)["x"][1:] == (32, 32)

@@ -219,8 +219,7 @@ def test_a_full_disk_leaves_nothing(home: Rashomon, tmp_path: Path) -> None:
 def test_a_bundle_is_read_by_the_commands_that_read_a_workspace(home: Rashomon, bundle: Path, tmp_path: Path) -> None:
     there = Rashomon(tmp_path)
     before = tree(tmp_path)
-    listed = there.run("--workspace", bundle, "runs", "--json").stdout
-    assert [run["name"] for run in json.loads(listed)] == list(RUNS)
+    assert [run["name"] for run in there.json("--workspace", bundle, "runs")] == list(RUNS)
     assert there.run("show", f"{bundle}:{RUNS[0]}").stdout == home.run("show", RUNS[0]).stdout
     both = (f"{bundle}:{RUNS[0]}", f"{bundle}:{RUNS[1]}")
     assert there.run("compare", *both).stdout == home.run("compare", *RUNS).stdout
@@ -295,16 +294,18 @@ def test_a_run_that_is_there_is_not_copied_again_whichever_way_it_came(
 
 
 def test_a_bundles_run_is_compared_as_a_published_row(home: Rashomon, bundle: Path) -> None:
-    result = json.loads(home.run("compare", RUNS[0], f"published:{bundle}:{RUNS[1]}", "--json").stdout)
+    printed = json.loads(home.run("compare", RUNS[0], f"published:{bundle}:{RUNS[1]}", "--json").stdout)
+    assert [(run["name"], run["bundle"]) for run in printed["runs"]] == [(RUNS[0], None), (RUNS[1], bundle.name)]
+    result = printed["result"]
     (table,) = [table for table in result["tables"] if table["name"] == "received"]
-    cells = {row["row"].split(" / ")[-2]: list(row["cells"].values()) for row in table["rows"]}
+    cells = {row["label"].split(" / ")[-2]: list(row["cells"].values()) for row in table["rows"]}
     assert (cells["Img-Cor"][0]["value"], cells["Img-Cor"][1]["value"], cells["Img-Cor"][2]["value"]) == (1, 0, 1)
     assert cells["Img-Cor"][2]["low"] < 1 <= cells["Img-Cor"][2]["high"]
     assert any("24" in note for note in table["notes"])
 
 
 def test_a_run_beside_itself_from_a_bundle_differs_in_nothing(home: Rashomon, bundle: Path) -> None:
-    result = json.loads(home.run("compare", RUNS[0], f"published:{bundle}:{RUNS[0]}", "--json").stdout)
+    result = home.json("compare", RUNS[0], f"published:{bundle}:{RUNS[0]}")
     (table,) = [table for table in result["tables"] if table["name"] == "received"]
     assert {row["cells"]["difference"]["value"] for row in table["rows"]} - {None} == {0}
 

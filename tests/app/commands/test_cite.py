@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -83,7 +82,7 @@ def home(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
 
 
 def test_a_run_cites_the_tool_its_benchmark_and_its_sources(home: Rashomon) -> None:
-    facts = json.loads(home.run("cite", "random", "--json").stdout)
+    facts = home.json("cite", "random")
     assert list(facts["entries"]) == ["rashomon", "catapang-cmc-bench", "masry2022chartqa", "yue2024mmmu"]
     assert facts["data"] == {f"cmc-bench/{name}": LICENCES["cmc-bench"][name].text for name in ("chartqa", "mmmu")}
     assert (facts["models"], facts["unknown"]) == ({}, [])
@@ -129,7 +128,7 @@ def test_a_licence_that_is_not_stored_is_not_guessed(home: Rashomon, tmp_path: P
     models = (str(tmp_path / "model"), "mlx-community/nowhere-4bit", "endpoint:m@http://127.0.0.1:9")
     for number, model in enumerate(models):
         make_run(Workspace(here.workspace), f"r{number}", instances(1), says("12"), model=model)
-    facts = json.loads(here.run("cite", "r0", "r1", "r2", "--json").stdout)
+    facts = here.json("cite", "r0", "r1", "r2")
     assert facts["models"]["model"].startswith("apache-2.0")
     assert facts["models"][models[1]].startswith("not stored")
     assert "remote" in facts["models"][models[2]]

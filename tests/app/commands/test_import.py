@@ -19,6 +19,7 @@ from benchmarks.vocabulary import Estimate, Table
 from tests.app.commands.test_batch import wait_until
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all
+from tests.support.json_output import json_result, named
 
 OFFICIAL = Path(__file__).resolve().parents[4] / "shared" / "data" / "clash" / "official"
 MULTIPLE_CHOICE = OFFICIAL / "multiple_choice__gemini-2.5-flash-lite_predictions.json"
@@ -69,10 +70,10 @@ def test_answers_as_json_lines_become_a_run_with_the_same_tables(
     assert [(s["id"], s["answer"], s["verdicts"]) for s in there] == [
         (s["id"], s["answer"], s["verdicts"]) for s in here
     ]
-    parsed = json.loads(rashomon.run("show", "here", "there", "--json", "--table", "main").stdout)
-    rows = {row["row"]: row["cells"] for row in parsed[0]["rows"]}
+    parsed = rashomon.json("show", "here", "there", "--table", "main")["tables"]
+    rows = {row["label"]: row["cells"] for row in parsed[0]["rows"]}
     assert rows["policy:uniform"] == rows["a GPU elsewhere (imported)"]
-    assert {run["name"]: run["state"] for run in json.loads(rashomon.run("runs", "--json").stdout)}["there"] == "done"
+    assert {run["name"]: run["state"] for run in rashomon.json("runs")}["there"] == "done"
     rashomon.run("resume", "there")
     assert (
         "exists already"
@@ -208,7 +209,7 @@ def answers_file(rashomon: Rashomon) -> Path:
 
 
 def listed(rashomon: Rashomon) -> dict[str, dict[str, Any]]:
-    return {run["name"]: run for run in json.loads(rashomon.run("runs", "--json").stdout)}
+    return {run["name"]: run for run in rashomon.json("runs")}
 
 
 PHASES = {
@@ -287,10 +288,10 @@ def test_how_imported_answers_were_decoded_is_exported_as_unknown(rashomon: Rash
     out = rashomon.home / "all"
     rashomon.run("export", "imp", "--format", "csv,md,latex,json,parquet,html,lm-eval,inspect", "--out", out)
     unknown = {"max_tokens": None, "temperature": None, "top_p": None, "max_pixels": None}
-    (run,) = json.loads((out / "results.json").read_text())["runs"]
-    assert (run["spec"]["decoding"], run["spec"]["seed"]) == (unknown, None)
+    (run,) = json_result((out / "results.json").read_text())["runs"]
+    assert {named(run["spec"])[key] for key in (*(f"decoding.{name}" for name in unknown), "seed")} == {None}
     decoded = ("max tokens", "temperature", "top p", "seed", "max pixels")
-    assert {run["identity"][key] for key in decoded} == {None}
+    assert {named(run["identity"])[key.replace(" ", "_")] for key in decoded} == {None}
     with (out / "runs.csv").open(newline="") as lines:
         facts = {row["row"]: row["value"] for row in csv.DictReader(lines)}
     assert {facts[key] for key in decoded} == {"unknown"}
@@ -308,9 +309,9 @@ def test_how_imported_answers_were_decoded_is_exported_as_unknown(rashomon: Rash
     stdout = rashomon.run("show", "imp", "--spec").stdout
     assert "max tokens, temperature, top p, seed, max pixels: unknown" in stdout
     assert not re.search("max_tokens|temperature = |seed = ", stdout)
-    (shown,) = json.loads(rashomon.run("show", "imp", "--spec", "--json").stdout)
-    assert "decoding" not in shown["spec"]
-    assert {shown["provenance"]["identity"][key] for key in decoded} == {None}
+    (shown,) = rashomon.json("show", "imp", "--spec")["specs"]
+    assert not {key for key in named(shown["spec"]) if key.startswith("decoding.")}
+    assert {named(shown["identity"])[key.replace(" ", "_")] for key in decoded} == {None}
     warnings = rashomon.run("compare", "here", "imp").stdout
     assert "differ in more than" not in warnings or not any(f": {key} (" in warnings for key in decoded)
     rashomon.run("resume", "imp")

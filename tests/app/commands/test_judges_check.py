@@ -280,7 +280,7 @@ def test_a_model_of_this_machine_is_examined_and_asked_once(rashomon: Rashomon) 
 
 
 def notes(rashomon: Rashomon, *options: str) -> str:
-    return " ".join(json.loads(rashomon.run("show", "r", "--table", "main", "--json", *options).stdout)[0]["notes"])
+    return " ".join(rashomon.json("show", "r", "--table", "main", *options)["tables"][0]["notes"])
 
 
 def test_tables_name_the_result_of_the_judge_that_labelled(rashomon: Rashomon) -> None:

@@ -13,6 +13,7 @@ from app.commands.runs import runs
 from app.store.run import RunStore
 from app.store.workspace import read_summary
 from app.tui.workspace_watcher import WorkspaceWatcher
+from tests.support.json_output import json_result
 from tests.support.runs import instances, says
 from tests.support.tui_stage import Stage
 
@@ -39,7 +40,7 @@ def test_every_display_shows_the_same_state_note_and_counts(
     runs(stage.workspace, as_json=False)
     listed = capsys.readouterr().out.splitlines()[0]
     runs(stage.workspace, as_json=True)
-    (facts,) = json.loads(capsys.readouterr().out)
+    (facts,) = json_result(capsys.readouterr().out)
     lines: list[str] = []
     PlainDisplay(lines.append).update([read_summary(folder)])
     JsonDisplay(lines.append).update([read_summary(folder)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ def rashomon(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
 def runs(rashomon: Rashomon) -> dict[str, list[str]]:
     """Return the names of the runs of each prompt set."""
     names: dict[str, list[str]] = {}
-    for run in json.loads(rashomon.run("runs", "--json").stdout):
+    for run in rashomon.json("runs"):
         names.setdefault(run["prompt_set"], []).append(run["name"])
     return names
 
@@ -69,9 +68,9 @@ def test_a_run_keeps_the_prompt_set_and_its_digest(rashomon: Rashomon) -> None:
 
 def test_runs_of_several_prompt_sets_are_compared_in_pairs(rashomon: Rashomon) -> None:
     names = [runs(rashomon)[prompts][0] for prompts in ("paper", "careful", "image-first")]
-    compared = json.loads(rashomon.run("compare", *names, "--json").stdout)
+    compared = rashomon.json("compare", *names)
     tables = {table["name"]: table for table in compared["tables"]}
-    rows = [row["row"] for row in tables["abstention-differences"]["rows"]]
+    rows = [row["label"] for row in tables["abstention-differences"]["rows"]]
     assert any("(careful)" in row for row in rows)
     assert any("(image-first)" in row for row in rows)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from tests.support.command import Rashomon
 from tests.support.front_matter import front_matter
+from tests.support.json_output import json_result, named
 from tests.support.recording_proxy import RecordingProxy
 from tests.support.runs import instances, make_run, says
 from tests.support.upload_hub import TOKEN, UploadHub
@@ -60,8 +60,8 @@ def test_records_and_a_card_are_sent_to_a_private_data_set(made: Workspace, hub:
     card = hub.files[NAME]["README.md"].decode()
     assert front_matter(card)["configs"][0]["data_files"] == [{"split": "test", "path": "data/samples.parquet"}]
     assert "| org/small-4bit |" in card.replace("\\", "")
-    results = json.loads(hub.files[NAME]["results.json"])
-    assert results["runs"][0]["identity"]["quantisation"] == "4-bit"
+    results = json_result(hub.files[NAME]["results.json"].decode())
+    assert named(results["runs"][0]["identity"])["quantisation"] == "4-bit"
     assert hub.tokens == {f"Bearer {TOKEN}"}
 
 

@@ -70,14 +70,13 @@ def label(sample: Mapping[str, Any]) -> str | None:
 
 
 def tables(rashomon: Rashomon, *command: str) -> dict[str, Any]:
-    report = json.loads(rashomon.run(*command, "--json").stdout)
-    return {table["name"]: table for table in (report["tables"] if isinstance(report, dict) else report)}
+    return {table["name"]: table for table in rashomon.json(*command)["tables"]}
 
 
 def cells(of: Mapping[str, Any]) -> Cells:
     """The estimates of tables, by table, row and column."""
     return {
-        (name, row["row"], column): cell
+        (name, row["label"], column): cell
         for name, table in of.items()
         for row in table["rows"]
         for column, cell in row["cells"].items()
@@ -211,7 +210,7 @@ def test_every_step_of_a_vote_has_another_seed_in_each_repeat() -> None:
 
 
 def test_a_run_counts_every_answer(home: Rashomon) -> None:
-    (run,) = [run for run in json.loads(home.run("runs", "--json").stdout) if run["name"] == "draws"]
+    (run,) = [run for run in home.json("runs") if run["name"] == "draws"]
     assert sum(condition["total"] for condition in run["conditions"]) == REPEATS * LIMIT * 8
     assert home.run("show", "draws").stdout.startswith(f"draws: done, {REPEATS * LIMIT * 8} of {REPEATS * LIMIT * 8}")
     dry = home.run(*EXAMPLES[:-2], "--model", "policy:random", *SAMPLED, "--repeats", "5", "--dry-run")
@@ -262,7 +261,7 @@ def test_a_model_samples_other_answers_in_each_repeat(home: Rashomon) -> None:
 
 def test_the_table_of_repeats_is_that_of_a_count_by_hand(home: Rashomon) -> None:
     (table,) = tables(home, "show", "draws", "--table", "repeats").values()
-    found = {row["row"].removeprefix("policy:uniform / "): row["cells"] for row in table["rows"]}
+    found = {row["label"].removeprefix("policy:uniform / "): row["cells"] for row in table["rows"]}
     assert list(found) == ["repeat 1", "repeat 2", "repeat 3", "mean", "SD between repeats"]
     answers = samples(home, "draws")
     by_repeat: list[dict[str, str | None]] = [{} for _ in range(REPEATS)]
@@ -273,22 +272,22 @@ def test_the_table_of_repeats_is_that_of_a_count_by_hand(home: Rashomon) -> None
     for number, labels in enumerate(by_repeat, 1):
         aligned = [of for name, of in labels.items() if answers[name]["condition"] == "aligned" and of is not None]
         right.append(aligned.count("BOTH") / len(aligned))
-        cell = found[f"repeat {number}"]["Aligned"]
+        cell = found[f"repeat {number}"]["aligned"]
         assert (cell["value"], cell["n"]) == (pytest.approx(right[-1]), len(aligned))
-    assert found["SD between repeats"]["Aligned"]["value"] == pytest.approx(statistics.stdev(right))
-    assert found["mean"]["Aligned"]["value"] == pytest.approx(statistics.mean(right))
+    assert found["SD between repeats"]["aligned"]["value"] == pytest.approx(statistics.stdev(right))
+    assert found["mean"]["aligned"]["value"] == pytest.approx(statistics.mean(right))
     pairs = [
         (of[first], of[second])
         for of in ([labels[name] for labels in by_repeat] for name in by_repeat[0])
         for first, second in combinations(range(REPEATS), 2)
         if of[first] is not None and of[second] is not None
     ]
-    agreeing = found["mean"]["pairs that agree"]
+    agreeing = found["mean"]["pairs_that_agree"]
     assert agreeing["n"] == len(pairs)
     assert agreeing["value"] == pytest.approx(sum(first == second for first, second in pairs) / len(pairs))
     assert agreeing["low"] < agreeing["value"] < agreeing["high"]
     complete = [of for name in by_repeat[0] if None not in (of := [labels[name] for labels in by_repeat])]
-    alike = found["mean"]["instances that agree"]
+    alike = found["mean"]["instances_that_agree"]
     assert (alike["n"], alike["value"]) == (
         len(complete),
         pytest.approx(sum(len(set(of)) == 1 for of in complete) / len(complete)),
@@ -309,7 +308,7 @@ def test_equal_answers_narrow_no_interval(home: Rashomon) -> None:
     several = cells(tables(home, "show", "same", "--all"))
     assert_same_intervals(once, several, least=60)
     repeats = {key[1:]: interval(cell) for key, cell in several.items() if key[0] == "repeats"}
-    for column in ("Aligned", "MFR", "HR"):
+    for column in ("aligned", "mfr", "hr"):
         assert repeats["policy:always-image / mean", column] == repeats["policy:always-image / repeat 1", column]
         assert several["repeats", "policy:always-image / SD between repeats", column]["value"] == 0
 
@@ -350,9 +349,9 @@ def test_answers_that_differ_narrow_an_interval_less_than_other_examples_would(h
 
 
 def test_a_plan_counts_examples(home: Rashomon) -> None:
-    plan = json.loads(home.run("recommend", "draws", "--plan", "--width", "0.2", "--json").stdout)
-    assert {row["cells"]["examples now"] for row in plan["rows"]} == {LIMIT}
-    row = plan["rows"][0]["cells"]
+    plan = home.json("recommend", "draws", "--plan", "--width", "0.2")
+    assert {row["cells"]["examples_now"] for row in plan["table"]["rows"]} == {LIMIT}
+    row = plan["table"]["rows"][0]["cells"]
     assert row["instances"] == row["examples"] * 8 * REPEATS
 
 
@@ -376,13 +375,13 @@ def difference(home: Rashomon, first: str, second: str, metric: str = "Aligned")
 
 def test_repeats_are_paired_by_their_number(home: Rashomon) -> None:
     draws, same = samples(home, "draws"), samples(home, "same")
-    flips = json.loads(home.run("compare", "same", "draws", "--json").stdout)["flips"][0]
+    flips = home.json("compare", "same", "draws")["flips"][0]
     assert flips["shared"] == len(draws)
     for cell in flips["cells"]:
         names = [
             name
             for name in same
-            if (label(same[name]) or "unparsed", label(draws[name]) or "unparsed") == (cell["from"], cell["to"])
+            if (label(same[name]) or "unparsed", label(draws[name]) or "unparsed") == (cell["before"], cell["after"])
         ]
         assert cell["instances"] == names
     assert sum(cell["count"] for cell in flips["cells"]) == sum(label(same[n]) != label(draws[n]) for n in same)
@@ -413,7 +412,7 @@ def test_equal_answers_make_no_difference_more_certain(home: Rashomon) -> None:
     for of in (once, several):
         del of["changes"]  # kappa and agreement of labels
     assert_same_intervals(cells(once), cells(several), least=15)
-    p = [{row["row"]: row["cells"]["p"]["value"] for row in of["differences"]["rows"]} for of in (once, several)]
+    p = [{row["label"]: row["cells"]["p"]["value"] for row in of["differences"]["rows"]} for of in (once, several)]
     # Whole sums of clusters have an exact p, which is not the smaller one.
     assert all(p[1][name] >= p[0][name] * (1 - 1e-9) for name in p[0])
     assert min(p[0].values()) < 0.01
@@ -422,7 +421,7 @@ def test_equal_answers_make_no_difference_more_certain(home: Rashomon) -> None:
 def test_flips_and_recommendations_read_both_runs(home: Rashomon) -> None:
     for order in (("same-once", "draws"), ("draws", "same-once")):
         (flipped,) = tables(home, "compare", *order, "--flips", "--table", "flipped").values()
-        rows = {row["row"]: row["cells"] for row in flipped["rows"]}
+        rows = {row["label"]: row["cells"] for row in flipped["rows"]}
         assert any("~repeat-3" in name for name in rows)
         assert len(rows) == len(flipped["rows"])
         name = next(name for name in rows if "~repeat-2" in name)
@@ -439,8 +438,8 @@ def test_flips_and_recommendations_read_both_runs(home: Rashomon) -> None:
 def test_a_bundle_holds_and_returns_the_repeats(home: Rashomon, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle.zip"
     home.run("bundle", "draws", "--media", "all", "--out", bundle)
-    there = json.loads(home.run("show", f"{bundle}:draws", "--all", "--json").stdout)
-    assert there == json.loads(home.run("show", "draws", "--all", "--json").stdout)
+    there = home.json("show", f"{bundle}:draws", "--all")["tables"]
+    assert there == home.json("show", "draws", "--all")["tables"]
     other = Rashomon(tmp_path)
     other.run("open", bundle, "--import", "--yes")
     assert samples(other, "draws") == samples(home, "draws")

@@ -46,12 +46,12 @@ def partly(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
 
 def card(rashomon: Rashomon, run: str, *options: str) -> dict[str, float | None]:
     """The lines of a run's scorecard."""
-    (table,) = json.loads(rashomon.run("show", run, "--table", "scorecard", "--json", *options).stdout)
-    return {row["row"]: next(iter(row["cells"].values()))["value"] for row in table["rows"]}
+    (table,) = rashomon.json("show", run, "--table", "scorecard", *options)["tables"]
+    return {row["label"]: next(iter(row["cells"].values()))["value"] for row in table["rows"]}
 
 
 def recommended(rashomon: Rashomon, *options: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(rashomon.run("recommend", *POLICIES, "--json", *options).stdout)
+    answer: dict[str, Any] = rashomon.json("recommend", *POLICIES, *options)
     return answer
 
 
@@ -68,7 +68,7 @@ def test_where_every_row_says_it_nobody_asks(every: Rashomon) -> None:
     assert "follows your rule (each row's own) in 75%" in printed
     assert "--trust" not in printed
     advice = recommended(every)
-    assert (advice["best"], advice["rules"]) == ("always-text", [])
+    assert (advice["best"], advice["by_rule"]) == ("always-text", [])
     assert next(iter(advice["table"]["rows"][0]["cells"])) == "obedience"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from pathlib import Path
@@ -74,8 +73,8 @@ def test_open_questions_are_answered_as_without_likelihoods_and_have_tables(rash
     for name, (text, _, tokens) in plain.items():
         assert (text, tokens) == (scored[name][0], scored[name][2])
     assert {len(scores) for _, scores, _ in scored.values()} == {4}
-    (table,) = json.loads(rashomon.run("show", "all-scored", "--table", "calibration", "--json").stdout)
-    assert table["rows"][0]["row"] == "tiny / all"
+    (table,) = rashomon.json("show", "all-scored", "--table", "calibration")["tables"]
+    assert table["rows"][0]["label"] == "tiny / all"
     message = rashomon.run("show", "plain", "--table", "calibration", code=2)
     assert "--score likelihood" in message.stderr
 

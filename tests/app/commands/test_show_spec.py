@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
 from tests.support.command import ROOT, Rashomon
 from tests.support.compared_runs import answered
+from tests.support.json_output import named
 from tests.support.old_runs import sealed
 
 
@@ -52,12 +52,13 @@ def test_it_says_what_the_run_was_made_of(run: Path, tmp_path: Path) -> None:
         " GB, ",
     ):
         assert word in result
-    parsed = json.loads(Rashomon(tmp_path).run("show", "a-run", "--spec", "--json").stdout)
-    (engine,) = parsed[0]["provenance"]["engines"]
-    assert engine["machine"]["memory"] > 2**28
-    assert engine["machine"]["chip"]
-    assert engine["machine"]["system"]
-    assert parsed[0]["spec"]["limit"] == 3
+    parsed = Rashomon(tmp_path).json("show", "a-run", "--spec")["specs"]
+    (engine,) = map(named, parsed[0]["engines"])
+    assert engine["machine.memory"] > 2**28
+    assert engine["machine.chip"]
+    assert engine["machine.system"]
+    spec = named(parsed[0]["spec"])
+    assert (spec["limit"], spec["decoding.max_tokens"]) == (3, 256)
 
 
 def test_the_prompts_digest_changes_with_a_prompt_and_not_with_the_order(run: Path) -> None:

@@ -24,6 +24,7 @@ from app.text.plural import count_of
 from benchmarks.errors import ModelError, StoreError
 from tests.support.command import Rashomon, kill_all
 from tests.support.demo import BF16, FOUR_BIT, write_table
+from tests.support.json_output import json_result
 
 TEXT, IMAGE, RANDOM = "policy:always-text", "policy:always-image", "policy:uniform"
 ROWS = 24
@@ -35,8 +36,14 @@ def build(rashomon: Rashomon, rows: int = ROWS, *, name: str = "charts", edit: d
 
 
 def tried(rashomon: Rashomon, model: str | Path, *options: str | Path, code: int = DONE) -> dict[str, Any]:
-    printed: dict[str, Any] = json.loads(rashomon.run("try", model, *options, "--json", code=code).stdout)
+    printed: dict[str, Any] = rashomon.json("try", model, *options, code=code)
     return printed
+
+
+def same_verdict(verdict: dict[str, Any]) -> dict[str, Any]:
+    """Return a verdict without what was measured, and without what was remembered for it."""
+    sentences = [line for line in verdict["sentences"] if not line.startswith(("It takes", "Remembered"))]
+    return {**verdict, "seconds_per_answer": None, "sentences": sentences}
 
 
 def memory(rashomon: Rashomon, name: str = "charts") -> TriedModels:
@@ -46,7 +53,7 @@ def memory(rashomon: Rashomon, name: str = "charts") -> TriedModels:
 def test_asked_anew_a_model_gets_a_new_run_each_time_and_keeps_the_old_ones(rashomon: Rashomon) -> None:
     runs = [tried(rashomon, TEXT, "--fresh", code=6)["run"] for _ in range(3)]
     assert runs[1:] == [f"{runs[0]}-2", f"{runs[0]}-3"]
-    assert {run["name"] for run in json.loads(rashomon.run("runs", "--json").stdout)} == {*runs}
+    assert {run["name"] for run in rashomon.json("runs")} == {*runs}
     assert len(memory(rashomon).subjects) <= 1  # the same model
 
 
@@ -113,10 +120,7 @@ def test_a_remembered_rule_and_incumbent_are_named_and_can_be_undone(rashomon: R
 
 def test_the_rule_of_a_history_can_be_left_out(rashomon: Rashomon) -> None:
     tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
-    rules = [
-        json.loads(rashomon.run("history", *options, "--json").stdout)["table"]["notes"][1]
-        for options in ([], ["--trust", "none"])
-    ]
+    rules = [rashomon.json("history", *options)["table"]["notes"][0] for options in ([], ["--trust", "none"])]
     assert "obedience" in rules[0]
     assert "obedience" not in rules[1]
 
@@ -195,7 +199,7 @@ def test_an_edited_set_is_compared_on_its_newest_version(rashomon: Rashomon) -> 
     second = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
     assert second["version"] == 2
     assert second["against_run"] != first["run"]  # the incumbent is asked the newest version, too
-    history = json.loads(rashomon.run("history", "--json").stdout)
+    history = rashomon.json("history")
     assert [model["versions"] for model in history["models"]] == ["1, 2"]  # policies are listed as incumbents alone
 
 
@@ -226,7 +230,7 @@ def test_other_prompt_settings_are_another_model_on_the_same_rows(
     again = tried(rashomon, IMAGE, code=REGRESSED)
     assert again["answers"] == first["answers"]
     monkeypatch.setattr(SetRun, "is_model", True)
-    assert len(json.loads(rashomon.run("history", "--json").stdout)["models"]) == 3
+    assert len(rashomon.json("history")["models"]) == 3
 
 
 def test_what_is_wrong_is_said_before_anything_is_asked(rashomon: Rashomon) -> None:
@@ -269,7 +273,7 @@ def test_a_damaged_memory_is_named(rashomon: Rashomon) -> None:
 def test_an_incumbent_whose_run_was_deleted_is_asked_again(rashomon: Rashomon) -> None:
     first = tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")
     shutil.rmtree(rashomon.workspace / "runs" / first["against_run"])
-    assert tried(rashomon, TEXT) == first
+    assert same_verdict(tried(rashomon, TEXT)) == same_verdict(first)
 
 
 def test_the_incumbent_itself_is_compared_with_the_best_of_the_others(rashomon: Rashomon) -> None:
@@ -355,14 +359,14 @@ def test_real_models_get_the_right_verdicts(rashomon: Rashomon) -> None:
     assert damaged["run"] != equal["run"]
     assert any("no first look" in remark for remark in damaged["remarks"])
     assert tried(rashomon, FOUR_BIT, code=INCONCLUSIVE)["tried"] == 3
-    history = json.loads(rashomon.run("history", "--json").stdout)
+    history = rashomon.json("history")
     assert [entry["verdict"] for entry in history["models"]] == ["not shown", "not shown", "worse"]
     assert [entry["look"] for entry in history["models"]] == ["first", "first", "again"]
     # A deleted run and a clock that goes back change neither the order nor the number of models tried.
     shutil.rmtree(rashomon.workspace / "runs" / equal["run"])
     with RunStore._connect(rashomon.workspace / "runs" / damaged["run"]) as store:
         store.set_meta("created", 1.0)
-    later = json.loads(rashomon.run("history", "--json").stdout)
+    later = rashomon.json("history")
     assert [entry["run"] for entry in later["models"]] == [first["run"], damaged["run"]]
     assert tried(rashomon, FOUR_BIT)["tried"] == 3  # better than the damaged one
     out = rashomon.home / "figures"
@@ -377,7 +381,7 @@ def test_killed_at_random_moments_it_comes_to_the_same_verdict(rashomon: Rashomo
 
     command = ("try", TEXT, "--against", IMAGE, "--trust", "text", "--json")
     began = time.monotonic()
-    expected = json.loads(rashomon.process(*command).stdout)
+    expected = same_verdict(json_result(rashomon.process(*command).stdout))
     whole = time.monotonic() - began
     chance = random.Random(4)
     for _ in range(13):
@@ -387,5 +391,4 @@ def test_killed_at_random_moments_it_comes_to_the_same_verdict(rashomon: Rashomo
             process = rashomon.start(*command)
             time.sleep(chance.uniform(0.1, whole))
             kill_all(process)
-        again = json.loads(rashomon.run(*command).stdout)
-        assert {**again, "seconds_per_answer": None} == {**expected, "seconds_per_answer": None}
+        assert same_verdict(json_result(rashomon.run(*command).stdout)) == expected

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -54,11 +53,11 @@ def test_an_example_counts_once_in_lists_comparisons_and_recommendations(home: R
     run(home, "dated", "dated-1")
     run(home, "dated", "dated-2", model="policy:always-text")
     run(home, "dated", "dated-first", "--strata", "blur=0", "--strata", "text-date=none")
-    cells = {row["name"]: row["cells"] for row in json.loads(home.run("runs", "--json").stdout)}
+    cells = {row["name"]: row["cells"] for row in home.json("runs")}
     assert (cells["dated-1"], cells["dated-first"]) == (4, 1)
 
     def values(*names: str) -> tuple[list[list[dict[str, object]]], list[str]]:
-        compared = json.loads(home.run("compare", *names, "--json").stdout)
+        compared = home.json("compare", *names)
         table = next(table for table in compared["tables"] if table["name"] == "values")
         return [row["cells"] for row in table["rows"]], compared["warnings"]
 

@@ -22,11 +22,11 @@ def run_of(rashomon: Rashomon, name: str, *arguments: str, model: str = "policy:
 
 
 def tables(rashomon: Rashomon, run: str) -> dict[str, Any]:
-    return {table["name"]: table for table in json.loads(rashomon.run("show", run, "--all", "--json").stdout)}
+    return {table["name"]: table for table in rashomon.json("show", run, "--all")["tables"]}
 
 
 def progress(rashomon: Rashomon) -> dict[str, tuple[str, int, int]]:
-    runs = json.loads(rashomon.run("runs", "--json").stdout)
+    runs = rashomon.json("runs")
     return {run["name"]: (run["state"], run["done"], run["total"]) for run in runs}
 
 
@@ -37,7 +37,7 @@ def test_failed_answers_are_repeated_and_counted_in_its_table(rashomon: Rashomon
     assert progress(rashomon)["x"] == ("done", 36, 36)
     rows = tables(rashomon, "x")["without-sources"]["rows"]
     assert {row["cells"]["answers"] for row in rows} == {4}
-    shares = [[row["cells"][name]["value"] for name in ("without", "with sources", "difference")] for row in rows]
+    shares = [[row["cells"][name]["value"] for name in ("without", "with_sources", "difference")] for row in rows]
     assert shares == [[0, 1, 1], [0, 1, 1], [0, 0, 0]]
     for name in ("closed-book", "without-sources"):
         again = rashomon.run("resume", "x", "--repeat", "--conditions", name).stdout
@@ -110,8 +110,8 @@ def test_a_comparison_is_over_the_conditions_with_sources(rashomon: Rashomon) ->
             run_of(rashomon, f"{name}-{policy}", *more, model=f"policy:always-{policy}")
 
     def compared(name: str) -> dict[str, Any]:
-        output = rashomon.run("compare", f"{name}-image", f"{name}-text", "--all", "--json").stdout.replace(name, "run")
-        return {table["name"]: table["rows"] for table in json.loads(output)["tables"]}
+        result = rashomon.json("compare", f"{name}-image", f"{name}-text", "--all")
+        return {table["name"]: json.loads(json.dumps(table["rows"]).replace(name, "run")) for table in result["tables"]}
 
     plain, extended = compared("plain"), compared("with")
     assert {"flips", "cost", "changes"} <= plain.keys()

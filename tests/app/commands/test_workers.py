@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -47,7 +46,7 @@ def rashomon(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
 )
 def test_what_no_cluster_can_answer_is_refused_at_once(rashomon: Rashomon, model: str, workers: str) -> None:
     rashomon.run(*BATCH, "--model", model, "--workers", workers, code=2)
-    assert json.loads(rashomon.run("runs", "--json").stdout) == []
+    assert rashomon.json("runs") == []
 
 
 @pytest.mark.parametrize(

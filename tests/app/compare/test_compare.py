@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +17,10 @@ from app.compare.flips import changes_table, flipped_table, flips_table
 from app.compare.pairs import RunPair
 from app.compare.run_view import RunCost, RunView
 from app.compare.spec_diff import difference_warnings, unquantised_model
-from app.compare.tables import Comparison, compare, coverage_warnings, to_json
+from app.compare.tables import Comparison, compare, coverage_warnings
 from app.figures.comparison import comparison_figures
+from app.json_output.comparison import compare_result
+from app.json_output.envelope import plain
 from app.report.latex import to_latex
 from app.report.render import print_table, to_csv, to_markdown
 from app.report.tables import tables_of
@@ -188,7 +189,7 @@ def test_more_than_one_run_or_row_is_needed(demo_runs: Path) -> None:
 def test_flips_sum_up_and_every_instance_behind_them_is_named(demo_runs: Path) -> None:
     comparison = compare(runs(demo_runs, "always-image", "random", "always-text"), instances=True)
     flips, flipped = named(comparison, "flips"), named(comparison, "flipped")
-    flips_json = to_json(comparison)["flips"]
+    flips_json = plain(compare_result(comparison, (), ()))["flips"]
     shared = {len(pair.shared) for pair in comparison.pairs}
     for entry in flips_json:
         label = f"policy:{entry['run']}"
@@ -205,8 +206,8 @@ def test_flips_sum_up_and_every_instance_behind_them_is_named(demo_runs: Path) -
             assert sum(each_row) == of_run["all"][column]
         assert {of_run["all"]["all"]} == shared
         for cell in entry["cells"]:
-            assert len(cell["instances"]) == cell["count"] == of_run[cell["from"]][cell["to"]]
-            assert cell["from"] != cell["to"]
+            assert len(cell["instances"]) == cell["count"] == of_run[cell["before"]][cell["after"]]
+            assert cell["before"] != cell["after"]
         assert sum(cell["count"] for cell in entry["cells"]) == sum(cells[0] == label for _, cells in flipped.rows)
     assert named(comparison, "flips").rows[-1][1][-1] == 1 * shared.pop()
 
@@ -581,11 +582,14 @@ def test_the_command_tells_it_in_words_and_as_json(demo_runs: Path) -> None:
         "Memory and speed",
     ):
         assert word in output
-    parsed = json.loads(rashomon.run("compare", "always-image", "random", "--json").stdout)
+    parsed = rashomon.json("compare", "always-image", "random")
     assert [table["name"] for table in parsed["tables"]] == [
         *("values", "transitions", "differences", "changes", "flips", "abstention-differences", "cost")
     ]
     assert parsed["flips"][0]["cells"]
+    words = " ".join(rashomon.run("compare", "always-image", "random").stdout.split())
+    assert parsed["headlines"]
+    assert all(" ".join(line.split()) in words for line in (*parsed["headlines"], *parsed["warnings"]))
     assert "did you mean" in rashomon.run("compare", "always-image", "randon", code=2).stderr
     assert "one run cannot be compared" in rashomon.run("compare", "random", code=2).stderr
 

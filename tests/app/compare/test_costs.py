@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -128,7 +127,7 @@ def rashomon(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
 @pytest.mark.slow
 def test_the_command_takes_costs_and_prints_the_ratios(rashomon: Rashomon) -> None:
     runs = ("always-image", "always-abstain", "floor")
-    parsed = json.loads(rashomon.run("recommend", *runs, "--costs", "needless=0.1", "--json").stdout)
+    parsed = rashomon.json("recommend", *runs, "--costs", "needless=0.1")
     assert parsed["best"] == "always-abstain"
     assert len(parsed["cost_ratios"]["rows"]) == len(RATIOS)
     shown = rashomon.run("recommend", *runs, "--conflict-share", "0.1").stdout

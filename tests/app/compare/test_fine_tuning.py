@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -326,7 +325,7 @@ def test_the_command_says_it_first_and_prints_the_table(home: Rashomon) -> None:
     output = home.run("compare", "base", "tuned").stdout
     assert "m+fine is worth shipping" in output.splitlines()[0]
     assert "Before and after fine-tuning" in output
-    values = json.loads(home.run("compare", "base", "tuned", "--json").stdout)
+    values = home.json("compare", "base", "tuned")
     assert len(values["verdicts"]) == 1
     home.run("compare", "base", "tuned", "--margin", "0", code=2)
 

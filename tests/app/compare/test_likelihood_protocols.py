@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from app.compare.headline import headlines
-from app.compare.tables import Comparison, compare, to_json
+from app.compare.tables import Comparison, compare
 from app.engine.loop import AnswerLoop
 from app.engine.plan import check_spec, plan_run
+from app.json_output.comparison import compare_result
 from app.report.render import to_markdown
 from app.run_spec import BatchSpec
 from app.store.run import RunStore
@@ -71,8 +71,7 @@ def test_generated_answers_are_not_the_likeliest_option(home: Workspace) -> None
     assert LIKELIEST not in everything(comparison)
     first, second = protocols(comparison)
     assert (first, second) == ("direct", "direct, generated with likelihoods")
-    assert [run["protocol"] for run in to_json(comparison)["runs"]] == [first, second]
-    json.dumps(to_json(comparison))
+    assert [run.protocol for run in compare_result(comparison, (), ()).runs] == [first, second]
 
 
 def test_scored_options_are_the_likeliest_ones(home: Workspace) -> None:

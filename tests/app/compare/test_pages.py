@@ -17,6 +17,7 @@ from app.store.workspace import Workspace
 from benchmarks.build import Build
 from benchmarks.scorecard import RIGHT
 from tests.support.command import Rashomon
+from tests.support.json_output import cells_of
 
 ROWS = 12
 SOME, IMAGE = "some", "image"
@@ -39,8 +40,8 @@ def built(tmp_path: Path, page: Callable[[int], str], column: str = "document", 
 
 def interval(rashomon: Rashomon) -> tuple[Any, Any]:
     """Return the ends of the interval of what follows the image under conflict."""
-    (table,) = json.loads(rashomon.run("show", SOME, "--table", "scorecard", "--json").stdout)
-    (row,) = (row for row in table["rows"] if row["row"] == "conflict: follows the image")
+    (table,) = rashomon.json("show", SOME, "--table", "scorecard")["tables"]
+    (row,) = (row for row in table["rows"] if row["label"] == "conflict: follows the image")
     (cell,) = row["cells"].values()
     return cell.get("low"), cell.get("high")
 
@@ -82,8 +83,8 @@ def test_rows_without_a_page_are_pages_of_their_own(tmp_path: Path) -> None:
 def test_conflicts_never_or_always(tmp_path: Path, share: str, obeys: float) -> None:
     """A rule that asks for the text: the policy of the image obeys only where sources agree."""
     rashomon = built(tmp_path, lambda row: f"d{row}")
-    output = rashomon.run("recommend", SOME, IMAGE, "--trust", "text", "--conflict-share", share, "--json").stdout
-    shares = {row["row"]: row["cells"]["obedience"]["value"] for row in json.loads(output)["table"]["rows"]}
+    result = rashomon.json("recommend", SOME, IMAGE, "--trust", "text", "--conflict-share", share)
+    shares = {row["label"]: row["cells"]["obedience"]["value"] for row in result["table"]["rows"]}
     assert shares["policy:always-image"] == obeys
 
 
@@ -101,11 +102,11 @@ def test_a_cluster_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_the_right_value_is_the_same_in_the_scorecard_and_in_a_recommendation(tmp_path: Path) -> None:
     rashomon = built(tmp_path, lambda row: f"d{row // 2}")
-    (scorecard,) = json.loads(rashomon.run("show", SOME, IMAGE, "--table", "scorecard", "--json").stdout)
-    (right,) = (row["cells"] for row in scorecard["rows"] if row["row"] == RIGHT)
-    decided = json.loads(rashomon.run("recommend", SOME, IMAGE, "--trust", "text", "--json").stdout)["table"]["rows"]
+    (scorecard,) = rashomon.json("show", SOME, IMAGE, "--table", "scorecard")["tables"]
+    (right,) = (cells_of(scorecard, i) for i, row in enumerate(scorecard["rows"]) if row["label"] == RIGHT)
+    decided = rashomon.json("recommend", SOME, IMAGE, "--trust", "text")["table"]["rows"]
     for row in decided:
-        cell, beside = row["cells"]["right value"], right[row["row"]]
+        cell, beside = row["cells"]["right_value"], right[row["label"]]
         assert (cell["value"], cell["low"], cell["high"], cell["n"]) == pytest.approx(
             tuple(beside[key] for key in ("value", "low", "high", "n"))
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import replace
@@ -384,8 +383,7 @@ def test_the_width_of_a_plan_is_reached_by_as_many_examples() -> None:
 
 def test_the_command_tells_and_plans(demo_runs: Path) -> None:
     rashomon = Rashomon(demo_runs.parent)
-    output = rashomon.run("recommend", "always-image", "always-abstain", "--json").stdout
-    parsed = json.loads(output)
+    parsed = rashomon.json("recommend", "always-image", "always-abstain")
     assert (parsed["best"], parsed["holds"], parsed["smallest"]) == ("always-image", ["always-image"], None)
     assert "What remains unknown" in rashomon.run("recommend", "always-image", "always-abstain").stdout
     assert (

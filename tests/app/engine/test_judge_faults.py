@@ -230,7 +230,7 @@ def test_a_key_is_nowhere_but_in_the_request(rashomon: Rashomon) -> None:
 @pytest.mark.slow
 def test_another_judge_does_not_stand_in_for_the_runs_own(rashomon: Rashomon) -> None:
     def state() -> str:
-        (run,) = json.loads(rashomon.run("runs", "--json").stdout)
+        (run,) = rashomon.json("runs")
         return str(run["state"])
 
     make_run(Workspace(rashomon.workspace), 8, answer)
@@ -259,5 +259,5 @@ def test_what_a_judge_failed_on_is_really_asked_again(rashomon: Rashomon) -> Non
         rashomon.run(*command(server), "--retry-failed")
         assert server.requests == 8 * 4
     assert {record.outcome(judge_id) for record in judged(folder)} == {"labelled"}
-    states = {run["name"]: run["state"] for run in json.loads(rashomon.run("runs", "--json").stdout)}
+    states = {run["name"]: run["state"] for run in rashomon.json("runs")}
     assert states == {"r": "done"}, "a judge without its key does not make a run that is answered a failed one"

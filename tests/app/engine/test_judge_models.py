@@ -128,7 +128,7 @@ def test_a_run_that_waits_for_a_judge_of_this_machine_is_not_done(built: Path, t
     command += ["--prompt-set", "paper", "--prompt-set", "conflict-aware", "--judge", str(tmp_path / "judge")]
 
     def states() -> list[tuple[str, bool]]:
-        parsed = json.loads(rashomon.run("runs", "--json").stdout)
+        parsed = rashomon.json("runs")
         return sorted((run["state"], run["done"] == run["total"]) for run in parsed)
 
     slow = rashomon.ordered(holds={"function": "app.engine.judging:judge_answers", "file": str(reached)})

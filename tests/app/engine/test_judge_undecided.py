@@ -69,7 +69,7 @@ def test_imported_answers_are_done_and_shown_by_both(rashomon: Rashomon) -> None
         rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "m", "--name", "r", "--judge", judge)
         assert server.requests == statuses(rashomon, "match@").count("undecided") > 0
         rashomon.run("resume", "r")
-    assert {run["name"]: run["state"] for run in json.loads(rashomon.run("runs", "--json").stdout)}["r"] == "done"
+    assert {run["name"]: run["state"] for run in rashomon.json("runs")}["r"] == "done"
     assert "Labels by first(match@" in rashomon.run("show", "r", "--table", "main").stdout
     rashomon.run("export", "r", "--format", "json")
     lines = (rashomon.home / "export" / "r" / "samples.jsonl").read_text().splitlines()
@@ -92,7 +92,7 @@ def test_a_run_asks_for_what_is_undecided_while_it_answers(rashomon: Rashomon) -
         again = rashomon.run(*asked, "--judge", judge).stdout
         assert server.requests == statuses(rashomon, "match@").count("undecided")
     assert "nothing is left to run" in again or "answered already" in again
-    assert {run["name"]: run["state"] for run in json.loads(rashomon.run("runs", "--json").stdout)}["r"] == "done"
+    assert {run["name"]: run["state"] for run in rashomon.json("runs")}["r"] == "done"
 
 
 @pytest.mark.parametrize(

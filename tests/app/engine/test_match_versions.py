@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +31,13 @@ def test_runs_of_two_versions_are_not_compared_until_judged_alike(tmp_path: Path
 
     labels = rashomon.run("show", "old", "--json", "--table", "labels").stdout
     assert OLD in labels, "labels of an earlier version stay"
-    compared = json.loads(rashomon.run("compare", "old", "r", "--json").stdout)
+    compared = rashomon.json("compare", "old", "r")
     assert any("rashomon judge old --judge match" in warning for warning in compared["warnings"])
     assert {row["cells"]["difference"]["value"] for row in differences(compared)} == {None}
     rashomon.run("recommend", "old", "r", code=2)
 
     rashomon.run("judge", "old", "--judge", "match")
-    compared = json.loads(rashomon.run("compare", "old", "r", "--json").stdout)
+    compared = rashomon.json("compare", "old", "r")
     assert not any("rashomon judge" in warning for warning in compared["warnings"])
     assert {row["cells"]["difference"]["value"] for row in differences(compared)} != {None}
     shown = rashomon.run("show", "old", "--judge", OLD, "--json", "--table", "labels").stdout

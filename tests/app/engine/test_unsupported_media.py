@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from benchmarks.vocabulary import Instance, Media, Modality, Text
 from tests.app.commands.test_batch import states
 from tests.support.command import Rashomon
 from tests.support.data.contra4 import PLAIN, row, write_source
+from tests.support.json_output import json_result
 from tests.support.old_runs import sealed
 from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 
@@ -170,15 +170,15 @@ def test_it_is_told_at_the_start_kept_and_shown_everywhere(home: Path, tmp_path:
     assert says in again
     assert "all 3 instances are answered already" in again
     assert says in rashomon.run("show", "told").stdout.splitlines()[0]
-    (failures,) = json.loads(rashomon.run("show", "told", "--table", "failures", "--json").stdout)
-    cells = {failure["row"]: failure["cells"] for failure in failures["rows"]}
-    assert {row: (failure["not asked"], failure["answered"], failure["error"]) for row, failure in cells.items()} == {
+    (failures,) = rashomon.json("show", "told", "--table", "failures")["tables"]
+    cells = {failure["label"]: failure["cells"] for failure in failures["rows"]}
+    assert {row: (failure["not_asked"], failure["answered"], failure["error"]) for row, failure in cells.items()} == {
         "sees / media": (3, 1, 0),
         "sees / rendered": (2, 2, 0),
     }
     assert f"sees: {says}." in failures["notes"]
     rashomon.run("export", "told", "--out", tmp_path / "out", "--format", "json,md")
-    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    results = json_result((tmp_path / "out" / "results.json").read_text())
     assert results["runs"][0]["excluded"] == {
         "total": 5,
         "of": 8,
@@ -194,11 +194,11 @@ def test_a_condition_of_which_nothing_is_asked_stands_among_the_failures(home: P
     ask = ("--batch", "--benchmark", "contra4", "--model", home / "reads", "--max-tokens", "3", "--display", "none")
     rashomon.run(*ask, "--conditions", "media,gold-captions", "--name", "reads")
     assert states(rashomon)["reads"] == ("done", 4, 4)
-    (failures,) = json.loads(rashomon.run("show", "reads", "--table", "failures", "--json").stdout)
-    cells = {failure["row"]: failure["cells"] for failure in failures["rows"]}
+    (failures,) = rashomon.json("show", "reads", "--table", "failures")["tables"]
+    cells = {failure["label"]: failure["cells"] for failure in failures["rows"]}
     assert list(cells) == ["reads / media", "reads / gold-captions"]
-    assert (cells["reads / media"]["not asked"], cells["reads / media"]["answered"]) == (4, 0)
-    assert (cells["reads / gold-captions"]["not asked"], cells["reads / gold-captions"]["answered"]) == (0, 4)
+    assert (cells["reads / media"]["not_asked"], cells["reads / media"]["answered"]) == (4, 0)
+    assert (cells["reads / gold-captions"]["not_asked"], cells["reads / gold-captions"]["answered"]) == (0, 4)
     stderr = rashomon.run(*ask, "--conditions", "media", code=2).stderr
     assert "reads is a text-only model and takes no images (3), no audio (2), no video (3), no 3D (2), which" in stderr
     assert len(stderr.strip().splitlines()) == 1

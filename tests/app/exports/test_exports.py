@@ -24,6 +24,7 @@ from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Generation, Instance, Table
 from tests.support.blank_figures import blank_figures
 from tests.support.command import Rashomon
+from tests.support.json_output import json_result, named
 from tests.support.latex import EVERY, compile_latex
 from tests.support.runs import instances, make_run, says
 
@@ -91,10 +92,12 @@ def test_each_export_says_what_was_run_and_how_much_of_it_failed(
     ]  # fmt: skip
     assert facts["judge"].startswith("match@")
     assert (facts["data digest"], facts["weights digest"], facts["quantisation"]) == ("d" * 64, "e" * 64, "4-bit")
-    (run,) = json.loads((out / "results.json").read_text())["runs"]
-    assert run["outcomes"] == {"error": 6, "judge-failed": 6, "labelled": 12, "undecided": 6, "unparsed": 6}
-    assert run["versions"]["mlx-vlm"] == "0.7.10"
-    assert run["spec"]["model"] == MODEL
+    (run,) = json_result((out / "results.json").read_text())["runs"]
+    assert run["outcomes"] == {
+        "labelled": 12, "unparsed": 6, "undecided": 6, "judge_failed": 6, "error": 6, "pending": 0,
+    }  # fmt: skip
+    assert named(run["versions"])["mlx_vlm"] == "0.7.10"
+    assert named(run["spec"])["model"] == MODEL
     (log,) = [read_zip(path) for path in out.glob("*.eval")]
     assert log["header.json"]["eval"]["metadata"] == run
     (results,) = out.glob("lm-eval/*/results_*.json")
@@ -116,7 +119,7 @@ def test_an_undecided_answer_is_counted_apart_and_has_no_score(workspace: Worksp
         assert {row["undecided"] for row in csv.DictReader(lines)} == {"2"}
     with (out / "main.csv").open(newline="") as lines:
         assert next(csv.DictReader(lines))["Aligned n"] == "2"
-    assert json.loads((out / "results.json").read_text())["runs"][0]["outcomes"]["undecided"] == 12
+    assert json_result((out / "results.json").read_text())["runs"][0]["outcomes"]["undecided"] == 12
     rows = [row for row in parquet.read_table(out / "samples.parquet").to_pylist() if row["status"] == "undecided"]
     assert [row["label"] for row in rows] == [None] * 12
     (log,) = [read_zip(path) for path in out.glob("*.eval")]

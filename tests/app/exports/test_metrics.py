@@ -27,6 +27,7 @@ from tests.support.data.clash import published_folder, published_row
 from tests.support.data.crosscheck_bench import row, write_rows
 from tests.support.data.mmkc_bench import whole_folder
 from tests.support.data.pope import small_pope
+from tests.support.json_output import cells_of, json_result
 from tests.support.runs import instances as cmc_instances
 
 BUILDS: dict[str, tuple[str, Callable[[Path], Path]]] = {
@@ -98,12 +99,12 @@ def exported(tmp_path: Path, benchmark: str, conditions: Callable[[str], bool]) 
     with zipfile.ZipFile(out / f"{benchmark}.eval") as log:
         header = json.loads(log.read("header.json"))
     cells = {}
-    for table in json.loads((out / "results.json").read_text("utf-8"))["tables"]:
-        for item in table["rows"]:
-            name, *rest = item["row"].split(" / ")
+    for table in json_result((out / "results.json").read_text("utf-8"))["tables"]:
+        for number, item in enumerate(table["rows"]):
+            name, *rest = item["label"].split(" / ")
             if name == "policy:always-image":
                 place = () if table["name"] == "main" else (table["name"],)
-                for column, cell in item["cells"].items():
+                for column, cell in cells_of(table, number).items():
                     value = cell["value"] if isinstance(cell, dict) else cell
                     cells[" / ".join((*place, *rest, column))] = value
     return json.loads(results.read_text("utf-8")), header, cells

@@ -65,9 +65,9 @@ def test_a_known_column_keeps_its_key() -> None:
 
 def test_a_changed_title_of_a_known_column_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(RECORD, raising=False)
-    check_columns("labels", [{"key": "agreement", "title": "agreement"}])
+    check_columns("cost", [{"key": "chip", "title": "chip"}])
     with pytest.raises(AssertionError, match="record-columns"):
-        check_columns("labels", [{"key": "share_that_agrees", "title": "share that agrees"}])
+        check_columns("cost", [{"key": "share_that_agrees", "title": "share that agrees"}])
     check_columns("no table of ours", [{"key": "new", "title": "new"}])
 
 

@@ -13,6 +13,8 @@ import pytest
 from app.cli import run_cli
 from app.figures.ladder import draw_ladder
 from app.figures.style import to_bytes
+from app.json_output.envelope import plain
+from app.json_output.parity import ladder_json
 from app.parity.ladder import tables
 from app.parity.ladder.compare import compare_rungs
 from app.parity.ladder.models import Rung, find_rungs
@@ -27,6 +29,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Verdict
 from judges.registry import get_judge
 from tests.support.command import ROOT, Rashomon
+from tests.support.json_output import json_result
 from tests.support.parity import finished_run, in_this_process
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
@@ -64,8 +67,8 @@ def test_the_rungs_of_a_model_are_found_beside_it(models: Path, monkeypatch: pyt
 
 def test_a_rung_that_is_not_there_is_said(models: Path) -> None:
     reasons = {rung.name: rung.why for rung in find_rungs([str(models / "other-4bit")])}
-    assert reasons["MLX 8-bit"].startswith(f"there is no 8-bit other in {models}; ")
-    assert reasons["MLX bf16"] == f"there is no full-precision other in {models}."
+    assert reasons["MLX 8-bit"].startswith(f"there is no 8-bit other in the folder {models.name}; ")
+    assert reasons["MLX bf16"] == f"there is no full-precision other in the folder {models.name}."
     assert reasons["MLX 4-bit"] == ""
 
 
@@ -99,8 +102,10 @@ def test_the_ladder_tells_at_which_step_the_difference_enters(
     assert [row for row, _ in table.rows] == ["MLX bf16 → MLX 8bit", "MLX 8bit → MLX 4bit", "MLX bf16 → MLX 4bit"]
     assert {cells[0] for _, cells in table.rows} == {"same"}
     assert "torch: PyTorch is not installed." in tables.rungs_table(ladder).notes
-    parsed = json.loads(json.dumps(tables.to_json(ladder)))
-    assert parsed["steps"][1]["numerics"]["moved"] == pytest.approx(second.moved)
+    parsed = plain(ladder_json(ladder))
+    assert parsed["steps"][1]["pair"]["numerics"]["moved"] == pytest.approx(second.moved)
+    assert str(tmp_path) not in json.dumps(parsed)
+    assert str(models) not in json.dumps(parsed)
     assert to_bytes(draw_ladder(ladder, width="column"), "png").startswith(b"\x89PNG")
     assert to_bytes(draw_ladder(ladder, width="page"), "pdf") == to_bytes(draw_ladder(ladder, width="page"), "pdf")
 
@@ -150,8 +155,8 @@ def test_two_models_are_asked_looked_at_and_told_within_80_columns(rashomon: Ras
     assert shown.stderr.count("probing tiny") == 2
     again = narrow.process("parity", *command, "--max-tokens", "6", "--probe", "4", "--json")
     assert "probing tiny" not in again.stderr
-    parsed = json.loads(again.stdout)
-    assert [stage["stage"] for stage in parsed["stages"] if stage["found"] == "differs"] == ["numerics"]
+    parsed = json_result(again.stdout)
+    assert [stage["stage"] for stage in parsed["pair"]["stages"] if stage["status"] == "differs"] == ["numerics"]
     ladder = narrow.process(
         "parity",
         *("--model", str(models / "tiny-4bit"), "--benchmark", "cmc-bench", "--limit", "2", "--max-tokens", "6"),

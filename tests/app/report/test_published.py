@@ -14,6 +14,7 @@ from app.report.published import published_cells, published_names, read_cells
 from benchmarks.errors import SourceError
 from benchmarks.registry import benchmark_names
 from tests.support.command import Rashomon
+from tests.support.json_output import json_result
 
 COUNTS: dict[str, dict[str, int]] = {
     "clash": {
@@ -103,12 +104,12 @@ def test_a_papers_tables_are_shown_and_given_as_json(
 
 def printed(capsys: pytest.CaptureFixture[str], name: str | None, table: str | None = None) -> Any:
     published(name, table=table, as_json=True)
-    return json.loads(capsys.readouterr().out)
+    return json_result(capsys.readouterr().out)["tables"]
 
 
 def test_without_a_name_it_says_which_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (message,) = printed(capsys, None)
-    assert {row["row"]: row["cells"]["cells"] for row in message["rows"]} == {
+    assert {row["label"]: row["cells"]["cells"] for row in message["rows"]} == {
         name: sum(counts.values()) for name, counts in COUNTS.items()
     }
     assert "Table 7 (180)" in " ".join(Rashomon(tmp_path).run("published").stdout.split())

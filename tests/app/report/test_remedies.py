@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 from pathlib import Path
@@ -91,7 +90,8 @@ def test_the_recommended_model_and_a_single_run_get_suggestions(tmp_path: Path) 
     assert "What to try" not in rashomon.run("show", "one", "two").stdout
     assert "What to try" not in rashomon.run("show", "one", "--table", "main").stdout
     assert "What to try with" in rashomon.run("recommend", "one", "two").stdout
-    assert json.loads(rashomon.run("recommend", "one", "two", "--json").stdout)["try"]
+    assert rashomon.json("recommend", "one", "two")["to_try"]
+    assert rashomon.json("show", "one")["to_try"][0]["command"] == "baselines one"
 
 
 @pytest.mark.slow
@@ -111,5 +111,5 @@ def test_the_suggested_commands_work(tmp_path: Path) -> None:
             ["bash", "-c", script], cwd=tmp_path, env=rashomon.environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
-    names = {run["name"] for run in json.loads(rashomon.run("runs", "--json").stdout)}
+    names = {run["name"] for run in rashomon.json("runs")}
     assert {"mine", "mine-agree", "mine-oracle", "mine-warned", "mine-read"} <= names

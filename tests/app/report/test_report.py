@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import unicodedata
 from dataclasses import replace
@@ -16,8 +15,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from app.commands.progress_display import progress_table
+from app.json_output.envelope import plain
+from app.json_output.tables import table_json
 from app.report.latex import to_latex
-from app.report.render import cell_text, print_table, to_csv, to_json, to_markdown
+from app.report.render import cell_text, print_table, to_csv, to_markdown
 from app.report.running_accuracy import accuracy
 from app.report.tables import model_label, tables_of
 from app.report.throughput import Throughput, duration
@@ -133,12 +134,11 @@ def test_an_undefined_figure_is_na_everywhere_and_never_0() -> None:
     (row,) = csv.DictReader(io.StringIO(to_csv(TABLE)))
     assert (row["HR"], row["HR low"], row["HR n"]) == ("", "", "0")
     assert float(row["Aligned"]) == 0.9
-    assert to_json(TABLE)["rows"][0]["cells"]["HR"] == {
-        "value": None, "low": None, "high": None, "n": 0, "reason": "no conflict answers", "sd": None,
+    assert plain(table_json(TABLE))["rows"][0]["cells"]["hr"] == {
+        "value": None, "low": None, "high": None, "n": 0, "reason": "no conflict answers", "sd": None, "missing": 0,
     }  # fmt: skip
     assert cell_text(TABLE.rows[0][1][1]) == "n/a"
     assert "n/a in HR: no conflict answers" in to_markdown(TABLE)
-    assert json.loads(json.dumps(to_json(TABLE)))
 
 
 def test_latex_is_a_booktabs_table() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
@@ -23,6 +22,7 @@ from app.store.schema import NO_DIGESTS
 from app.store.workspace import Summaries, Workspace
 from benchmarks.errors import StoreError
 from tests.support.damaged import OTHER, RUN, Damaged
+from tests.support.json_output import json_result
 from tests.support.old_runs import as_version, sealed
 from tests.support.runs import read_all
 
@@ -267,7 +267,7 @@ def test_real_processes_name_an_unreadable_run_and_list_the_other(damaged: Damag
     with sealed(damaged.folder) as database:
         database.execute("UPDATE meta SET value = '[]' WHERE key = 'state'")
         database.execute("UPDATE meta SET value = '[]' WHERE key = 'spec'")
-    listed = json.loads(damaged.rashomon.process("runs", "--json").stdout)
+    listed = json_result(damaged.rashomon.process("runs", "--json").stdout)
     assert {run["name"]: bool(run["problem"]) for run in listed} == {RUN: True, OTHER: False}
     assert "table meta" in damaged.rashomon.process("show", RUN, code=3).stderr
     assert "table meta" in damaged.rashomon.process("doctor", RUN, code=1).stdout

@@ -77,13 +77,13 @@ def test_nothing_changes_a_received_run(rashomon: Rashomon) -> None:
 def test_a_received_run_is_shown_compared_and_exported(rashomon: Rashomon) -> None:
     folder = received(rashomon)
     before = tree(folder)
-    (main,) = json.loads(rashomon.run("show", "theirs", "--table", "main", "--json").stdout)
+    (main,) = rashomon.json("show", "theirs", "--table", "main")["tables"]
     assert main["rows"]
     rashomon.run("compare", "mine", "theirs")
     rashomon.run("parity", "mine", "theirs", "--display", "none")
     rashomon.run("export", "theirs", "--out", "export", "--format", "csv,json")
     rashomon.run("judge", "theirs", "--judge", "match", "--dry-run")
-    assert {run["name"] for run in json.loads(rashomon.run("runs", "--json").stdout)} == {"mine", "theirs"}
+    assert {run["name"] for run in rashomon.json("runs")} == {"mine", "theirs"}
     assert tree(folder) == before
 
 

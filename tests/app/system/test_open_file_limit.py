@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import subprocess
 from collections.abc import Callable
@@ -48,5 +47,5 @@ def test_a_limit_that_cannot_be_raised_is_one_sentence_and_nothing_is_begun(rash
 def test_a_low_limit_that_can_be_raised_is(rashomon: Rashomon) -> None:
     done = run(rashomon, 16, 256, *BATCH, "--name", "low")
     assert (done.returncode, done.stderr) == (0, "")
-    (listed,) = json.loads(rashomon.run("runs", "--json").stdout)
+    (listed,) = rashomon.json("runs")
     assert listed["state"] == "done"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate, Generation, Instance, Record, Table
 from judges.registry import get_judge
 from tests.support.command import Rashomon
+from tests.support.json_output import cells_of
 from tests.support.runs import make_run
 
 CONTRA4 = get_benchmark("contra4")
@@ -208,13 +208,13 @@ def test_each_training_set_s_adapter_is_a_row_beside_its_base(tmp_path: Path) ->
     labels = ("m", "m+puf", "m+mf")
 
     def values(table: str, column: str) -> list[float]:
-        (shown,) = json.loads(rashomon.run("show", "base", "puf", "mf", "--table", table, "--json").stdout)
-        cells = {row["row"]: row["cells"][column] for row in shown["rows"]}
+        (shown,) = rashomon.json("show", "base", "puf", "mf", "--table", table)["tables"]
+        cells = {row["label"]: cells_of(shown, number)[column] for number, row in enumerate(shown["rows"])}
         return [cells[label]["value"] for label in labels]
 
     assert values("main", "All / All") == pytest.approx([4 / 12, 10 / 12, 8 / 12])
     assert values("categories", "Instruments") == pytest.approx([2 / 6, 5 / 6, 4 / 6])
-    verdicts = json.loads(rashomon.run("compare", "base", "puf", "mf", "--json").stdout)["verdicts"]
+    verdicts = rashomon.json("compare", "base", "puf", "mf")["verdicts"]
     assert [any(f" {label} " in f" {verdict}" for verdict in verdicts) for label in labels] == [False, True, True]
     rashomon.run("export", "base", "puf", "mf", "--format", "svg", "--out", tmp_path / "out")
     assert {"main.svg", "categories.svg"} <= {path.name for path in (tmp_path / "out").iterdir()}

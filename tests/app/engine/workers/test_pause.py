@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from app.engine.run_control import is_paused, pause, stop_run, unpause, worker_pid
@@ -39,7 +38,7 @@ def test_a_pause_holds_a_batch_until_it_is_lifted(rashomon: Rashomon) -> None:
     pause(folder)
     wait_until(lambda: read_summary(folder).state == "paused" and read_summary(folder).done == calls(log))
     asked = calls(log)
-    assert json.loads(rashomon.run("runs", "--json").stdout)[0]["state"] == "paused"
+    assert rashomon.json("runs")[0]["state"] == "paused"
     assert "is already working on" in rashomon.run(*ARGUMENTS, code=4).stderr
     assert is_paused(folder), "being refused lifts no pause"
     assert calls(log) == asked, "nothing was asked meanwhile"
