@@ -94,7 +94,7 @@ def test_failures_and_a_worker_that_dies_are_in_the_outcome(rashomon: Rashomon) 
     hopeless = rashomon.ordered(dies={"how": "SIGKILL", "above": 0})
     done = hopeless.run(*BATCH, *JSON, "--restarts", "0", code=3)
     outcome = json.loads(done.stdout.splitlines()[-1])
-    assert outcome["exit_code"] == 1
+    assert outcome["exit_code"] == 3
     assert outcome["runs"][0]["done"] < outcome["runs"][0]["total"], outcome
 
 
