@@ -61,7 +61,7 @@ def test_a_run_in_use_by_another_process_is_in_the_outcome(rashomon: Rashomon) -
         assert lock.acquire("a test")
         done = rashomon.process(*BATCH, *JSON, code=4)
     outcome = json.loads(done.stdout)
-    assert outcome["exit_code"] == 2
+    assert outcome["exit_code"] == 4
     assert [run["name"] for run in outcome["runs"]] == ["r"]
     assert "a test" in outcome["message"]
 
@@ -94,7 +94,7 @@ def test_failures_and_a_worker_that_dies_are_in_the_outcome(rashomon: Rashomon) 
     hopeless = rashomon.ordered(dies={"how": "SIGKILL", "above": 0})
     done = hopeless.run(*BATCH, *JSON, "--restarts", "0", code=3)
     outcome = json.loads(done.stdout.splitlines()[-1])
-    assert outcome["exit_code"] == 1
+    assert outcome["exit_code"] == 3
     assert outcome["runs"][0]["done"] < outcome["runs"][0]["total"], outcome
 
 
