@@ -84,7 +84,7 @@ def test_models_are_placed_by_memory_and_answer_side_by_side(built: Path, tmp_pa
         refused = rashomon.process(*batch, "--model", tmp_path / "no-such", "--workers", "ray", code=2)
     assert "no-such" in refused.stderr
     assert [line for line in out.splitlines() if "fits on" in line]
-    large, small = runs[str(BF16)], runs[str(FOUR_BIT)]
+    large, small = runs[BF16.name], runs[FOUR_BIT.name]
     assert [run["state"] for run in (large, small)] == ["done", "done"]
     assert [node["answers"] > 0 for node in large["nodes"]] == [True], "it leaves the other node to the small one"
     assert [node["answers"] > 0 for node in small["nodes"]] == [True, True], "it takes over what the large one leaves"

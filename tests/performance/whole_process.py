@@ -174,7 +174,7 @@ class Contest:
 
     def _read_speed(self, rashomon: Rashomon) -> None:
         command = rashomon.command("show", self.questions.prompt_set, "--speed", "--json")
-        (speed,) = json.loads(process_output(command, rashomon.environment))
+        (speed,) = json.loads(process_output(command, rashomon.environment))["result"]["speeds"]
         self._works.append(speed["work"])
 
     def report(self) -> None:

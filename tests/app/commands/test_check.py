@@ -260,7 +260,7 @@ def test_the_files_of_a_trial_and_its_remembered_rule(tmp_path: Path) -> None:
     there.run("build", "cmc-bench", "--from", write_table(tmp_path, 24))
     junit = tmp_path / "try.xml"
     better = ("try", "policy:always-text", "--against", "policy:always-image", "--trust", "text", "--junit", junit)
-    tried = json.loads(there.run(*better, "--json").stdout)
+    tried = there.json(*better)
     assert not ElementTree.parse(junit).getroot().findall(".//failure")
     gate = ("check", tried["against_run"], "--baseline", tried["run"], "--max-loss", "0.1")
     result = json.loads(there.run(*gate, "--json", code=REGRESSED).stdout)["result"]

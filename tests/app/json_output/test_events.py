@@ -61,7 +61,7 @@ def test_a_run_in_use_by_another_process_is_in_the_outcome(rashomon: Rashomon) -
         assert lock.acquire("a test")
         done = rashomon.process(*BATCH, *JSON, code=4)
     outcome = json.loads(done.stdout)
-    assert outcome["exit_code"] == 2
+    assert outcome["exit_code"] == 4
     assert [run["name"] for run in outcome["runs"]] == ["r"]
     assert "a test" in outcome["message"]
 
