@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +12,8 @@ from app.commands.spinner import spinner
 from app.engine.adopt import read_received_run
 from app.exit_codes import DONE, FAILURES, EndedError
 from app.exports.bundle import write_bundle
-from app.json_output.bundles import WrittenBundle
-from app.json_output.envelope import plain, print_json
-from app.json_output.runs import listed_run
+from app.json_output.bundles import WrittenBundle, opened_bundle
+from app.json_output.envelope import print_json
 from app.store.bundles.layout import MediaChoice, read_manifest
 from app.store.run_references import run_folders
 from app.store.workspace import Workspace
@@ -59,15 +57,12 @@ def list_bundle(workspace: Workspace, file: Path, *, imports: bool, yes: bool, a
         bundle = Workspace.open(path)
     if imports:
         return _import(workspace, bundle, yes=yes)
-    manifest = read_manifest(bundle.path)
+    facts = opened_bundle(path.name, read_manifest(bundle.path), bundle)
     if as_json:
-        runs = [plain(listed_run(run, bundle)) for run in bundle.summaries()]
-        facts = {key: manifest.get(key) for key in ("format", "rashomon", "media", "licences", "notes")}
-        print(json.dumps({**facts, "folder": str(bundle.path), "runs": runs}, indent=2))
+        print_json("open", facts)
         return 0
-    print(clean(f"{path.name}: made by Rashomon {manifest.get('rashomon')}, media: {manifest.get('media')}; read-only"))
-    notes = manifest.get("notes")
-    for note in notes if isinstance(notes, list) else ():
+    print(clean(f"{facts.file}: made by Rashomon {facts.written_by}, media: {facts.media}; read-only"))
+    for note in facts.notes:
         print(clean(f"  {note}"))
     print_runs(bundle, as_json=False)
     print(clean(f"next: {bundle.command()} show RUN; --import copies the runs to your workspace"))

@@ -7,6 +7,7 @@ import io
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryFile
 from typing import Any
@@ -117,7 +118,8 @@ def results_json(export: Export) -> str:
     """Return the runs and all tables as JSON."""
     runs = tuple(run_json(run, canonical=export.options.canonical) for run in export.runs)
     result = ExportResult(runs=runs, tables=tuple(map(table_json, export.tables)))
-    values = plain(envelope("export", result, folders=export.folders, judge=export.runs[0].judge))
+    whole = envelope("export", result, folders=export.folders, judge=export.runs[0].judge)
+    values = plain(replace(whole, runs=tuple(replace(run, bundle=None) for run in whole.runs)))
     return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
 
 

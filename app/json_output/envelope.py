@@ -35,7 +35,7 @@ class RunReference:
     name: str
     """The name of its folder below ``runs`` in the workspace."""
     bundle: str | None = None
-    """The name of the bundle's file that it was read from."""
+    """The name of the bundle's file that it was read from; null in files, which are equal wherever they are made."""
     model: str
     revision: str | None = None
     benchmark: str

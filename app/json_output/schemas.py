@@ -35,6 +35,7 @@ RESULTS: Mapping[str, str] = {
     "judges check": "judging:ExaminationResult",
     "learning-curve": "training:LearningCurveJson",
     "models": "catalog:ModelsResult",
+    "open": "bundles:OpenedBundle",
     "parity": "parity:ParityResult",
     "passages": "builds:DesignResult",
     "prompts": "catalog:PromptsResult",

@@ -191,7 +191,7 @@ def test_a_run_in_use_is_bundled_as_of_one_moment(rashomon: Rashomon) -> None:
         finally:
             if process.poll() is None:
                 kill_all(process)
-    (run,) = json.loads(rashomon.run("open", "now.zip", "--json").stdout)["runs"]
+    (run,) = rashomon.json("open", "now.zip")["runs"]
     assert (run["state"], run["done"], run["problem"]) == ("interrupted", 8, None)
     assert _answered(database.parent) == 24
 
