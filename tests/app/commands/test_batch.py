@@ -600,7 +600,7 @@ def test_a_run_that_was_begun_needs_the_keys_of_what_is_still_to_be_asked(rashom
         rashomon.home, variables={"OPENAI_API_KEY": "sk-0123456789", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
     )
     agree_to("http://127.0.0.1:9")
-    run_of(keyed, "--judge", "match", "--judge", "openai:x", "--name", "x", "--limit", "2", code=2)
+    run_of(keyed, "--judge", "match", "--judge", "openai:x", "--name", "x", "--limit", "2", code=3)
     before = states(rashomon)
     for arguments in (["resume", "x"], ["resume", "x", "--repeat"], ["judge", "x", "--judge", "openai:x"]):
         assert rashomon.run(*arguments, code=2).stderr.startswith("rashomon: there is no key OPENAI_API_KEY")
