@@ -357,7 +357,7 @@ def test_two_at_once_do_not_fetch_the_same(hub: FakeHub, rashomon: Rashomon) -> 
     hub.faults["model.safetensors"] = ["wait 700000!"]
     process = rashomon.start("models", "get", "org/tiny", "--yes")
     assert hub.stalled.acquire(timeout=60)
-    assert "is fetching org/tiny; wait for it" in rashomon.run("models", "get", "org/tiny", "--yes", code=2).stderr
+    assert "is fetching org/tiny; wait for it" in rashomon.run("models", "get", "org/tiny", "--yes", code=4).stderr
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
