@@ -17,6 +17,9 @@ from tests.support.seeing_server import SeeingServer, seeing
 
 pytestmark = pytest.mark.slow
 
+AFTER_A_CHECK = 3 + 12 + 1 + 3
+"""Calls of the examination, of twelve answers (eight with a picture, and those in flight), of a spot check, and three more."""
+
 RUN = ("--batch", "--benchmark", "cmc-bench", "--limit", "3", "--name", "r", "--concurrency", "2")
 
 
@@ -75,7 +78,7 @@ def test_blind_server_is_refused_before_the_first_answer(rashomon: Rashomon) -> 
 
 
 def test_answers_since_the_last_good_check_are_requested_again(rashomon: Rashomon) -> None:
-    server = SeeingServer(later="blind", after=3 + 8 + 1 + 3)
+    server = SeeingServer(later="blind", after=AFTER_A_CHECK)
     with seeing(server):
         failed = rashomon.run(*RUN, *model(server), code=3)
         assert "since the last check" in failed.stderr
@@ -96,7 +99,7 @@ def test_answers_since_the_last_good_check_are_requested_again(rashomon: Rashomo
 
 
 def test_server_that_stays_blind_is_refused_when_the_run_resumes(rashomon: Rashomon) -> None:
-    server = SeeingServer(usage="none", later="blind", after=3 + 8 + 1 + 3)
+    server = SeeingServer(usage="none", later="blind", after=AFTER_A_CHECK)
     with seeing(server):
         rashomon.run(*RUN, *model(server), code=3)
         before = stored(rashomon)[0]
