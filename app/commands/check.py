@@ -23,7 +23,7 @@ from app.compare.gate import (
 from app.compare.non_inferiority import TargetMetric, format_points, target_metric
 from app.compare.published import paper_value
 from app.compare.run_view import RunViews, load_views, reject_duplicates, unlabelled_outcomes
-from app.compare.trust import decisive_target
+from app.compare.trust import decisive_target, reading_targets
 from app.exports.verdict_files import (
     ERROR,
     FAILURE,
@@ -36,6 +36,7 @@ from app.exports.verdict_files import (
 )
 from app.json_output.check import check_result
 from app.json_output.envelope import print_json
+from app.report.competence import join_names
 from app.report.judge_selection import present_judges
 from app.report.render import print_table
 from app.report.tables import tables_of
@@ -163,7 +164,12 @@ def _gate(
         compared = f"in {name}"
     else:
         target, remarks = _target(workspace, views, arguments)
-        tests = paired_tests(views, target, max_loss, per_condition=arguments.per_condition)
+        reading = arguments.metric is None
+        tests = paired_tests(views, target, max_loss, per_condition=arguments.per_condition, reading=reading)
+        unasked = [source for source, metric in reading_targets(views).items() if metric is None] if reading else []
+        if unasked:
+            alone = join_names([f"the {source}" for source in unasked])
+            remarks = (*remarks, f"Reading {alone} alone is not tested: these were not asked in both runs.")
         baseline, compared = views.runs[1].name, target.compared
     return Gate(
         run=run.name,

@@ -2,13 +2,15 @@
 
 The largest acceptable loss is a margin, as in a non-inferiority test. A run passes if its loss is shown to be smaller, by the
 one-sided 95% bound that ``recommend`` takes. It has regressed if a loss is shown, by the two-sided 95% interval and the test of
-signs, and is not shown to be smaller. A loss that is shown, and shown to be smaller, passes. Answers whose label is not known
-count against either verdict. ``docs/again.md`` has the error rates.
+signs, and is not shown to be smaller. A loss that is shown, and shown to be smaller, passes. Beside what decides, the gate tests
+whether each source is still read alone. All tests must pass, which needs no correction (an intersection-union test, Berger 1982);
+one that has regressed is enough, so that losses are corrected for the number of tests (Holm 1979). Answers whose label is not
+known count against either verdict. ``docs/again.md`` has the error rates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +21,7 @@ from app.compare.run_view import RunViews
 from app.compare.sample_size import TWO_SIDED, examples_for_error
 from app.compare.spec_diff import difference_warnings
 from app.compare.tables import coverage_warnings
+from app.compare.trust import reading_targets
 from app.report.competence import join_names
 from app.text.elide import elide_shared
 from app.text.plural import count_of
@@ -30,7 +33,13 @@ from benchmarks.vocabulary import Cell, Estimate, Table
 PASSED, REGRESSED, INCONCLUSIVE, FAILED = "passed", "regressed", "inconclusive", "failed"
 _NAME = 24
 """The width of a run's name in a sentence."""
-_CORRECTED = "Verdicts are corrected for the number of conditions (Holm 1979), intervals are not."
+_CORRECTED = (
+    "Losses are corrected for the number of tests (Holm 1979), since one is enough; passing, which takes all of them, and "
+    "intervals are not."
+)
+METRIC, CONDITION, READING = "metric", "condition", "reading"
+_WHERE = {METRIC: "in", CONDITION: "under", READING: "in"}
+"""The words before the name of what a test is about."""
 _COLUMNS = ("run", "baseline", "lead", "at least", "verdict")
 
 
@@ -39,12 +48,13 @@ class GateTest:
     """Test of a metric, or of its part under one condition. Values are fractions.
 
     Attributes:
+        about: "metric", "condition" for a part of it, or "reading" for answers to one source alone.
         run, baseline: The metric of either, over the answers whose label is known in both; None without any.
         lead: The lead of the run, negative where it is worse.
         low, high: The two-sided 95% interval of the lead, whatever the missing labels turn out to be; None where there is none.
         at_least: The one-sided 95% bound of the lead; beside a paper's value, ``low``.
-        p_within: The p of a loss of the margin or more, corrected for the number of tests; None beside a paper's value.
-        p_worse: The two-sided p of no loss, corrected too.
+        p_within: The p of a loss of the margin or more; None beside a paper's value.
+        p_worse: The two-sided p of no loss, corrected for the number of tests.
         answers, rows, pages: The compared answers, their examples and clusters; pages are None beside a paper's value.
         missing_run, missing_baseline: The numbers of these answers whose label is not known.
         rows_needed: The number of rows that would decide with a power of 80%, where it is inconclusive; None if unknown.
@@ -53,6 +63,7 @@ class GateTest:
     """
 
     name: str
+    about: str = METRIC
     run: float | None = None
     baseline: float | None = None
     lead: float | None = None
@@ -129,7 +140,7 @@ class Gate:
             shown = " A loss is shown, but it is smaller." if is_worse else ""
             return f"Passed: {run} loses less than {margin} beside {baseline}.{shown}"
         named = [test for test in self.tests if test.verdict == self.verdict]
-        where = f" under {join_names([test.name for test in named])}" if len(named) < len(self.tests) else ""
+        where = f" {_name_tests(named)}" if len(named) < len(self.tests) else ""
         if self.verdict == REGRESSED:
             exceeds = any((test.high or 0.0) < -self.max_loss for test in named)
             loss = f"by more than {margin}" if exceeds else f"and may lose {margin} or more"
@@ -139,7 +150,9 @@ class Gate:
     @property
     def basis(self) -> str:
         """What the verdict rests on, in a sentence."""
-        answers, rows = sum(test.answers for test in self.tests), max(test.rows for test in self.tests)
+        decisive = [test for test in self.tests if test.about != READING]
+        answers, rows = sum(test.answers for test in decisive), max(test.rows for test in decisive)
+        reading = "".join(f"; in {test.name}, on {test.answers:,}" for test in self.tests if test.about == READING)
         if (pages := max(test.pages or 0 for test in self.tests)) == 0:
             return (
                 f"Compared {self.compared}, on {count_of(answers, 'answer')}. The paper's value is a number without pairs: the "
@@ -148,7 +161,7 @@ class Gate:
         common = f" of {max(self.rows):,} (the others are not common)" if max(self.rows) > rows else ""
         return (
             f"Compared {self.compared}, on {count_of(answers, 'answer')} to {count_of(rows, 'row')}{common}, on "
-            f"{count_of(pages, 'page')}."
+            f"{count_of(pages, 'page')}{reading}."
         )
 
     @property
@@ -177,15 +190,27 @@ class Gate:
         return Table("check", title, _COLUMNS, rows, tuple(notes), percent=True)
 
 
+def _name_tests(tests: Sequence[GateTest]) -> str:
+    """Return the names of tests in words: "under aligned and both-wrong and in reading the image alone"."""
+    names: dict[str, list[str]] = {}
+    for test in tests:
+        names.setdefault(_WHERE[test.about], []).append(test.name)
+    return " and ".join(f"{where} {join_names(of)}" for where, of in names.items())
+
+
 def paired_tests(
-    views: RunViews, metric: TargetMetric, max_loss: float, *, per_condition: bool = False
+    views: RunViews, metric: TargetMetric, max_loss: float, *, per_condition: bool = False, reading: bool = False
 ) -> tuple[GateTest, ...]:
     """Test the first of two runs against the second, on the answers that both have, for a loss of ``max_loss``.
 
-    With ``per_condition`` each condition is a test, and the tests are corrected for their number (Holm 1979).
+    With ``per_condition`` each condition is a test; with ``reading``, so is each source that both were asked alone.
     Raises SpecError if the runs have no answer in common that counts.
     """
     parts = _by_condition(views, metric) if per_condition else {metric.name: metric}
+    about = dict.fromkeys(parts, CONDITION if per_condition else METRIC)
+    if reading:
+        read = {target.name: target for target in reading_targets(views).values() if target is not None}
+        parts, about = parts | read, about | dict.fromkeys(read, READING)
     shares: dict[str, TargetShares] = {}
     reasons: dict[str, str] = {}
     for name, part in parts.items():
@@ -197,13 +222,14 @@ def paired_tests(
         raise SpecError(next(iter(reasons.values()), "no condition that was asked counts for the metric."))
     # A condition that cannot be tested counts as a test: its answers may have been lost.
     untested = [1.0] * len(reasons)
-    within = holm([*(part.least(0, 1).non_inferiority_p(max_loss) for part in shares.values()), *untested])
     worse = holm([*(lead_p(part, 1, 0) for part in shares.values()), *untested])
     tests = {
-        name: _paired_test(name, part, max_loss, p_within or 0.0, p_worse or 0.0, len(parts))
-        for (name, part), p_within, p_worse in zip(shares.items(), within, worse, strict=False)
+        name: _paired_test(name, part, max_loss, p_worse or 0.0, len(parts))
+        for (name, part), p_worse in zip(shares.items(), worse, strict=False)
     }
-    return tuple(tests.get(name) or GateTest(name=name, reason=reasons[name]) for name in parts)
+    return tuple(
+        replace(tests.get(name) or GateTest(name=name, reason=reasons[name]), about=about[name]) for name in parts
+    )
 
 
 def _by_condition(views: RunViews, metric: TargetMetric) -> dict[str, TargetMetric]:
@@ -220,10 +246,9 @@ def _by_condition(views: RunViews, metric: TargetMetric) -> dict[str, TargetMetr
     }
 
 
-def _paired_test(
-    name: str, shares: TargetShares, max_loss: float, p_within: float, p_worse: float, tests: int
-) -> GateTest:
+def _paired_test(name: str, shares: TargetShares, max_loss: float, p_worse: float, tests: int) -> GateTest:
     credits, least = shares.credits, shares.least(0, 1)
+    p_within = least.non_inferiority_p(max_loss)
     known = ~np.isnan(credits.hit).any(1)
     means = credits.hit[known].mean(0) if known.any() else None
     if means is not None and shares.metric.lower_is_better:

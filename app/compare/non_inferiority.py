@@ -74,6 +74,8 @@ class TargetMetric:
     """The score of the right value though no source has it; None: that of its label."""
     rules: tuple[str, ...] = ()
     """The rules of the rows themselves, where these decide; "" for rows without one."""
+    source: str = ""
+    """The source whose answers alone count; ``hits`` then has a single row."""
     clause: str = ""
     """The words that say in a sentence that runs are compared by it."""
 
@@ -284,7 +286,11 @@ def target_shares(views: RunViews, metric: TargetMetric, *, jointly: bool = True
         codes = {**dict.fromkeys(NO_ANSWER, no_answer), **codes}
     if metric.right_value is not None:
         codes[GIVES_RIGHT] = no_answer + 1
-    condition = first.condition_codes({condition: i for i, condition in enumerate(metrics.conditions)})
+    condition = (
+        first.source_codes({metric.source: 0})
+        if metric.source
+        else first.condition_codes({condition: i for i, condition in enumerate(metrics.conditions)})
+    )
     setting = condition
     if metric.rules:
         rule = first.rule_codes({name: i for i, name in enumerate(metric.rules)})

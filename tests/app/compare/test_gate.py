@@ -127,6 +127,16 @@ def test_the_tests_of_conditions_are_corrected_for_their_number() -> None:
     assert under.p_worse == pytest.approx(min(1.0, len(CONDITIONS) * single.p_worse))
 
 
+def test_passing_takes_every_test_and_needs_no_correction() -> None:
+    views = pair(labels(130), labels(130))
+    outcome = gate(views, per_condition=True)
+    bounds = [test.at_least for test in outcome.tests]
+    assert all(bound is not None and bound > -MARGIN for bound in bounds)
+    assert outcome.verdict == PASSED
+    fewest = gate(pair(labels(85), labels(85)), per_condition=True)
+    assert [test.verdict for test in fewest.tests] == [INCONCLUSIVE] * len(CONDITIONS)
+
+
 def test_a_condition_that_one_run_lacks_is_not_dropped() -> None:
     lacking = {key: label for key, label in labels(400).items() if key[1] != "both-wrong"}
     outcome = gate(pair(lacking, labels(400)), per_condition=True)
