@@ -20,7 +20,7 @@ from app.compare.gate import (
     paired_tests,
     published_test,
 )
-from app.compare.non_inferiority import TargetMetric, format_points, target_metric
+from app.compare.non_inferiority import TargetMetric, format_points, is_lower_better, target_metric
 from app.compare.published import paper_value
 from app.compare.run_view import RunViews, load_views, reject_duplicates, unlabelled_outcomes
 from app.compare.trust import decisive_target, reading_targets
@@ -159,7 +159,7 @@ def _gate(
             )
         baseline = row.name
         name, ours, paper = paper_value(main, views, row.name, arguments.metric)
-        lower = arguments.lower_is_better
+        lower = is_lower_better(views.label_metrics, name, arguments.lower_is_better)
         tests = (published_test(name, ours, paper, max_loss, rows=run.examples, lower_is_better=lower),)
         compared = f"in {name}"
     else:

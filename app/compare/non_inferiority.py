@@ -17,6 +17,7 @@ from app.compare.run_view import RunView, RunViews
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.paired_tests import Difference, holm, share_labels
+from benchmarks.vocabulary import LabelMetrics
 
 ALPHA = 0.05
 """The significance level: the highest long-run rate of runs that are said to hold, but do not."""
@@ -89,7 +90,7 @@ def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = 
     """Return the metric called ``name``; None is the accuracy.
 
     Raises:
-        SpecError: The metric is unknown, or no share of all answers.
+        SpecError: The metric is unknown, or no share of all answers, or its direction is another.
     """
     if name is None or name.casefold() == ACCURACY:
         if lower_is_better:
@@ -108,7 +109,19 @@ def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = 
     if hits is None:
         shares = [metric for metric, function in metrics.of.items() if share_labels(function, metrics) is not None]
         raise SpecError(f"{name} is no share of all answers, so it cannot be tested; use {', '.join(shares)}.")
-    return TargetMetric(name, hits, lower_is_better)
+    return TargetMetric(name, hits, is_lower_better(metrics, name, lower_is_better))
+
+
+def is_lower_better(metrics: LabelMetrics, name: str, override: bool) -> bool:
+    """Return whether lower values of a metric are better, as it declares or, where it has no direction, by ``override``.
+
+    Raises:
+        SpecError: The override contradicts it.
+    """
+    declared = metrics.lower_is_better.get(name, override)
+    if override and not declared:
+        raise SpecError(f"a lower {name} is not better; leave --lower-is-better out.")
+    return declared
 
 
 @dataclass(frozen=True)

@@ -131,8 +131,11 @@ def test_a_rule_a_metric_and_conditions(rashomon: Rashomon) -> None:
     assert checked(rashomon, "worse", "--metric", "aligned", code=REGRESSED)["tests"][0]["name"] == "Aligned"
     tests = checked(rashomon, "worse", "--per-condition", "--max-loss", "0.1", code=REGRESSED)["tests"]
     assert [test["name"] for test in tests if test["about"] == "condition"] == list(VALUES)
-    assert checked(rashomon, "worse", "--metric", "HR")["verdict"] == "passed"
-    assert checked(rashomon, "worse", "--metric", "HR", "--lower-is-better", code=REGRESSED)["tests"][0]["lead"] < 0
+    for options in ((), ("--lower-is-better",)):
+        assert checked(rashomon, "worse", "--metric", "HR", *options, code=REGRESSED)["tests"][0]["lead"] < 0
+    for metric in ("MFR", "accuracy"):
+        wrong = ("check", "worse", "--baseline", "baseline", "--metric", metric, "--lower-is-better")
+        rashomon.run(*wrong, code=WRONG)
 
 
 def test_a_papers_value_has_no_pairs(rashomon: Rashomon) -> None:

@@ -147,8 +147,8 @@ def test_a_condition_that_one_run_lacks_is_not_dropped() -> None:
 
 def test_lower_can_be_better() -> None:
     views = pair(labels(300, 0.2), labels(300))
-    (lower,) = paired_tests(views, target_metric(views, "HR", lower_is_better=True), MARGIN)
-    (higher,) = paired_tests(views, target_metric(views, "HR"), MARGIN)
+    (lower,) = paired_tests(views, target_metric(views, "HR"), MARGIN)
+    (higher,) = paired_tests(views, replace(target_metric(views, "HR"), lower_is_better=False), MARGIN)
     assert (lower.verdict, higher.verdict) == (PASSED, REGRESSED)
     assert (lower.run, lower.baseline) == pytest.approx((higher.run, higher.baseline))
     assert lower.lead == pytest.approx(-(higher.lead or 0))
