@@ -38,6 +38,7 @@ _CORRECTED = (
     "intervals are not."
 )
 METRIC, CONDITION, READING = "metric", "condition", "reading"
+_ROUNDING = 1e-9
 _WHERE = {METRIC: "in", CONDITION: "under", READING: "in"}
 """The words before the name of what a test is about."""
 _COLUMNS = ("run", "baseline", "lead", "at least", "verdict")
@@ -49,17 +50,19 @@ class GateTest:
 
     Attributes:
         about: "metric", "condition" for a part of it, or "reading" for answers to one source alone.
-        run, baseline: The metric of either, over the answers whose label is known in both; None without any.
-        lead: The lead of the run, negative where it is worse.
+        run, baseline: The metric of either, over the answers whose label is known in both. None where these are fewer than
+            half, or where the labels that are not known would make something else of them whatever they are.
+        lead: The lead of the run, negative where it is worse; None as they are.
         low, high: The two-sided 95% interval of the lead, whatever the missing labels turn out to be; None where there is none.
         at_least: The one-sided 95% bound of the lead; beside a paper's value, ``low``.
         p_within: The p of a loss of the margin or more; None beside a paper's value.
         p_worse: The two-sided p of no loss, corrected for the number of tests.
         answers, rows, pages: The compared answers, their examples and clusters; pages are None beside a paper's value.
+        known: The number of these answers whose label is known in both, on which ``lead`` rests.
         missing_run, missing_baseline: The numbers of these answers whose label is not known.
         rows_needed: The number of rows that would decide with a power of 80%, where it is inconclusive; None if unknown.
         verdict: "passed", "regressed" or "inconclusive".
-        reason: The reason why nothing can be tested, if so.
+        reason: The reason why nothing can be tested, or why there is no lead, if so.
     """
 
     name: str
@@ -73,6 +76,7 @@ class GateTest:
     p_within: float | None = None
     p_worse: float | None = None
     answers: int = 0
+    known: int = 0
     rows: int = 0
     pages: int | None = None
     missing_run: int = 0
@@ -84,11 +88,10 @@ class GateTest:
     @property
     def numbers(self) -> str:
         """The lead with its interval, in points; the reason where there is none."""
+        ends = [format_points(value, sign=True) for value in (self.low, self.high) if value is not None]
         if self.lead is None:
-            return self.reason
-        lead, *ends = (
-            format_points(value, sign=True) for value in (self.lead, self.low, self.high) if value is not None
-        )
+            return f"{self.reason} ({' to '.join(ends)} points at 95%)" if ends else self.reason
+        lead = format_points(self.lead, sign=True)
         return f"{lead} points ({' to '.join(ends)} at 95%)" if ends else f"{lead} points (all on one page)"
 
 
@@ -178,8 +181,8 @@ class Gate:
             (
                 test.name,
                 (
-                    *(Estimate(value, n=test.answers, reason=test.reason) for value in (test.run, test.baseline)),
-                    Estimate(test.lead, test.low, test.high, test.answers, test.reason),
+                    *(Estimate(value, n=test.known, reason=test.reason) for value in (test.run, test.baseline)),
+                    Estimate(test.lead, test.low, test.high, test.known, test.reason),
                     Estimate(test.at_least, n=test.answers, reason=test.reason or "one page says nothing of others"),
                     test.verdict,
                 ),
@@ -250,11 +253,12 @@ def _paired_test(name: str, shares: TargetShares, max_loss: float, p_worse: floa
     credits, least = shares.credits, shares.least(0, 1)
     p_within = least.non_inferiority_p(max_loss)
     known = ~np.isnan(credits.hit).any(1)
-    means = credits.hit[known].mean(0) if known.any() else None
+    pages, lead = credits.clusters.own_count, pair_lead(credits, 0, 1)
+    is_possible = least.value - _ROUNDING <= lead <= _ROUNDING - shares.least(1, 0).value
+    means = credits.hit[known].mean(0) if 2 * known.sum() >= len(known) and is_possible else None
     if means is not None and shares.metric.lower_is_better:
         means = 1 - means
     missing_run, missing_baseline = np.isnan(credits.hit).sum(0).tolist()
-    pages, lead = credits.clusters.own_count, pair_lead(credits, 0, 1)
     low, high = shares.interval(0, 1) if pages > 1 else (None, None)
     verdict = PASSED if p_within <= ALPHA else REGRESSED if p_worse <= ALPHA else INCONCLUSIVE
     rows = len(np.unique(credits.group))
@@ -268,7 +272,8 @@ def _paired_test(name: str, shares: TargetShares, max_loss: float, p_worse: floa
         at_least=least.lower() if pages > 1 else None,
         p_within=p_within,
         p_worse=p_worse,
-        answers=len(credits.group),
+        answers=len(known),
+        known=int(known.sum()),
         rows=rows,
         pages=pages,
         missing_run=missing_run,
@@ -277,7 +282,9 @@ def _paired_test(name: str, shares: TargetShares, max_loss: float, p_worse: floa
         if verdict != INCONCLUSIVE or pages < 2
         else _rows_needed(rows, least.error, least.value, -shares.least(1, 0).value, max_loss, ALPHA / tests),
         verdict=verdict,
-        reason="no answer has a known label in both runs" if means is None else "",
+        reason=f"only {int(known.sum()):,} of {len(known):,} labels are known in both runs, too few for a lead"
+        if means is None
+        else "",
     )
 
 
@@ -313,6 +320,7 @@ def published_test(
         baseline=paper,
         lead=sign * (ours.value - paper),
         answers=of,
+        known=ours.n,
         rows=rows,
         missing_run=ours.missing,
     )
@@ -331,7 +339,9 @@ def gate_remarks(views: RunViews, gate: Gate) -> Iterator[str]:
     missing = sum(test.missing_run + test.missing_baseline for test in gate.tests)
     undecided = [test for test in gate.tests if test.verdict == INCONCLUSIVE]
     if missing:
-        yield f"The labels of {count_of(missing, 'answer')} are not known; they count against either verdict."
+        known = sum(test.known for test in gate.tests if test.lead is not None)
+        rest = f" Shares and leads rest on the {known:,} answers whose label is known." if known else ""
+        yield f"The labels of {count_of(missing, 'answer')} are not known; they count against either verdict.{rest}"
     needed = max((test.rows_needed or 0 for test in undecided), default=0)
     if needed:
         yield (

@@ -197,6 +197,24 @@ def test_a_missing_label_counts_against_either_verdict(outcome: str, place: int)
     assert worse.high - worse.low > 0.1, "the interval holds both ends of what is not known"
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_lead_is_never_outside_what_the_labels_leave(place: int) -> None:
+    of = [labels(120, 1.0), labels(120)]
+    keys = [*of[0]]
+    of[place] |= dict.fromkeys(keys[2:], "undecided")
+    outcome = gate(pair(*of))
+    (test,) = outcome.tests
+    assert (test.run, test.baseline, test.lead, test.known) == (None, None, None, 2)
+    assert test.low is not None
+    assert outcome.verdict == INCONCLUSIVE
+    assert test.reason
+    assert "points" in test.numbers
+    half = labels(120)
+    half |= dict.fromkeys(keys[::4], "undecided")
+    (most,) = gate(pair(half, labels(120))).tests
+    assert (most.lead, most.known, most.answers) == (0, 360, 480)
+
+
 def test_equal_answers_without_a_label_make_no_difference() -> None:
     lacking = labels(400)
     lacking |= dict.fromkeys([*lacking][-160:], "undecided")
