@@ -133,7 +133,7 @@ class Gate:
     def sentence(self) -> str:
         """The verdict in a sentence."""
         run, baseline = elide_shared((self.run, self.baseline), _NAME)
-        margin = f"{format_points(self.max_loss)} points"
+        margin = f"{margin_points(self.max_loss)} points"
         if self.verdict == FAILED:
             more = f" ({self.allowed:,} are allowed)" if self.allowed else ""
             errors = f"{count_of(self.errors, 'answer')} of {run} {'is an error' if self.errors == 1 else 'are errors'}"
@@ -193,6 +193,11 @@ class Gate:
         return Table("check", title, _COLUMNS, rows, tuple(notes), percent=True)
 
 
+def margin_points(max_loss: float) -> str:
+    """Return a margin in percentage points, to three digits, of which one is not 0."""
+    return f"{100 * max_loss:.3g}"
+
+
 def _name_tests(tests: Sequence[GateTest]) -> str:
     """Return the names of tests in words: "under aligned and both-wrong and in reading the image alone"."""
     names: dict[str, list[str]] = {}
@@ -211,6 +216,9 @@ def paired_tests(
     """
     parts = _by_condition(views, metric) if per_condition else {metric.name: metric}
     about = dict.fromkeys(parts, CONDITION if per_condition else METRIC)
+    if not len(views.runs[0].coded.paired_places(views.runs[1].coded)[0]):
+        run, baseline = (view.name for view in views.runs)
+        raise SpecError(f"{run} and {baseline} share no row; name a baseline that was asked the same rows.")
     if reading:
         read = {target.name: target for target in reading_targets(views).values() if target is not None}
         parts, about = parts | read, about | dict.fromkeys(read, READING)
@@ -346,7 +354,7 @@ def gate_remarks(views: RunViews, gate: Gate) -> Iterator[str]:
     if needed:
         yield (
             f"About {needed:,} rows, on as many more pages, would decide if the two are as good, or if the loss is twice "
-            f"{format_points(gate.max_loss)} points; there are {gate.tests[0].rows:,}."
+            f"{margin_points(gate.max_loss)} points; there are {gate.tests[0].rows:,}."
         )
     elif undecided and missing:
         yield "More rows would not decide: labels of these answers would (`rashomon judge`, `rashomon label`)."

@@ -181,7 +181,7 @@ def test_other_rows_and_another_benchmark_are_refused(rashomon: Rashomon) -> Non
         for i in instances(4)
     ]
     make_run(workspace, "other-rows", others, answers())
-    rashomon.run("check", "same", "--baseline", "other-rows", code=WRONG)
+    assert "no row" in rashomon.run("check", "same", "--baseline", "other-rows", code=WRONG).stderr
     pope = [Instance("1/random", "1", "random", "Is there a dog?", (), {"answer": ("yes",)}, {})]
     make_run(workspace, "pope", pope, answers(), benchmark=get_benchmark("pope"))
     assert "pope" in rashomon.run("check", "same", "--baseline", "pope", code=WRONG).stderr
@@ -240,6 +240,36 @@ def test_a_received_run_can_be_the_baseline(rashomon: Rashomon) -> None:
         rashomon.run("check", "worse", "--baseline", "theirs.zip:baseline", "--json", code=REGRESSED).stdout
     )["result"]
     assert result == checked(rashomon, "worse", code=REGRESSED)
+
+
+def test_a_copy_of_the_run_is_named_and_said_to_show_nothing(rashomon: Rashomon, tmp_path: Path) -> None:
+    rashomon.run("bundle", "same", "--media", "none", "--out", "ours.zip")
+    shutil.copytree(rashomon.workspace / "runs" / "same", tmp_path / "elsewhere" / "same")
+    for copy, name in (("ours.zip:same", "ours.zip:same"), (str(tmp_path / "elsewhere" / "same"), "elsewhere/same")):
+        result = json.loads(rashomon.run("check", "same", "--baseline", copy, "--json").stdout)["result"]
+        assert result["baseline"] == name
+        assert name in result["sentence"]
+        assert any("copies of one run" in remark for remark in result["remarks"])
+    assert not any("copies" in remark for remark in checked(rashomon, "same")["remarks"])
+
+
+def test_a_run_without_answers_or_that_is_damaged_ends_alike_on_either_side(rashomon: Rashomon, tmp_path: Path) -> None:
+    workspace = Workspace(rashomon.workspace)
+    make_run(workspace, "nothing", instances(0), answers())
+    damaged = tmp_path / "damaged"
+    shutil.copytree(rashomon.workspace / "runs" / "same", damaged)
+    for file in damaged.glob("*.sqlite*"):
+        file.write_bytes(b"no database" * 500)
+    for bad in ("nothing", damaged):
+        for arguments in ((bad, "--baseline", "same"), ("same", "--baseline", bad)):
+            message = rashomon.run("check", *arguments, code=STOPPED).stderr
+            assert Path(bad).name in message
+            assert "rashomon judge" not in message
+
+
+def test_a_small_margin_is_stated(rashomon: Rashomon) -> None:
+    result = checked(rashomon, "same", "--max-loss", "0.0004", code=INCONCLUSIVE)
+    assert "0.04 points" in result["sentence"]
 
 
 # --- files ----------------------------------------------------------------------------------------------------------------
