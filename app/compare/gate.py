@@ -263,7 +263,7 @@ def _paired_test(name: str, shares: TargetShares, max_loss: float, p_worse: floa
     known = ~np.isnan(credits.hit).any(1)
     pages, lead = credits.clusters.own_count, pair_lead(credits, 0, 1)
     is_possible = least.value - _ROUNDING <= lead <= _ROUNDING - shares.least(1, 0).value
-    means = credits.hit[known].mean(0) if 2 * known.sum() >= len(known) and is_possible else None
+    means = credits.hit[known].mean(0) if 2 * known.sum() >= len(credits.group) and is_possible else None
     if means is not None and shares.metric.lower_is_better:
         means = 1 - means
     missing_run, missing_baseline = np.isnan(credits.hit).sum(0).tolist()
@@ -280,7 +280,7 @@ def _paired_test(name: str, shares: TargetShares, max_loss: float, p_worse: floa
         at_least=least.lower() if pages > 1 else None,
         p_within=p_within,
         p_worse=p_worse,
-        answers=len(known),
+        answers=len(credits.group),
         known=int(known.sum()),
         rows=rows,
         pages=pages,
@@ -290,7 +290,7 @@ def _paired_test(name: str, shares: TargetShares, max_loss: float, p_worse: floa
         if verdict != INCONCLUSIVE or pages < 2
         else _rows_needed(rows, least.error, least.value, -shares.least(1, 0).value, max_loss, ALPHA / tests),
         verdict=verdict,
-        reason=f"only {int(known.sum()):,} of {len(known):,} labels are known in both runs, too few for a lead"
+        reason=f"only {int(known.sum()):,} of {len(credits.group):,} labels are known in both runs, too few for a lead"
         if means is None
         else "",
     )
@@ -359,6 +359,6 @@ def gate_remarks(views: RunViews, gate: Gate) -> Iterator[str]:
     elif undecided and missing:
         yield "More rows would not decide: labels of these answers would (`rashomon judge`, `rashomon label`)."
     yield few_pages(*(test.pages for test in gate.tests if test.pages is not None))
-    yield from (f"{test.name}: {test.reason}" for test in gate.tests if test.reason)
+    yield from (f"{test.name}: {test.numbers}" for test in gate.tests if test.reason)
     yield from coverage_warnings(views)
     yield from difference_warnings(views.runs[::-1])

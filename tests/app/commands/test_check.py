@@ -265,6 +265,8 @@ def test_a_run_without_answers_or_that_is_damaged_ends_alike_on_either_side(rash
             message = rashomon.run("check", *arguments, code=STOPPED).stderr
             assert Path(bad).name in message
             assert "rashomon judge" not in message
+            if bad == damaged:
+                assert f"`rashomon doctor {damaged}`" in message
 
 
 def test_a_small_margin_is_stated(rashomon: Rashomon) -> None:
