@@ -277,12 +277,16 @@ verdict_files = option_group(
     show_default=True,
     help="The loss that is acceptable: 0.03 is 3 points.",
 )
-@click.option("--metric", metavar="NAME", help="The metric that decides; default: by the rule, else the accuracy.")
+@click.option(
+    "--metric",
+    metavar="NAME",
+    help="The only metric to test; default: by the rule, else the accuracy, and reading each source alone.",
+)
 @click.option(
     "--lower-is-better", is_flag=True, help="Lower values of the metric are better; HR and others say so themselves."
 )
 @trust_or_none
-@click.option("--per-condition", is_flag=True, help="Test each condition, corrected for their number (Holm).")
+@click.option("--per-condition", is_flag=True, help="Test each condition; all must pass.")
 @number(
     "--allow-errors",
     ranges.ERRORS,
