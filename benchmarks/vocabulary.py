@@ -419,6 +419,8 @@ class LabelMetrics:
     of: Mapping[str, Callable[[Any], Any]]
     unparsed: str | None = None
     """The label that an answer without one counts as, where the counts are of answers; see :meth:`Benchmark.answer_metrics`."""
+    lower_is_better: Mapping[str, bool] = field(default_factory=dict)
+    """True for a metric of which lower values are better, False for higher ones; no entry where neither is, as for a bias."""
 
 
 @dataclass(frozen=True, slots=True)

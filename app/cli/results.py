@@ -213,7 +213,9 @@ def parity(workspace: Any, /, names: Sequence[str], **options: Any) -> int:
 @click.option(
     "--metric", metavar="NAME", help="The metric that decides; default: accuracy, the share of correct labels."
 )
-@click.option("--lower-is-better", is_flag=True, help="Lower values are better, as with HR.")
+@click.option(
+    "--lower-is-better", is_flag=True, help="Lower values of the metric are better; HR and others say so themselves."
+)
 @click.option(
     "--costs",
     metavar="KIND=COST,...",
@@ -275,10 +277,16 @@ verdict_files = option_group(
     show_default=True,
     help="The loss that is acceptable: 0.03 is 3 points.",
 )
-@click.option("--metric", metavar="NAME", help="The metric that decides; default: by the rule, else the accuracy.")
-@click.option("--lower-is-better", is_flag=True, help="Lower values are better, as with HR.")
+@click.option(
+    "--metric",
+    metavar="NAME",
+    help="The only metric to test; default: by the rule, else the accuracy, and reading each source alone.",
+)
+@click.option(
+    "--lower-is-better", is_flag=True, help="Lower values of the metric are better; HR and others say so themselves."
+)
 @trust_or_none
-@click.option("--per-condition", is_flag=True, help="Test each condition, corrected for their number (Holm).")
+@click.option("--per-condition", is_flag=True, help="Test each condition; all must pass.")
 @number(
     "--allow-errors",
     ranges.ERRORS,

@@ -12,18 +12,20 @@ from app.commands.try_model import NO_RULE
 from app.compare.gate import (
     FAILED,
     INCONCLUSIVE,
+    NO_LOSS_SHOWN,
     PASSED,
     REGRESSED,
     Gate,
     GateTest,
     gate_remarks,
+    margin_points,
     paired_tests,
     published_test,
 )
-from app.compare.non_inferiority import TargetMetric, format_points, target_metric
+from app.compare.non_inferiority import TargetMetric, is_lower_better, target_metric
 from app.compare.published import paper_value
 from app.compare.run_view import RunViews, load_views, reject_duplicates, unlabelled_outcomes
-from app.compare.trust import decisive_target
+from app.compare.trust import decisive_target, reading_targets
 from app.exports.verdict_files import (
     ERROR,
     FAILURE,
@@ -36,6 +38,7 @@ from app.exports.verdict_files import (
 )
 from app.json_output.check import check_result
 from app.json_output.envelope import print_json
+from app.report.competence import join_names
 from app.report.judge_selection import present_judges
 from app.report.render import print_table
 from app.report.tables import tables_of
@@ -49,7 +52,7 @@ from app.text.escape import clean
 from app.text.plural import count_of
 from app.text.shell import shell_quote
 from benchmarks import number_ranges as ranges
-from benchmarks.errors import BusyError, SpecError, StoreError
+from benchmarks.errors import BusyError, SpecError
 
 _CODES = {
     PASSED: exit_codes.DONE,
@@ -57,7 +60,7 @@ _CODES = {
     REGRESSED: exit_codes.REGRESSED,
     INCONCLUSIVE: exit_codes.INCONCLUSIVE,
 }
-_OUTCOMES = {PASSED: "", REGRESSED: FAILURE, INCONCLUSIVE: SKIPPED}
+_OUTCOMES = {PASSED: "", NO_LOSS_SHOWN: "", REGRESSED: FAILURE, INCONCLUSIVE: SKIPPED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +93,16 @@ def check(workspace: Workspace, run: str, arguments: CheckArguments) -> int:
     if (arguments.metric is not None or arguments.lower_is_better) and arguments.trust not in (None, NO_RULE):
         raise SpecError("--trust decides by what should win; leave --metric and --lower-is-better out.")
     folder, baseline = run_folder(workspace, run), find_reference(workspace, arguments.baseline)
-    row = baseline if isinstance(baseline, PublishedRow) else None
     folders = [folder, *([baseline.folder] if isinstance(baseline, StoredRun) else [])]
     reject_duplicates(folders)
     for compared in folders:
         _require_idle(compared)
+        _require_answers(compared)
     unasked = _require_complete(folder)
     with spinner("comparing the run with its baseline"):
         views = load_views(folders, judge=arguments.judge)
         _require_labels(views, folders, unasked)
-        gate = _gate(workspace, views, folder, row, arguments)
+        gate = _gate(workspace, views, folder, baseline, arguments)
         gate = replace(gate, remarks=(*gate.remarks, *filter(None, gate_remarks(views, gate))))
     code = _CODES[gate.verdict]
     report = _report(gate)
@@ -125,14 +128,23 @@ def _require_idle(folder: Path) -> None:
         raise BusyError(f"{busy_message(lock)}; check it when that has ended.")
 
 
+def _require_answers(folder: Path) -> None:
+    """Raise EndedError if a run cannot be read, or has no answers."""
+    summary = read_summary(folder)
+    if summary.problem is not None:
+        raise exit_codes.EndedError(exit_codes.STOPPED, summary.problem)
+    if not summary.done:
+        raise exit_codes.EndedError(
+            exit_codes.STOPPED, f"{folder.name} is {summary.state}, and has no answers; answer it, or name another run."
+        )
+
+
 def _require_complete(folder: Path) -> int:
     """Return the number of instances that a run did not ask, for it had enough; raise EndedError for any other reason."""
     summary = read_summary(folder)
-    if summary.problem is not None:
-        raise StoreError(summary.problem)
     with RunStore.read(folder) as store:
-        stopped = stop_reason(store) is not None and summary.done > 0
-    if not summary.done or (summary.done < summary.total and not stopped):
+        stopped = stop_reason(store) is not None
+    if summary.done < summary.total and not stopped:
         lacks = f"{summary.done:,} of {count_of(summary.total, 'answer')}"
         raise exit_codes.EndedError(
             exit_codes.STOPPED,
@@ -142,8 +154,14 @@ def _require_complete(folder: Path) -> int:
 
 
 def _gate(
-    workspace: Workspace, views: RunViews, folder: Path, row: PublishedRow | None, arguments: CheckArguments
+    workspace: Workspace,
+    views: RunViews,
+    folder: Path,
+    reference: StoredRun | PublishedRow,
+    arguments: CheckArguments,
 ) -> Gate:
+    row = reference if isinstance(reference, PublishedRow) else None
+    beside = reference if isinstance(reference, StoredRun) else None
     run, max_loss = views.runs[0], arguments.max_loss
     tests: tuple[GateTest, ...]
     rows = tuple(view.examples for view in views.runs)
@@ -158,13 +176,20 @@ def _gate(
             )
         baseline = row.name
         name, ours, paper = paper_value(main, views, row.name, arguments.metric)
-        lower = arguments.lower_is_better
+        lower = is_lower_better(views.label_metrics, name, arguments.lower_is_better)
         tests = (published_test(name, ours, paper, max_loss, rows=run.examples, lower_is_better=lower),)
         compared = f"in {name}"
     else:
         target, remarks = _target(workspace, views, arguments)
-        tests = paired_tests(views, target, max_loss, per_condition=arguments.per_condition)
+        reading = arguments.metric is None
+        tests = paired_tests(views, target, max_loss, per_condition=arguments.per_condition, reading=reading)
+        unasked = [source for source, metric in reading_targets(views).items() if metric is None] if reading else []
+        if unasked:
+            alone = join_names([f"the {source}" for source in unasked])
+            remarks = (*remarks, f"Reading {alone} alone is not tested: these were not asked in both runs.")
         baseline, compared = views.runs[1].name, target.compared
+        if baseline == run.name and beside is not None:
+            baseline = f"{(beside.bundle or beside.folder.parent).name}{':' if beside.bundle else '/'}{baseline}"
     return Gate(
         run=run.name,
         baseline=baseline,
@@ -212,7 +237,7 @@ def _target(workspace: Workspace, views: RunViews, arguments: CheckArguments) ->
 
 
 def _report(gate: Gate) -> VerdictReport:
-    most = f"at most {format_points(gate.max_loss)} points may be lost"
+    most = f"at most {margin_points(gate.max_loss)} points may be lost"
     cases = [
         VerdictCase(test.name, _OUTCOMES[test.verdict], f"{test.verdict}: {test.numbers}; {most}", test.numbers)
         for test in gate.tests

@@ -2,13 +2,15 @@
 
 The largest acceptable loss is a margin, as in a non-inferiority test. A run passes if its loss is shown to be smaller, by the
 one-sided 95% bound that ``recommend`` takes. It has regressed if a loss is shown, by the two-sided 95% interval and the test of
-signs, and is not shown to be smaller. A loss that is shown, and shown to be smaller, passes. Answers whose label is not known
-count against either verdict. ``docs/again.md`` has the error rates.
+signs, and is not shown to be smaller. A loss that is shown, and shown to be smaller, passes. Beside what decides, the gate tests
+whether each source is still read alone. All tests must pass, which needs no correction (an intersection-union test, Berger 1982);
+one that has regressed is enough, so that losses are corrected for the number of tests (Holm 1979). Answers whose label is not
+known count against either verdict. ``docs/again.md`` has the error rates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +21,7 @@ from app.compare.run_view import RunViews
 from app.compare.sample_size import TWO_SIDED, examples_for_error
 from app.compare.spec_diff import difference_warnings
 from app.compare.tables import coverage_warnings
+from app.compare.trust import reading_targets
 from app.report.competence import join_names
 from app.text.elide import elide_shared
 from app.text.plural import count_of
@@ -28,9 +31,20 @@ from benchmarks.stats.paired_tests import holm
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 PASSED, REGRESSED, INCONCLUSIVE, FAILED = "passed", "regressed", "inconclusive", "failed"
+NO_LOSS_SHOWN = "no loss shown"
+"""The verdict on the reading of a source that has not regressed. A gate passes with it: else each source would have to be shown
+to be read as well as before, for which most tables are too small."""
 _NAME = 24
 """The width of a run's name in a sentence."""
-_CORRECTED = "Verdicts are corrected for the number of conditions (Holm 1979), intervals are not."
+_CORRECTED = (
+    "Losses are corrected for the number of tests (Holm 1979), since one is enough; passing, which takes all of them, and "
+    "intervals are not."
+)
+_OF_READING = "Reading a source alone is tested for a loss only: to pass, none may be shown."
+METRIC, CONDITION, READING = "metric", "condition", "reading"
+_ROUNDING = 1e-9
+_WHERE = {METRIC: "in", CONDITION: "under", READING: "in"}
+"""The words before the name of what a test is about."""
 _COLUMNS = ("run", "baseline", "lead", "at least", "verdict")
 
 
@@ -39,20 +53,24 @@ class GateTest:
     """Test of a metric, or of its part under one condition. Values are fractions.
 
     Attributes:
-        run, baseline: The metric of either, over the answers whose label is known in both; None without any.
-        lead: The lead of the run, negative where it is worse.
+        about: "metric", "condition" for a part of it, or "reading" for answers to one source alone.
+        run, baseline: The metric of either, over the answers whose label is known in both. None where these are fewer than
+            half, or where the labels that are not known would make something else of them whatever they are.
+        lead: The lead of the run, negative where it is worse; None as they are.
         low, high: The two-sided 95% interval of the lead, whatever the missing labels turn out to be; None where there is none.
         at_least: The one-sided 95% bound of the lead; beside a paper's value, ``low``.
-        p_within: The p of a loss of the margin or more, corrected for the number of tests; None beside a paper's value.
-        p_worse: The two-sided p of no loss, corrected too.
+        p_within: The p of a loss of the margin or more; None beside a paper's value.
+        p_worse: The two-sided p of no loss, corrected for the number of tests.
         answers, rows, pages: The compared answers, their examples and clusters; pages are None beside a paper's value.
+        known: The number of these answers whose label is known in both, on which ``lead`` rests.
         missing_run, missing_baseline: The numbers of these answers whose label is not known.
         rows_needed: The number of rows that would decide with a power of 80%, where it is inconclusive; None if unknown.
-        verdict: "passed", "regressed" or "inconclusive".
-        reason: The reason why nothing can be tested, if so.
+        verdict: "passed", "regressed" or "inconclusive"; of reading, "no loss shown" in place of "inconclusive".
+        reason: The reason why nothing can be tested, or why there is no lead, if so.
     """
 
     name: str
+    about: str = METRIC
     run: float | None = None
     baseline: float | None = None
     lead: float | None = None
@@ -62,6 +80,7 @@ class GateTest:
     p_within: float | None = None
     p_worse: float | None = None
     answers: int = 0
+    known: int = 0
     rows: int = 0
     pages: int | None = None
     missing_run: int = 0
@@ -73,11 +92,10 @@ class GateTest:
     @property
     def numbers(self) -> str:
         """The lead with its interval, in points; the reason where there is none."""
+        ends = [format_points(value, sign=True) for value in (self.low, self.high) if value is not None]
         if self.lead is None:
-            return self.reason
-        lead, *ends = (
-            format_points(value, sign=True) for value in (self.lead, self.low, self.high) if value is not None
-        )
+            return f"{self.reason} ({' to '.join(ends)} points at 95%)" if ends else self.reason
+        lead = format_points(self.lead, sign=True)
         return f"{lead} points ({' to '.join(ends)} at 95%)" if ends else f"{lead} points (all on one page)"
 
 
@@ -108,9 +126,10 @@ class Gate:
     def verdict(self) -> str:
         """One of "passed", "regressed", "inconclusive" and "failed": more errors than are acceptable.
 
-        One test that has regressed is enough, which is why their p are corrected; to pass, all must.
+        One test that has regressed is enough, which is why their p are corrected; to pass, all must, but those of reading need
+        only show no loss.
         """
-        verdicts = {test.verdict for test in self.tests}
+        verdicts = {PASSED if test.verdict == NO_LOSS_SHOWN else test.verdict for test in self.tests}
         if self.errors > self.allowed:
             return FAILED
         return next(verdict for verdict in (REGRESSED, INCONCLUSIVE, PASSED) if verdict in verdicts)
@@ -119,7 +138,7 @@ class Gate:
     def sentence(self) -> str:
         """The verdict in a sentence."""
         run, baseline = elide_shared((self.run, self.baseline), _NAME)
-        margin = f"{format_points(self.max_loss)} points"
+        margin = f"{margin_points(self.max_loss)} points"
         if self.verdict == FAILED:
             more = f" ({self.allowed:,} are allowed)" if self.allowed else ""
             errors = f"{count_of(self.errors, 'answer')} of {run} {'is an error' if self.errors == 1 else 'are errors'}"
@@ -129,7 +148,7 @@ class Gate:
             shown = " A loss is shown, but it is smaller." if is_worse else ""
             return f"Passed: {run} loses less than {margin} beside {baseline}.{shown}"
         named = [test for test in self.tests if test.verdict == self.verdict]
-        where = f" under {join_names([test.name for test in named])}" if len(named) < len(self.tests) else ""
+        where = f" {_name_tests(named)}" if len(named) < len(self.tests) else ""
         if self.verdict == REGRESSED:
             exceeds = any((test.high or 0.0) < -self.max_loss for test in named)
             loss = f"by more than {margin}" if exceeds else f"and may lose {margin} or more"
@@ -139,7 +158,9 @@ class Gate:
     @property
     def basis(self) -> str:
         """What the verdict rests on, in a sentence."""
-        answers, rows = sum(test.answers for test in self.tests), max(test.rows for test in self.tests)
+        decisive = [test for test in self.tests if test.about != READING]
+        answers, rows = sum(test.answers for test in decisive), max(test.rows for test in decisive)
+        reading = "".join(f"; in {test.name}, on {test.answers:,}" for test in self.tests if test.about == READING)
         if (pages := max(test.pages or 0 for test in self.tests)) == 0:
             return (
                 f"Compared {self.compared}, on {count_of(answers, 'answer')}. The paper's value is a number without pairs: the "
@@ -148,7 +169,7 @@ class Gate:
         common = f" of {max(self.rows):,} (the others are not common)" if max(self.rows) > rows else ""
         return (
             f"Compared {self.compared}, on {count_of(answers, 'answer')} to {count_of(rows, 'row')}{common}, on "
-            f"{count_of(pages, 'page')}."
+            f"{count_of(pages, 'page')}{reading}."
         )
 
     @property
@@ -159,14 +180,15 @@ class Gate:
             "at least: its one-sided 95% bound"
             + (", which has to be above the largest acceptable loss." if self.tests[0].pages is not None else "."),
             *([_CORRECTED] if len(self.tests) > 1 else []),
+            *([_OF_READING] if any(test.about == READING for test in self.tests) else []),
             INTERVALS,
         ]
         rows: tuple[tuple[str, tuple[Cell, ...]], ...] = tuple(
             (
                 test.name,
                 (
-                    *(Estimate(value, n=test.answers, reason=test.reason) for value in (test.run, test.baseline)),
-                    Estimate(test.lead, test.low, test.high, test.answers, test.reason),
+                    *(Estimate(value, n=test.known, reason=test.reason) for value in (test.run, test.baseline)),
+                    Estimate(test.lead, test.low, test.high, test.known, test.reason),
                     Estimate(test.at_least, n=test.answers, reason=test.reason or "one page says nothing of others"),
                     test.verdict,
                 ),
@@ -177,15 +199,35 @@ class Gate:
         return Table("check", title, _COLUMNS, rows, tuple(notes), percent=True)
 
 
+def margin_points(max_loss: float) -> str:
+    """Return a margin in percentage points, to three digits, of which one is not 0."""
+    return f"{100 * max_loss:.3g}"
+
+
+def _name_tests(tests: Sequence[GateTest]) -> str:
+    """Return the names of tests in words: "under aligned and both-wrong and in reading the image alone"."""
+    names: dict[str, list[str]] = {}
+    for test in tests:
+        names.setdefault(_WHERE[test.about], []).append(test.name)
+    return " and ".join(f"{where} {join_names(of)}" for where, of in names.items())
+
+
 def paired_tests(
-    views: RunViews, metric: TargetMetric, max_loss: float, *, per_condition: bool = False
+    views: RunViews, metric: TargetMetric, max_loss: float, *, per_condition: bool = False, reading: bool = False
 ) -> tuple[GateTest, ...]:
     """Test the first of two runs against the second, on the answers that both have, for a loss of ``max_loss``.
 
-    With ``per_condition`` each condition is a test, and the tests are corrected for their number (Holm 1979).
+    With ``per_condition`` each condition is a test; with ``reading``, so is each source that both were asked alone.
     Raises SpecError if the runs have no answer in common that counts.
     """
     parts = _by_condition(views, metric) if per_condition else {metric.name: metric}
+    about = dict.fromkeys(parts, CONDITION if per_condition else METRIC)
+    if not len(views.runs[0].coded.paired_places(views.runs[1].coded)[0]):
+        run, baseline = (view.name for view in views.runs)
+        raise SpecError(f"{run} and {baseline} share no row; name a baseline that was asked the same rows.")
+    if reading:
+        read = {target.name: target for target in reading_targets(views).values() if target is not None}
+        parts, about = parts | read, about | dict.fromkeys(read, READING)
     shares: dict[str, TargetShares] = {}
     reasons: dict[str, str] = {}
     for name, part in parts.items():
@@ -197,13 +239,19 @@ def paired_tests(
         raise SpecError(next(iter(reasons.values()), "no condition that was asked counts for the metric."))
     # A condition that cannot be tested counts as a test: its answers may have been lost.
     untested = [1.0] * len(reasons)
-    within = holm([*(part.least(0, 1).non_inferiority_p(max_loss) for part in shares.values()), *untested])
     worse = holm([*(lead_p(part, 1, 0) for part in shares.values()), *untested])
     tests = {
-        name: _paired_test(name, part, max_loss, p_within or 0.0, p_worse or 0.0, len(parts))
-        for (name, part), p_within, p_worse in zip(shares.items(), within, worse, strict=False)
+        name: _paired_test(name, part, max_loss, p_worse or 0.0, len(parts))
+        for (name, part), p_worse in zip(shares.items(), worse, strict=False)
     }
-    return tuple(tests.get(name) or GateTest(name=name, reason=reasons[name]) for name in parts)
+    return tuple(_about(tests.get(name) or GateTest(name=name, reason=reasons[name]), about[name]) for name in parts)
+
+
+def _about(test: GateTest, about: str) -> GateTest:
+    """Return a test of what it is about; that of reading does not wait for more rows."""
+    if about == READING and test.verdict == INCONCLUSIVE:
+        return replace(test, about=about, verdict=NO_LOSS_SHOWN, rows_needed=None)
+    return replace(test, about=about)
 
 
 def _by_condition(views: RunViews, metric: TargetMetric) -> dict[str, TargetMetric]:
@@ -220,16 +268,16 @@ def _by_condition(views: RunViews, metric: TargetMetric) -> dict[str, TargetMetr
     }
 
 
-def _paired_test(
-    name: str, shares: TargetShares, max_loss: float, p_within: float, p_worse: float, tests: int
-) -> GateTest:
+def _paired_test(name: str, shares: TargetShares, max_loss: float, p_worse: float, tests: int) -> GateTest:
     credits, least = shares.credits, shares.least(0, 1)
+    p_within = least.non_inferiority_p(max_loss)
     known = ~np.isnan(credits.hit).any(1)
-    means = credits.hit[known].mean(0) if known.any() else None
+    pages, lead = credits.clusters.own_count, pair_lead(credits, 0, 1)
+    is_possible = least.value - _ROUNDING <= lead <= _ROUNDING - shares.least(1, 0).value
+    means = credits.hit[known].mean(0) if 2 * known.sum() >= len(credits.group) and is_possible else None
     if means is not None and shares.metric.lower_is_better:
         means = 1 - means
     missing_run, missing_baseline = np.isnan(credits.hit).sum(0).tolist()
-    pages, lead = credits.clusters.own_count, pair_lead(credits, 0, 1)
     low, high = shares.interval(0, 1) if pages > 1 else (None, None)
     verdict = PASSED if p_within <= ALPHA else REGRESSED if p_worse <= ALPHA else INCONCLUSIVE
     rows = len(np.unique(credits.group))
@@ -244,6 +292,7 @@ def _paired_test(
         p_within=p_within,
         p_worse=p_worse,
         answers=len(credits.group),
+        known=int(known.sum()),
         rows=rows,
         pages=pages,
         missing_run=missing_run,
@@ -252,7 +301,9 @@ def _paired_test(
         if verdict != INCONCLUSIVE or pages < 2
         else _rows_needed(rows, least.error, least.value, -shares.least(1, 0).value, max_loss, ALPHA / tests),
         verdict=verdict,
-        reason="no answer has a known label in both runs" if means is None else "",
+        reason=f"only {int(known.sum()):,} of {len(credits.group):,} labels are known in both runs, too few for a lead"
+        if means is None
+        else "",
     )
 
 
@@ -288,6 +339,7 @@ def published_test(
         baseline=paper,
         lead=sign * (ours.value - paper),
         answers=of,
+        known=ours.n,
         rows=rows,
         missing_run=ours.missing,
     )
@@ -306,16 +358,18 @@ def gate_remarks(views: RunViews, gate: Gate) -> Iterator[str]:
     missing = sum(test.missing_run + test.missing_baseline for test in gate.tests)
     undecided = [test for test in gate.tests if test.verdict == INCONCLUSIVE]
     if missing:
-        yield f"The labels of {count_of(missing, 'answer')} are not known; they count against either verdict."
+        known = sum(test.known for test in gate.tests if test.lead is not None)
+        rest = f" Shares and leads rest on the {known:,} answers whose label is known." if known else ""
+        yield f"The labels of {count_of(missing, 'answer')} are not known; they count against either verdict.{rest}"
     needed = max((test.rows_needed or 0 for test in undecided), default=0)
     if needed:
         yield (
             f"About {needed:,} rows, on as many more pages, would decide if the two are as good, or if the loss is twice "
-            f"{format_points(gate.max_loss)} points; there are {gate.tests[0].rows:,}."
+            f"{margin_points(gate.max_loss)} points; there are {gate.tests[0].rows:,}."
         )
     elif undecided and missing:
         yield "More rows would not decide: labels of these answers would (`rashomon judge`, `rashomon label`)."
     yield few_pages(*(test.pages for test in gate.tests if test.pages is not None))
-    yield from (f"{test.name}: {test.reason}" for test in gate.tests if test.reason)
+    yield from (f"{test.name}: {test.numbers}" for test in gate.tests if test.reason)
     yield from coverage_warnings(views)
     yield from difference_warnings(views.runs[::-1])

@@ -17,6 +17,7 @@ from app.compare.run_view import RunView, RunViews
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.paired_tests import Difference, holm, share_labels
+from benchmarks.vocabulary import LabelMetrics
 
 ALPHA = 0.05
 """The significance level: the highest long-run rate of runs that are said to hold, but do not."""
@@ -74,6 +75,8 @@ class TargetMetric:
     """The score of the right value though no source has it; None: that of its label."""
     rules: tuple[str, ...] = ()
     """The rules of the rows themselves, where these decide; "" for rows without one."""
+    source: str = ""
+    """The source whose answers alone count; ``hits`` then has a single row."""
     clause: str = ""
     """The words that say in a sentence that runs are compared by it."""
 
@@ -87,7 +90,7 @@ def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = 
     """Return the metric called ``name``; None is the accuracy.
 
     Raises:
-        SpecError: The metric is unknown, or no share of all answers.
+        SpecError: The metric is unknown, or no share of all answers, or its direction is another.
     """
     if name is None or name.casefold() == ACCURACY:
         if lower_is_better:
@@ -106,7 +109,19 @@ def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = 
     if hits is None:
         shares = [metric for metric, function in metrics.of.items() if share_labels(function, metrics) is not None]
         raise SpecError(f"{name} is no share of all answers, so it cannot be tested; use {', '.join(shares)}.")
-    return TargetMetric(name, hits, lower_is_better)
+    return TargetMetric(name, hits, is_lower_better(metrics, name, lower_is_better))
+
+
+def is_lower_better(metrics: LabelMetrics, name: str, override: bool) -> bool:
+    """Return whether lower values of a metric are better, as it declares or, where it has no direction, by ``override``.
+
+    Raises:
+        SpecError: The override contradicts it.
+    """
+    declared = metrics.lower_is_better.get(name, override)
+    if override and not declared:
+        raise SpecError(f"a lower {name} is not better; leave --lower-is-better out.")
+    return declared
 
 
 @dataclass(frozen=True)
@@ -284,7 +299,11 @@ def target_shares(views: RunViews, metric: TargetMetric, *, jointly: bool = True
         codes = {**dict.fromkeys(NO_ANSWER, no_answer), **codes}
     if metric.right_value is not None:
         codes[GIVES_RIGHT] = no_answer + 1
-    condition = first.condition_codes({condition: i for i, condition in enumerate(metrics.conditions)})
+    condition = (
+        first.source_codes({metric.source: 0})
+        if metric.source
+        else first.condition_codes({condition: i for i, condition in enumerate(metrics.conditions)})
+    )
     setting = condition
     if metric.rules:
         rule = first.rule_codes({name: i for i, name in enumerate(metric.rules)})

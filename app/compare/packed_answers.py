@@ -263,6 +263,10 @@ class PackedAnswers(Mapping[str, LabelledAnswer]):
         """Return the code of the rule of each answer's row, -1 for one without; shape (answers,)."""
         return _recoded(self.rules, self.rule, codes)
 
+    def source_codes(self, codes: Mapping[str, int]) -> Places:
+        """Return the code of the single source of each answer's prompt, -1 for one without; shape (answers,)."""
+        return _recoded(self.sources, self.source, codes)
+
 
 class _Values(ValuesView[LabelledAnswer]):
     _mapping: PackedAnswers

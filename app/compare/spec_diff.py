@@ -97,6 +97,9 @@ def reuse_warnings(runs: Sequence[RunView]) -> list[str]:
     for run in runs[1:]:
         if first.reused is None or run.reused is None:
             continue
+        if first.reused.run == run.reused.run:
+            messages.append(f"{first.label} and {run.label} are copies of one run: that they agree says nothing.")
+            continue
         ours, theirs = first.reused.lenders, run.reused.lenders
         shared = theirs.get(first.reused.run, 0) + ours.get(run.reused.run, 0)
         shared += sum(min(ours[lender], theirs[lender]) for lender in ours.keys() & theirs.keys())

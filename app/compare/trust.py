@@ -87,6 +87,27 @@ def trust_target(views: RunViews, rule: str | None, conflict_share: float | None
     )
 
 
+def reading_targets(views: RunViews) -> dict[str, TargetMetric | None]:
+    """Return for each source the share of answers to it alone that give its value, as the scorecard counts them.
+
+    It is None where that was not asked in all runs. There is no source where the benchmark's labels name none.
+    """
+    if not names_sources(views.benchmark):
+        return {}
+    acts = [act_of_label(label) for label in views.label_metrics.labels]
+    return {
+        source: TargetMetric(
+            f"reading the {source} alone",
+            np.array([[act in (source, "both") for act in acts]]),
+            counts_no_answer=True,
+            source=source,
+        )
+        if all((run.coded.source_codes({source: 0}) == 0).any() for run in views.runs)
+        else None
+        for source in ("image", "text")
+    }
+
+
 def ceiling(run: RunView, views: RunViews, rule: str | None) -> Estimate:
     """Return the share of a run's answers under conflict to examples whose needed sources it reads alone.
 

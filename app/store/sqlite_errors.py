@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from app.text.shell import shell_quote
 from benchmarks.errors import STOPPED, BusyError, NoAccessError, StoreError, StoreFullError
 
 _NOT_UTF8 = "a text in it is not UTF-8"
@@ -20,10 +21,15 @@ class DamagedError(StoreError):
 
     def __init__(self, folder: Path, where: str, why: str) -> None:
         super().__init__(
-            f"{folder.name} is damaged: {where}: {why}; `rashomon doctor {folder.name}` lists what can be saved."
+            f"{folder.name} is damaged: {where}: {why}; `rashomon doctor {typed_run(folder)}` lists what can be saved."
         )
         self.where = where
         self.why = why
+
+
+def typed_run(folder: Path) -> str:
+    """Return what a command takes for a run: its name, or its folder where that is in no workspace."""
+    return folder.name if folder.parent.name == "runs" else shell_quote(str(folder))
 
 
 @contextmanager

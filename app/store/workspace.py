@@ -29,6 +29,7 @@ from app.store.question_sets import (
 )
 from app.store.run import RunStore
 from app.store.run_facts import is_judged
+from app.store.sqlite_errors import typed_run
 from app.store.title import TITLE_FILE, read_title
 from benchmarks.build import read_manifest
 from benchmarks.errors import NoAccessError, RashomonError, StoreError
@@ -415,9 +416,7 @@ def _current(folder: Path, stored: RunSummary) -> RunSummary:
 def _unreadable(folder: Path, error: Exception) -> RunSummary:
     problem = str(error)
     if not isinstance(error, RashomonError):
-        problem = (
-            f"it cannot be read ({type(error).__name__}: {error}); run `rashomon doctor {folder.name}` for details."
-        )
+        problem = f"it cannot be read ({type(error).__name__}: {error}); run `rashomon doctor {typed_run(folder)}` for details."
     return RunSummary(folder.name, "unreadable", {}, (), problem=problem)
 
 

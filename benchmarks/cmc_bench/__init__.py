@@ -209,9 +209,9 @@ class CMCBench(Benchmark):
         return self.score(condition, label)
 
     def label_metrics(self) -> LabelMetrics:
-        from benchmarks.cmc_bench.metrics import MAIN_METRICS
+        from benchmarks.cmc_bench.metrics import LOWER_IS_BETTER, MAIN_METRICS
 
-        return LabelMetrics(PAPER_CONDITIONS, LABELS, MAIN_METRICS)
+        return LabelMetrics(PAPER_CONDITIONS, LABELS, MAIN_METRICS, lower_is_better=LOWER_IS_BETTER)
 
     def correct(self, condition: str, label: str) -> bool:
         return label in ACCURATE[condition]

@@ -98,6 +98,11 @@ MAIN_METRICS: dict[str, Callable[[Array], Array]] = {
 }
 """Table 3's columns, in its order."""
 
+LOWER_IS_BETTER = {
+    name: name in ("ConfabR", "HR", "ΔAcc") for name in MAIN_METRICS if name not in ("MPB Img", "MPB Txt")
+}
+"""The directions of its metrics; a preference has none."""
+
 
 def _conflict(counts: Array, label: int) -> Array:
     total: Array = counts[..., 1:, label].sum(-1)

@@ -45,4 +45,9 @@ CONDITIONS_OF = {
 }
 """The conditions that each metric counts."""
 
-LABEL_METRICS = LabelMetrics(CONDITIONS, LABELS, METRICS)
+LABEL_METRICS = LabelMetrics(
+    CONDITIONS,
+    LABELS,
+    METRICS,
+    lower_is_better={name: name in ("Follows majority", "Distracted") for name in METRICS},
+)

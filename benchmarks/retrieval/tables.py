@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS, UNDECIDED
-from benchmarks.cmc_bench.metrics import MAIN_METRICS
+from benchmarks.cmc_bench.metrics import LOWER_IS_BETTER, MAIN_METRICS
 from benchmarks.cmc_bench.tables import NOTE_WRONG_IMAGE, share_columns
 from benchmarks.cmc_bench.tables import tables as cmc_tables
 from benchmarks.sheet import Grid, Layout, Sheets
@@ -63,5 +63,8 @@ def _of_paper(metric: Callable[[Array], Array], counts: Array) -> Array:
 
 
 LABEL_METRICS = LabelMetrics(
-    (*PAPER_CONDITIONS, UNDECIDED), LABELS, {name: partial(_of_paper, metric) for name, metric in MAIN_METRICS.items()}
+    (*PAPER_CONDITIONS, UNDECIDED),
+    LABELS,
+    {name: partial(_of_paper, metric) for name, metric in MAIN_METRICS.items()},
+    lower_is_better=LOWER_IS_BETTER,
 )

@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -34,6 +35,7 @@ from tests.support.runs import Answering, instances, make_run
 
 EXAMPLES = 120
 HOSTILE = "\0\x1b[31m<a href='x'>&]]>|`rm`\ufffe\uffff\ud800\u202e\n[x](http://e)"
+READS = ("reading the image alone", "reading the text alone")
 VALUES = {"aligned": "12", "image-correct": "12", "text-correct": "12", "both-wrong": "15"}
 
 
@@ -79,6 +81,25 @@ VERDICTS = {
 }
 
 
+def test_a_run_that_stopped_reading_pictures_has_regressed(rashomon: Rashomon) -> None:
+    def blind(instance: Instance) -> Generation:
+        answer = answers(20)(instance)
+        return replace(answer, text="I cannot tell.") if instance.condition == "image-only" else answer
+
+    make_run(Workspace(rashomon.workspace), "blind", instances(EXAMPLES), blind, model="org/new")
+    result = checked(rashomon, "blind", code=REGRESSED)
+    verdicts = {test["name"]: test["verdict"] for test in result["tests"]}
+    assert verdicts == {"accuracy": "passed", READS[0]: "regressed", READS[1]: "passed"}
+    assert READS[0] in result["sentence"]
+    assert READS[0] in result["basis"]
+    assert len(checked(rashomon, "blind", "--metric", "accuracy")["tests"]) == 1
+    decided = [instance for instance in instances(EXAMPLES) if not instance.condition.endswith("-only")]
+    make_run(Workspace(rashomon.workspace), "decided", decided, answers(20), model="org/new")
+    unread = checked(rashomon, "decided")
+    assert len(unread["tests"]) == 1
+    assert any("not tested" in remark for remark in unread["remarks"])
+
+
 @pytest.mark.parametrize("run", VERDICTS)
 def test_the_verdict_is_the_first_line_and_the_exit_code(rashomon: Rashomon, run: str) -> None:
     verdict, code = VERDICTS[run]
@@ -113,9 +134,12 @@ def test_a_rule_a_metric_and_conditions(rashomon: Rashomon) -> None:
     assert "rule" in checked(rashomon, "worse", "--trust", "image", code=REGRESSED)["compared_by"]
     assert checked(rashomon, "worse", "--metric", "aligned", code=REGRESSED)["tests"][0]["name"] == "Aligned"
     tests = checked(rashomon, "worse", "--per-condition", "--max-loss", "0.1", code=REGRESSED)["tests"]
-    assert [test["name"] for test in tests] == list(VALUES)
-    assert checked(rashomon, "worse", "--metric", "HR")["verdict"] == "passed"
-    assert checked(rashomon, "worse", "--metric", "HR", "--lower-is-better", code=REGRESSED)["tests"][0]["lead"] < 0
+    assert [test["name"] for test in tests if test["about"] == "condition"] == list(VALUES)
+    for options in ((), ("--lower-is-better",)):
+        assert checked(rashomon, "worse", "--metric", "HR", *options, code=REGRESSED)["tests"][0]["lead"] < 0
+    for metric in ("MFR", "accuracy"):
+        wrong = ("check", "worse", "--baseline", "baseline", "--metric", metric, "--lower-is-better")
+        rashomon.run(*wrong, code=WRONG)
 
 
 def test_a_papers_value_has_no_pairs(rashomon: Rashomon) -> None:
@@ -161,7 +185,7 @@ def test_other_rows_and_another_benchmark_are_refused(rashomon: Rashomon) -> Non
         for i in instances(4)
     ]
     make_run(workspace, "other-rows", others, answers())
-    rashomon.run("check", "same", "--baseline", "other-rows", code=WRONG)
+    assert "no row" in rashomon.run("check", "same", "--baseline", "other-rows", code=WRONG).stderr
     pope = [Instance("1/random", "1", "random", "Is there a dog?", (), {"answer": ("yes",)}, {})]
     make_run(workspace, "pope", pope, answers(), benchmark=get_benchmark("pope"))
     assert "pope" in rashomon.run("check", "same", "--baseline", "pope", code=WRONG).stderr
@@ -222,6 +246,38 @@ def test_a_received_run_can_be_the_baseline(rashomon: Rashomon) -> None:
     assert result == checked(rashomon, "worse", code=REGRESSED)
 
 
+def test_a_copy_of_the_run_is_named_and_said_to_show_nothing(rashomon: Rashomon, tmp_path: Path) -> None:
+    rashomon.run("bundle", "same", "--media", "none", "--out", "ours.zip")
+    shutil.copytree(rashomon.workspace / "runs" / "same", tmp_path / "elsewhere" / "same")
+    for copy, name in (("ours.zip:same", "ours.zip:same"), (str(tmp_path / "elsewhere" / "same"), "elsewhere/same")):
+        result = json.loads(rashomon.run("check", "same", "--baseline", copy, "--json").stdout)["result"]
+        assert result["baseline"] == name
+        assert name in result["sentence"]
+        assert any("copies of one run" in remark for remark in result["remarks"])
+    assert not any("copies" in remark for remark in checked(rashomon, "same")["remarks"])
+
+
+def test_a_run_without_answers_or_that_is_damaged_ends_alike_on_either_side(rashomon: Rashomon, tmp_path: Path) -> None:
+    workspace = Workspace(rashomon.workspace)
+    make_run(workspace, "nothing", instances(0), answers())
+    damaged = tmp_path / "damaged"
+    shutil.copytree(rashomon.workspace / "runs" / "same", damaged)
+    for file in damaged.glob("*.sqlite*"):
+        file.write_bytes(b"no database" * 500)
+    for bad in ("nothing", damaged):
+        for arguments in ((bad, "--baseline", "same"), ("same", "--baseline", bad)):
+            message = rashomon.run("check", *arguments, code=STOPPED).stderr
+            assert Path(bad).name in message
+            assert "rashomon judge" not in message
+            if bad == damaged:
+                assert f"`rashomon doctor {damaged}`" in message
+
+
+def test_a_small_margin_is_stated(rashomon: Rashomon) -> None:
+    result = checked(rashomon, "same", "--max-loss", "0.0004", code=INCONCLUSIVE)
+    assert "0.04 points" in result["sentence"]
+
+
 # --- files ----------------------------------------------------------------------------------------------------------------
 
 
@@ -231,10 +287,17 @@ def test_files_are_written_whatever_the_verdict(rashomon: Rashomon, tmp_path: Pa
         arguments = ("check", run, "--baseline", "baseline", "--junit", junit, "--markdown", summary)
         rashomon.run(*arguments, code=code)
         (suite,) = ElementTree.parse(junit).getroot()
-        outcomes = {FAILURE: verdict == "regressed", SKIPPED: verdict == "inconclusive", ERROR: verdict == "failed"}
+        tests = checked(rashomon, run, code=code)["tests"]
+        verdicts = [test["verdict"] for test in tests]
+        outcomes = {
+            FAILURE: verdicts.count("regressed"),
+            SKIPPED: verdicts.count("inconclusive"),
+            ERROR: int(verdict == "failed"),
+        }
+        assert any(outcomes.values()) == (verdict != "passed")
         assert {name: len(suite.findall(f".//{name}")) for name in outcomes} == outcomes
         assert [suite.get(name) for name in ("failures", "skipped", "errors")] == [
-            str(int(x)) for x in outcomes.values()
+            str(count) for count in outcomes.values()
         ]
         assert int(suite.get("tests", "0")) == len(suite.findall("testcase"))
         assert summary.read_text().startswith(f"**{verdict.capitalize()}: ")
@@ -246,7 +309,7 @@ def test_each_condition_is_a_test_case(rashomon: Rashomon, tmp_path: Path) -> No
     junit = tmp_path / "c.xml"
     rashomon.run("check", "worse", "--baseline", "baseline", "--per-condition", "--junit", junit, code=REGRESSED)
     cases = ElementTree.parse(junit).getroot().findall(".//testcase")
-    assert [case.get("name") for case in cases] == list(VALUES)
+    assert [case.get("name") for case in cases] == [*VALUES, *READS]
 
 
 def test_a_full_disk_leaves_the_verdict_and_no_part_of_a_file(rashomon: Rashomon, tmp_path: Path) -> None:
@@ -267,7 +330,7 @@ def test_files_keep_their_permissions_and_links_stay_links(rashomon: Rashomon, t
     for _ in range(2):
         rashomon.run("check", "same", "--baseline", "baseline", "--junit", private, "--markdown", link)
         assert stat.S_IMODE(private.stat().st_mode) == 0o600
-        assert len(ElementTree.parse(private).findall(".//testcase")) == 1
+        assert len(ElementTree.parse(private).findall(".//testcase")) == 3
         assert link.is_symlink()
         assert late.read_text().startswith("**Passed")
         late.write_text("old")
@@ -332,8 +395,10 @@ def test_the_files_of_a_trial_and_its_remembered_rule(tmp_path: Path) -> None:
     result = json.loads(there.run(*gate, "--json", code=REGRESSED).stdout)["result"]
     assert "rule" in result["compared_by"]
     assert any("text wins" in remark for remark in result["remarks"])
-    there.run(*gate, "--trust", "image")
-    there.run(*gate, "--trust", "none", code=INCONCLUSIVE)
+    images = there.run(*gate, "--trust", "image", code=REGRESSED).stdout
+    assert "in reading the text alone" in images.splitlines()[0], "it follows the rule, and has stopped reading"
+    there.run(*gate, "--metric", "accuracy", code=INCONCLUSIVE)
+    assert "in reading the text alone" in there.run(*gate, "--trust", "none", code=REGRESSED).stdout.splitlines()[0]
     worse = ("try", "policy:always-text", "--trust", "image", "--display", "none")
     printed = there.run(*worse, "--junit", junit, "--markdown", "-", code=REGRESSED).stdout
     assert re.match(r"\*\*Worse than .*\n\n### ", printed)

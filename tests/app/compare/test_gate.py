@@ -12,7 +12,9 @@ import pytest
 from app.compare.gate import (
     FAILED,
     INCONCLUSIVE,
+    NO_LOSS_SHOWN,
     PASSED,
+    READING,
     REGRESSED,
     Gate,
     GateTest,
@@ -127,6 +129,24 @@ def test_the_tests_of_conditions_are_corrected_for_their_number() -> None:
     assert under.p_worse == pytest.approx(min(1.0, len(CONDITIONS) * single.p_worse))
 
 
+def test_passing_takes_every_test_and_needs_no_correction() -> None:
+    views = pair(labels(130), labels(130))
+    outcome = gate(views, per_condition=True)
+    bounds = [test.at_least for test in outcome.tests]
+    assert all(bound is not None and bound > -MARGIN for bound in bounds)
+    assert outcome.verdict == PASSED
+    fewest = gate(pair(labels(85), labels(85)), per_condition=True)
+    assert [test.verdict for test in fewest.tests] == [INCONCLUSIVE] * len(CONDITIONS)
+
+
+@pytest.mark.parametrize(("reading", "verdict"), [(NO_LOSS_SHOWN, PASSED), (PASSED, PASSED), (REGRESSED, REGRESSED)])
+def test_reading_stops_a_gate_only_by_a_loss_that_is_shown(reading: str, verdict: str) -> None:
+    decision = gate(pair(labels(130), labels(130))).tests
+    tests = (*decision, GateTest(name="reading the image alone", about=READING, verdict=reading))
+    outcome = Gate(run="run", baseline="baseline", compared="by accuracy", max_loss=MARGIN, tests=tests)
+    assert outcome.verdict == verdict
+
+
 def test_a_condition_that_one_run_lacks_is_not_dropped() -> None:
     lacking = {key: label for key, label in labels(400).items() if key[1] != "both-wrong"}
     outcome = gate(pair(lacking, labels(400)), per_condition=True)
@@ -137,8 +157,8 @@ def test_a_condition_that_one_run_lacks_is_not_dropped() -> None:
 
 def test_lower_can_be_better() -> None:
     views = pair(labels(300, 0.2), labels(300))
-    (lower,) = paired_tests(views, target_metric(views, "HR", lower_is_better=True), MARGIN)
-    (higher,) = paired_tests(views, target_metric(views, "HR"), MARGIN)
+    (lower,) = paired_tests(views, target_metric(views, "HR"), MARGIN)
+    (higher,) = paired_tests(views, replace(target_metric(views, "HR"), lower_is_better=False), MARGIN)
     assert (lower.verdict, higher.verdict) == (PASSED, REGRESSED)
     assert (lower.run, lower.baseline) == pytest.approx((higher.run, higher.baseline))
     assert lower.lead == pytest.approx(-(higher.lead or 0))
@@ -185,6 +205,24 @@ def test_a_missing_label_counts_against_either_verdict(outcome: str, place: int)
     assert worse.low is not None
     assert worse.high is not None
     assert worse.high - worse.low > 0.1, "the interval holds both ends of what is not known"
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_lead_is_never_outside_what_the_labels_leave(place: int) -> None:
+    of = [labels(120, 1.0), labels(120)]
+    keys = [*of[0]]
+    of[place] |= dict.fromkeys(keys[2:], "undecided")
+    outcome = gate(pair(*of))
+    (test,) = outcome.tests
+    assert (test.run, test.baseline, test.lead, test.known) == (None, None, None, 2)
+    assert test.low is not None
+    assert outcome.verdict == INCONCLUSIVE
+    assert test.reason
+    assert "points" in test.numbers
+    half = labels(120)
+    half |= dict.fromkeys(keys[::4], "undecided")
+    (most,) = gate(pair(half, labels(120))).tests
+    assert (most.lead, most.known, most.answers) == (0, 360, 480)
 
 
 def test_equal_answers_without_a_label_make_no_difference() -> None:

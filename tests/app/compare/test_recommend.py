@@ -209,7 +209,7 @@ def test_one_model_is_put_beside_the_strongest_floor(demo_runs: Path) -> None:
 
 def test_a_lower_figure_below_the_floor_beats_it(demo_runs: Path) -> None:
     runs = [demo_runs / "runs" / name for name in ("always-abstain", "always-text", "floor-always-image")]
-    worse = recommend([runs[0], runs[2]], metric="HR", lower_is_better=True).advice
+    worse = recommend([runs[0], runs[2]], metric="HR").advice
     assert any(
         "does worse than policy:always-image, which reads no input, in HR: 100.0% against 0.0% (+100 points; " in line
         for line in worse
@@ -313,7 +313,7 @@ def test_the_number_of_examples_that_would_tell_is_said() -> None:
 
 def test_a_lower_figure_can_be_the_better_one(demo_runs: Path) -> None:
     folders = [demo_runs / "runs" / name for name in ("always-abstain", "always-text")]
-    recommendation = recommend(folders, metric="HR", lower_is_better=True)
+    recommendation = recommend(folders, metric="HR")
     assert (
         "Among the models only, recommended: always-text (0.0%), the only run that is shown to be within 3 points of the best "
         "in HR."
