@@ -365,6 +365,18 @@ def test_every_command_that_reads_a_run_takes_every_form(
     rashomon.run(*command, run)
 
 
+@pytest.mark.parametrize("run", ["te", "both.zip:te"])
+def test_a_gate_takes_no_beginning_of_a_name(rashomon: Rashomon, run: str) -> None:
+    """Once ``text`` is deleted, ``text-run`` would stand for it."""
+    for command in (
+        ("check", "image-run", "--baseline", run),
+        ("check", run, "--baseline", "image-run"),
+        ("compare", "image-run", "text-run", "--baseline", run),
+    ):
+        assert "text-run" in rashomon.run(*command, code=2).stderr
+    rashomon.run("show", run)
+
+
 def test_parity_takes_a_bundles_run_and_a_row(rashomon: Rashomon) -> None:
     alone = rashomon.run("parity", "image-run", "text-run", "--probe", "0").stdout
     assert (
