@@ -449,9 +449,10 @@ def baselines(workspace: Any, /, run: Sequence[str], rules: str | None, display:
 
 
 @click.command(
-    epilog=f"BUILD is a build's folder, or the name of a benchmark that is built in the workspace. {RUN_HELP}"
+    epilog="BUILD is a build's folder, a question set (SET or SET@NUMBER), or the name of a benchmark that is built in the "
+    f"workspace. {RUN_HELP}"
 )
-@click.argument("name", metavar="BUILD|RUN", shell_complete=completion.builds_and_runs)
+@click.argument("name", metavar="BUILD|SET|RUN", shell_complete=completion.builds_and_runs)
 @click.option("--all", "every", is_flag=True, help="Print all rules of every task.")
 @judge
 @as_json

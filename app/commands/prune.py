@@ -174,7 +174,7 @@ def _chosen(workspace: Workspace, runs: Sequence[_Run], arguments: PruneArgument
         reasons = [] if arguments.keep is None else [f"{count_of(newer[alike], 'newer run')}"]
         reasons += [] if least_age is None else [f"{age / _DAY:.0f} days old"]
         if arguments.match is None and alike_names[_without_numbers(run.name)] == 1:
-            reasons.append("! the only run of such a name; --match leaves it out")
+            reasons.append("the only run of such a name")
         is_beyond = arguments.keep is None or newer[alike] >= arguments.keep
         newer[alike] += run.summary.state in _FINISHED
         if is_beyond and (least_age is None or age > least_age) and not _in_use(workspace.runs_folder / run.name):

@@ -117,7 +117,7 @@ def match_reference(workspace: Workspace, text: str, *, whole: bool = False) -> 
 
 
 def run_folder(workspace: Workspace, text: str, *, whole: bool = False) -> Path:
-    """Return the folder of the run that ``text`` stands for, as :func:`find_reference` does. Raises SpecError for a published row."""
+    """Return the folder of the run of :func:`find_reference`. Raises SpecError, also for a published row, or StoreError."""
     return _stored(workspace, text, whole=whole).folder
 
 
@@ -158,8 +158,9 @@ def _stored(workspace: Workspace, text: str, *, whole: bool = False) -> StoredRu
 
 
 def _bundled_run(text: str, *, whole: bool) -> StoredRun | None:
-    """Return a bundle's run, given as FILE or FILE:RUN; None if no bundle is named. With ``whole``, RUN is no beginning of a name.
+    """Return a bundle's run, given as FILE or FILE:RUN; None if no bundle is named.
 
+    With ``whole``, RUN is no beginning of a name.
     Raises BundleError if the bundle cannot be opened, or has no such run, or several and none is named.
     """
     for file, run in ((text, ""), tuple(text.rsplit(":", 1)) if ":" in text else ("", "")):

@@ -172,6 +172,15 @@ def test_several_runs_of_a_bundle_that_begin_alike_are_listed(rashomon: Rashomon
         find_reference(workspace, "alike.zip:te")
 
 
+def test_a_set_is_audited_as_its_build_unless_a_run_has_its_name(rashomon: Rashomon, workspace: Workspace) -> None:
+    assert rashomon.json("audit", str(workspace.path / "sets" / "charts" / "1")) == rashomon.json("audit", "charts@1")
+    assert rashomon.json("audit", "Charts") == rashomon.json("audit", "charts@1")
+    assert "charts@1" in rashomon.run("audit", "charts@x", code=2).stderr
+    rashomon.run("audit", "charts@2", code=2)
+    add_run(workspace, "charts")
+    assert rashomon.run("audit", "charts").stdout == rashomon.run("audit", "text-run").stdout
+
+
 # --- latest:MODEL and @SET -----------------------------------------------------------------------
 
 
