@@ -257,7 +257,7 @@ verdict_files = option_group(
 
 
 @click.command(
-    epilog=f"{RUN_HELP} FILE:RUN is a run in a bundle, published:ROW a row of the paper's table. Exit codes: 0 passed; "
+    epilog=f"{RUN_HELP} Names must be whole here. published:ROW is a row of the paper's table. Exit codes: 0 passed; "
     "5 regressed; 6 inconclusive; 1 errors among the answers; 4 the run is still at work; others as for every command."
 )
 @run_name
