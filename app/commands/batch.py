@@ -192,9 +192,9 @@ def check_batch(
     """Return the spec of a batch, its valid runs, and the errors of the others; raise the first error to ``stop`` there."""
     batch_spec = _read_spec(workspace, spec, overrides, options)
     workers = options.workers if batch_spec.workers is None else batch_spec.workers
-    checked, faults = _check_specs(
-        workspace, command_runs(workspace, batch_spec), replace(options, workers=workers), stop=stop
-    )
+    options = replace(options, workers=workers)
+    specs = command_runs(workspace, batch_spec, accept_engine=options.accept_engine or options.on_cluster)
+    checked, faults = _check_specs(workspace, specs, options, stop=stop)
     for run in checked:
         _check_until_width(options.until_width, run.spec, run.folder if run.existing else None)
     return batch_spec, checked, faults

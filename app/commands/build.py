@@ -177,6 +177,7 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
         if target is not None:
             recorded = target.record(new_build)
             new_build = recorded.build
+    is_same = recorded is not None and recorded.is_same
     orphaned_runs = [] if new_build.digest == old_digest or (recorded and recorded.adopted) else dependent_runs
     blind = audit_build(new_build, benchmark)
     beside = folder.with_name(folder.name + REJECTED_SUFFIX)
@@ -190,9 +191,9 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
         )
         print_json("build", built)
         return 0
-    _print_build(new_build, benchmark, by_row=rows is not None, every=arguments.every)
     if recorded is not None:
         recorded.print(every=arguments.every)
+    _print_build(new_build, benchmark, by_row=rows is not None, every=arguments.every, as_before=is_same)
     print(f"  {clean(sentence(blind))}")
     if rejected is not None:
         print(f"  samples that a check rejected: {clean(str(rejected))}")
@@ -447,7 +448,7 @@ def runs_text(runs: Sequence[str]) -> str:
     return f"{len(runs)} {noun} ({', '.join(runs[:_MAX_RUNS_LISTED])}{more}) {verb}"
 
 
-def _print_build(built: Build, benchmark: Benchmark, *, by_row: bool, every: bool) -> None:
+def _print_build(built: Build, benchmark: Benchmark, *, by_row: bool, every: bool, as_before: bool = False) -> None:
     """Print the build's counts, and the rows left out one ``by_row`` or by reason; with ``every`` all of the manifest."""
     rows, media = built.manifest["instances"], built.manifest["media"]
     groups: Counter[tuple[str, str]] = Counter()
@@ -460,7 +461,7 @@ def _print_build(built: Build, benchmark: Benchmark, *, by_row: bool, every: boo
     elif counted is None:  # a group with several instances under one condition is of several rows
         counted = instances if max(groups.values(), default=0) > 1 else len({group for group, _ in groups})
     row_count = "" if instances == rows else f"{rows} rows, "
-    print(f"built {clean(str(built.path))}: {row_count}{instances} instances, {media} media")
+    print(f"{'' if as_before else 'built '}{clean(str(built.path))}: {row_count}{instances} instances, {media} media")
     for key in built.manifest if every else [key for key in _COUNTS if key in built.manifest]:
         value = built.manifest[key]
         if isinstance(value, dict) and key != "options":

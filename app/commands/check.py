@@ -31,7 +31,7 @@ from app.exports.verdict_files import (
     STANDARD_OUTPUT,
     VerdictCase,
     VerdictReport,
-    check_markdown,
+    check_files,
     write_verdict,
 )
 from app.json_output.check import check_result
@@ -86,7 +86,7 @@ def check(workspace: Workspace, run: str, arguments: CheckArguments) -> int:
         BusyError: Another process works on one of them.
     """
     ranges.MARGIN.check("--max-loss", arguments.max_loss)
-    check_markdown(arguments.markdown, as_json=arguments.as_json)
+    check_files(arguments.junit, arguments.markdown, as_json=arguments.as_json)
     if (arguments.metric is not None or arguments.lower_is_better) and arguments.trust not in (None, NO_RULE):
         raise SpecError("--trust decides by what should win; leave --metric and --lower-is-better out.")
     folder, baseline = run_folder(workspace, run, whole=True), find_reference(workspace, arguments.baseline, whole=True)

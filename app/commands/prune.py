@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 import re
+import shutil
 import sys
 import time
 from collections import Counter, defaultdict
@@ -19,12 +19,12 @@ from app.store.locks import FileLock
 from app.store.question_sets import QuestionSet, read_set, set_folders
 from app.store.run import RunStore
 from app.store.set_runs import newest_runs, read_runs
-from app.store.trash import Trash
+from app.store.trash import Trash, folder_size
 from app.store.tried_models import read_tried
 from app.store.workspace import RunSummary, Workspace, supervised_worker
 from app.text.escape import clean, size
 from app.text.plural import count_of
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import SpecError, StoreError, StoreFullError
 from benchmarks.vocabulary import digest
 from judges.base import HUMAN, OVERRIDE
 from mlx_backends.baseline import split_baseline
@@ -35,6 +35,8 @@ _FINISHED = ("done", "stopped")
 _ASKED = ("benchmark", "prompt_set", "conditions", "strata", "limit", "part")
 _SECONDS = {"h": 3600, "d": 86400, "w": 604800}
 _DAY = 86400
+_LEAST_FREE = 10**7
+"""The bytes free below which a disk is full: a run of some hundred answers would not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +92,17 @@ def prune(workspace: Workspace, arguments: PruneArguments) -> None:
         if not arguments.include_used:
             going = {name: why for name, why in going.items() if name not in held}
     _print_preview(workspace, going, used, kept=not arguments.include_used)
-    if not going:
+    trash = Trash(workspace)
+    if names := trash.left():
+        print(clean(f"Deleted before, and then gone for good: {', '.join(names)}."))
+    if not going and not names:
         return
-    with closing(Trash(workspace)) as earlier:
-        if names := earlier.take_over():
-            print(clean(f"Deleted before, and then gone for good: {', '.join(names)}."))
-        if not arguments.yes and not _confirmed():
-            print("nothing was deleted.")
-            return
-        earlier.empty()
-    _delete(workspace, [*going])
+    if not arguments.yes and not _confirmed():
+        print("nothing was deleted.")
+        return
+    if names:
+        print(f"{size(trash.empty_left())} freed: {count_of(len(names), 'run')} deleted before.")
+    _delete(workspace, [*going], yes=arguments.yes)
 
 
 def restore(workspace: Workspace) -> None:
@@ -129,15 +132,35 @@ def _confirmed() -> bool:
     return click.confirm("Delete?", default=False)
 
 
-def _delete(workspace: Workspace, names: Sequence[str]) -> None:
-    """Delete runs; raise the first StoreError at the end, once all others are deleted."""
-    errors = []
+def _delete(workspace: Workspace, names: Sequence[str], *, yes: bool) -> None:
+    """Delete runs; raise the first StoreError at the end, once all others are deleted.
+
+    If ``yes`` and the disk is full, they are deleted for good, since the trash would free nothing.
+    """
+    errors, gone, freed = [], 0, 0
+    is_full = yes and shutil.disk_usage(workspace.runs_folder).free < _LEAST_FREE
     with closing(Trash(workspace)) as trash:
         for name in names:
+            folder = workspace.runs_folder / name
             try:
-                trash.delete(workspace.runs_folder / name)
+                if not is_full:
+                    try:
+                        trash.delete(folder)
+                        continue
+                    except StoreFullError:  # such as a quota
+                        if not yes:
+                            raise
+                        is_full = True
+                count = folder_size(folder)
+                trash.delete(folder, for_good=True)
+                gone, freed = gone + 1, freed + count
             except StoreError as error:  # a process has just begun to use it
                 errors.append(error)
+        if gone:
+            print(
+                f"{count_of(gone, 'run')} deleted for good, {size(freed)} freed: the disk is full, and the trash would free "
+                "nothing. This cannot be undone."
+            )
         if trash.names:
             print(
                 f"{count_of(len(trash.names), 'run')} deleted. Until the next --prune, or until the interface is closed, "
@@ -243,7 +266,7 @@ def _made_by_people(run: _Run) -> Iterator[str]:
 
 
 def _print_preview(workspace: Workspace, going: Mapping[str, str], used: Mapping[str, str], *, kept: bool) -> None:
-    sizes = {name: _size(workspace.runs_folder / name) for name in going}
+    sizes = {name: folder_size(workspace.runs_folder / name) for name in going}
     if going:
         print(f"{count_of(len(going), 'run')} to delete, {size(sum(sizes.values()))}:")
     else:
@@ -257,8 +280,3 @@ def _print_preview(workspace: Workspace, going: Mapping[str, str], used: Mapping
         for name, reason in used.items():
             print(clean(f"  {name}: {reason}"))
         print("--include-used deletes such runs, too.")
-
-
-def _size(folder: Path) -> int:
-    """Return the bytes of a folder's files."""
-    return sum(os.lstat(os.path.join(place, file)).st_size for place, _, files in os.walk(folder) for file in files)

@@ -57,6 +57,7 @@ class RecordedVersion:
         changes: The changes from the version before; None for the first version, and if nothing was changed.
         adopted: True if the build that was in the benchmark's folder before became the set's first version.
         moved_from: The table of the version before, if that was another one; else empty.
+        is_same: True if this version was recorded before.
     """
 
     question_set: QuestionSet
@@ -64,6 +65,7 @@ class RecordedVersion:
     changes: SetChanges | None
     adopted: bool
     moved_from: str = ""
+    is_same: bool = False
 
     def to_json(self) -> BuiltVersion:
         """Return the version for JSON."""
@@ -77,13 +79,13 @@ class RecordedVersion:
     def print(self, *, every: bool) -> None:
         """Print the version, and what changed; with ``every`` all rows that did."""
         first, *rows = version_lines(self.question_set, self.changes)
-        print(f"  {clean(first)}")
+        print(clean(f"{first}, as before" if self.is_same else first))
         if self.moved_from:
-            print(f"    from {clean(self.question_set.table)}; the version before is from {clean(self.moved_from)}")
+            print(f"  from {clean(self.question_set.table)}; the version before is from {clean(self.moved_from)}")
         for line in rows if every else rows[:_MOST_ROWS]:
-            print(f"    {clean(line)}")
+            print(f"  {clean(line)}")
         if not every and len(rows) > _MOST_ROWS:
-            print(f"    and {len(rows) - _MOST_ROWS} more rows; --all lists them")
+            print(f"  and {len(rows) - _MOST_ROWS} more rows; --all lists them")
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class _SetTarget:
         is_new = before is None or before.latest.digest != recorded.digest
         changes = latest_changes(question_set) if is_new else None
         moved_from = before.table if before is not None and before.table != question_set.table else ""
-        return RecordedVersion(question_set, recorded, changes, adopted, moved_from)
+        return RecordedVersion(question_set, recorded, changes, adopted, moved_from, is_same=not is_new)
 
     def _record(self, build: Build, built: datetime | None = None) -> QuestionSet:
         return record_version(self.workspace.path, self.name, build, table=str(self.rows), seed=self.seed, built=built)
@@ -202,7 +204,7 @@ def version_lines(question_set: QuestionSet, changes: SetChanges | None) -> list
 def _summary(question_set: QuestionSet, changes: SetChanges | None) -> str:
     """Return the end of a sentence about the newest version: how many rows changed."""
     if changes is None:
-        return "" if len(question_set.versions) == 1 else ", as before"
+        return ""
     counts = {"changed": changes.changed, "added": changes.added, "removed": changes.removed}
     counts["left out now"] = changes.left_out
     rows = [f"{count_of(len(rows), 'row')} {word}" for word, rows in counts.items() if rows]

@@ -34,7 +34,7 @@ from app.exports.verdict_files import (
     STANDARD_OUTPUT,
     VerdictCase,
     VerdictReport,
-    check_markdown,
+    check_files,
     write_verdict,
 )
 from app.json_output.envelope import print_json
@@ -114,7 +114,7 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     SourceError, StoreError, ModelError.
     """
     check_rule(None if arguments.trust == NO_RULE else arguments.trust)
-    check_markdown(arguments.markdown, as_json=arguments.as_json)
+    check_files(arguments.junit, arguments.markdown, as_json=arguments.as_json)
     question_set = chosen_set(workspace, arguments.name)
     if arguments.trust not in (None, NO_RULE) and not names_sources(get_benchmark(question_set.benchmark)):
         raise SpecError(f"the labels of {question_set.benchmark} name no source; leave --trust out.")

@@ -34,6 +34,7 @@ from app.store.run_facts import (
 )
 from app.store.workspace import Workspace
 from app.system.signals import is_alive
+from app.text.shell import shell_quote
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import BusyError, NoAccessError, SpecError, StoreError, StoreFullError
@@ -265,7 +266,8 @@ def check_identity(
     changes, advice = refused_differences(recorded, identity, accept_engine=accept_engine)
     if changes:
         if not resuming:
-            advice = advice or "give the new run another --name"
+            resume = f"`rashomon resume {shell_quote(folder.name)}` resumes it as it began"
+            advice = advice or f"{resume}; a new run needs another --name"
         elif all(change.startswith(_DATA) for change in changes):
             advice = "rebuild the former data in another folder, and name that with --data"
         else:

@@ -101,6 +101,7 @@ def write_bundle(
     """
     if os.path.lexists(out) and not is_bundle_file(out):
         raise StoreError(f"{out} exists and is not a bundle; name another file with --out.")
+    out = Path(os.path.realpath(out))  # a link stays one
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".rashomon-bundle-", dir=out.parent) as place:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from app.exports.writer import write_files
 from app.report.render import to_markdown
 from app.text.escape import clean, markdown
 from benchmarks.errors import RashomonError, SpecError
+from benchmarks.untrusted.safe_files import write_named
 from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Table
 
@@ -68,24 +69,35 @@ class VerdictReport:
         return f"**{markdown(self.sentence)}**\n\n{to_markdown(self.table)}" + (f"{remarks}\n" if remarks else "")
 
 
-def check_markdown(markdown_file: Path | None, *, as_json: bool) -> None:
-    """Raise SpecError if both Markdown and JSON are to be printed."""
+def check_files(junit: Path | None, markdown_file: Path | None, *, as_json: bool) -> None:
+    """Raise SpecError for files that no verdict can be written to, or that two things would be."""
     if as_json and str(markdown_file) == STANDARD_OUTPUT:
         raise SpecError("--json and --markdown - would both be printed; name a file for the Markdown.")
+    if str(junit) == STANDARD_OUTPUT:
+        raise SpecError("--junit prints nothing; name a file for the XML.")
+    files = _files(junit, markdown_file)
+    for path in files:
+        if path.is_dir():
+            raise SpecError(f"{path} is a folder; name a file in it for the verdict.")
+    if len(files) > len(set(map(os.path.realpath, files))):
+        raise SpecError(f"--junit and --markdown both name {files[0]}; name two files.")
 
 
 def write_verdict(report: VerdictReport, junit: Path | None, markdown_file: Path | None) -> None:
     """Write a verdict to the files that are named; ``-`` is printed elsewhere. Raises the first error once all were tried."""
     error: RashomonError | None = None
-    for path, write in ((junit, report.junit), (markdown_file, report.markdown)):
-        if path is not None and str(path) != STANDARD_OUTPUT:
+    for path, text in ((junit, report.junit), (markdown_file, report.markdown)):
+        for file in _files(path):
             try:
-                target = typed_path(path)
-                write_files(target.parent, {target.name: write()})
+                write_named(file, text().encode("utf-8", "backslashreplace"))
             except RashomonError as problem:
                 error = error or problem
     if error is not None:
         raise error
+
+
+def _files(*paths: Path | None) -> list[Path]:
+    return [typed_path(path) for path in paths if path is not None and str(path) != STANDARD_OUTPUT]
 
 
 def _xml(text: str) -> str:

@@ -86,8 +86,8 @@ def find_reference(workspace: Workspace, text: str, *, whole: bool = False) -> S
         described = _describe(workspace, matches)
         raise StoreError(f"{text!r} matches {len(matches)} runs, newest first: {described}; type more of the name.")
     problem = f"there is no run {shortened(text)} in {workspace.runs_folder}"
-    if text and path_exists(text):
-        raise StoreError(f"{problem}, and the file or folder of that name is neither a run nor a bundle. {_ACCEPTED}")
+    if place := next((place for place in (text, text.rpartition(":")[0]) if place and path_exists(place)), None):
+        raise StoreError(f"{problem}, and {shortened(place)} is neither a run nor a bundle, or is damaged. {_ACCEPTED}")
     if hint := _demo_hint(workspace, text):
         raise StoreError(f"{problem}; {hint}")
     hint = _closest(text, names) if names else "there are no runs yet."
@@ -189,8 +189,10 @@ def _latest(workspace: Workspace, text: str) -> Path:
         name, at, set_name = text.rpartition(OF_SET)
         model = _match_model(models, name) if at else None
         if model is None:
-            known = sorted(map(without_folders, models))
-            raise SpecError(f"there is no run of the model {shortened(text)}; {_closest(text, known)}")
+            known, on_set = sorted(map(without_folders, models)), ""
+            with suppress(SpecError):  # a model's name may have an @, too
+                text, on_set = (name, f" on the set {find_set(workspace.path, set_name).name}") if at else (text, "")
+            raise SpecError(f"there is no run of the model {shortened(text)}{on_set}; {_closest(text, known)}")
         digests = {version.digest for version in find_set(workspace.path, set_name).versions}
     folder = _newest(workspace, by_run, model, digests)
     if folder is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -18,7 +19,7 @@ from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from benchmarks.errors import BusyError, NoAccessError, StoreError
 from benchmarks.untrusted.finder_files import folder_entries
-from benchmarks.untrusted.safe_files import make_folder
+from benchmarks.untrusted.safe_files import make_folder, write_error
 
 FOLDER = ".trash"
 """The folder for deleted runs in a workspace's folder of runs; names with a leading dot are not runs."""
@@ -42,15 +43,23 @@ class Trash:
         """The names of the runs that can be restored."""
         return [_name(run) for run in self._deleted]
 
-    def delete(self, run: Path) -> None:
-        """Move a run into the trash. Raises StoreError while another process uses it, and in an opened bundle."""
+    def delete(self, run: Path, *, for_good: bool = False) -> None:
+        """Move a run into the trash, or remove it ``for_good``. Raises StoreError while it is used, and in an opened bundle.
+
+        Only the trash needs room on the disk: StoreFullError says that there is none.
+        """
         self._workspace.require_writable()
         if run.is_symlink() or not (run / DATABASE).is_file():
             raise StoreError(f"{run} is a link or not a run; delete it manually.")
         with FileLock(run / "lock") as lock:
-            if not lock.acquire("rashomon, deleting"):
+            if not lock.acquire(""):  # a name could not be written on a full disk
                 raise BusyError(f"{lock.holder() or 'another process'} is using {run.name}; stop it first.")
-            self._move(run, run.name)
+            if for_good:
+                _remove(run)
+                if os.path.lexists(run):
+                    raise NoAccessError(f"cannot remove {run}; make {run.parent} writable.")
+            else:
+                self._move(run, run.name)
 
     def restore(self, *, skip: int = 0) -> Path:
         """Restore the run that was deleted last, or before the last ``skip`` ones, and return its folder.
@@ -70,14 +79,28 @@ class Trash:
     def take_over(self) -> list[str]:
         """Take over the trash of processes that have ended without emptying it; return the names of its runs."""
         count_before = len(self._deleted)
-        if (self._runs / FOLDER).is_symlink():  # a received workspace could point to any folder of the user
-            return []
-        with suppress(OSError):
-            for folder in folder_entries(self._runs / FOLDER):
-                if folder != self._folder and not folder.name.startswith(_HALF) and not folder.is_symlink():
-                    with suppress(OSError, StoreError):
-                        self._take(folder)
+        for folder in self._left():
+            with suppress(OSError, StoreError):
+                self._take(folder)
         return self.names[count_before:]
+
+    def left(self) -> list[str]:
+        """Return the names of the runs that processes have deleted which ended without emptying their trash."""
+        return [_name(run) for folder in self._left() for run in _runs_in(folder)]
+
+    def empty_left(self) -> int:
+        """Remove what processes that have ended left in the trash, also on a full disk; return the number of bytes."""
+        freed = 0
+        for folder in self._left():
+            for run in _runs_in(folder):
+                freed += folder_size(run)
+                _remove(run)
+            shutil.rmtree(folder, ignore_errors=True)
+        for half in self._runs.glob(f"{_HALF}*"):  # a removal on a full disk that was interrupted
+            shutil.rmtree(half, ignore_errors=True)
+        with suppress(OSError):  # in use by others
+            (self._runs / FOLDER).rmdir()
+        return freed
 
     def empty(self) -> None:
         """Remove the deleted runs for good. A run that cannot be removed is left for the next trash to take over."""
@@ -98,16 +121,24 @@ class Trash:
             self._lock.release()
             self._lock = None
 
+    def _left(self) -> Iterator[Path]:
+        """Yield the folders of processes that have ended, each locked meanwhile."""
+        if (self._runs / FOLDER).is_symlink():  # a received workspace could point to any folder of the user
+            return
+        with suppress(OSError):
+            for folder in folder_entries(self._runs / FOLDER):
+                if folder != self._folder and not folder.name.startswith(_HALF) and not folder.is_symlink():
+                    with suppress(OSError, StoreError), FileLock(folder / _LOCK) as lock:
+                        if lock.acquire(""):
+                            yield folder
+
     def _take(self, folder: Path) -> None:
-        with FileLock(folder / _LOCK) as lock:
-            if not lock.acquire("rashomon, taking over"):
-                return
-            for run in folder_entries(folder):
-                if run.name.startswith(_HALF):
-                    shutil.rmtree(run, ignore_errors=True)
-                elif run.name != _LOCK:
-                    self._move(run, _name(run))
-            shutil.rmtree(folder, ignore_errors=True)
+        for run in folder_entries(folder):
+            if run.name.startswith(_HALF):
+                shutil.rmtree(run, ignore_errors=True)
+            elif run.name != _LOCK:
+                self._move(run, _name(run))
+        shutil.rmtree(folder, ignore_errors=True)
 
     def _move(self, run: Path, name: str) -> None:
         place = self._own_folder() / f"{len(self._deleted):04}-{name}"
@@ -124,10 +155,11 @@ class Trash:
                 lock = FileLock(partial_path / _LOCK)
                 lock.acquire(f"process {os.getpid()}")
                 partial_path.rename(self._folder)
-            except OSError as error:
-                raise NoAccessError(
-                    f"cannot write {partial_path.parent}: {error.strerror}; make it writable."
-                ) from error
+            except (OSError, StoreError) as error:
+                shutil.rmtree(partial_path, ignore_errors=True)
+                if isinstance(error, StoreError):
+                    raise
+                raise write_error(partial_path.parent, error, "make it writable, or free some space") from error
             self._lock = lock
         return self._folder
 
@@ -142,6 +174,15 @@ def _rename(run: Path, place: Path) -> None:
         run.rename(place)
     except OSError as error:
         raise NoAccessError(f"cannot move {error.filename or run}: {error.strerror}.") from error
+
+
+def _runs_in(folder: Path) -> list[Path]:
+    return [run for run in folder_entries(folder) if run.name != _LOCK and not run.name.startswith(_HALF)]
+
+
+def folder_size(folder: Path) -> int:
+    """Return the bytes of a folder's files."""
+    return sum(os.lstat(os.path.join(place, file)).st_size for place, _, files in os.walk(folder) for file in files)
 
 
 def _remove(run: Path) -> None:

@@ -12,6 +12,7 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader, BufferedWriter
@@ -104,6 +105,51 @@ def replacing(folder: Path, name: str) -> Iterator[BufferedWriter]:
             with suppress(OSError):
                 os.unlink(part, dir_fd=place)
             raise
+
+
+def write_named(path: Path, data: bytes) -> None:
+    """Write a file that the user names, following links. Raises StoreError; no folder is created.
+
+    A regular file is replaced atomically, and keeps its owner and permissions. A device or a FIFO is written to, and so is
+    whatever standard output or standard error already goes to.
+    """
+    try:
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:  # a new file, or a link to one
+            status = None
+        stream = next((number for number in (1, 2) if status is not None and _is_stream(number, status)), None)
+        if stream is not None:
+            sys.stdout.flush()
+            with os.fdopen(os.dup(stream), "wb") as output:
+                output.write(data)
+        elif status is None or stat.S_ISREG(status.st_mode):
+            target = Path(os.path.realpath(path))
+            with replacing(target.parent, target.name) as new:
+                new.write(data)
+                if status is not None:
+                    with suppress(OSError):
+                        os.fchown(new.fileno(), status.st_uid, status.st_gid)
+                    os.fchmod(new.fileno(), stat.S_IMODE(status.st_mode))
+        else:
+            with open(path, "wb") as output:
+                output.write(data)
+    except FileNotFoundError as error:
+        raise NoAccessError(
+            f"cannot write {path}: its folder does not exist; make it, or name another file."
+        ) from error
+    except IsADirectoryError as error:
+        raise NoAccessError(f"cannot write {path}: it is a folder; name a file in it.") from error
+    except OSError as error:
+        raise write_error(path, error, "free some space" if is_disk_full(error) else "name another file") from error
+
+
+def _is_stream(number: int, status: os.stat_result) -> bool:
+    """Return whether a descriptor of this process is open on the file with this status."""
+    try:
+        return os.path.samestat(os.fstat(number), status)
+    except OSError:  # it is closed
+        return False
 
 
 def is_disk_full(error: OSError) -> bool:

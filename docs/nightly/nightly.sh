@@ -1,5 +1,5 @@
 #!/bin/sh
-# Asks models the same questions every night, and writes issue.md if one got worse.
+# Asks models the same questions every night, and writes RESULTS/TIME/issue.md if one got worse.
 # Exit code: 5 if a model got worse, else that of the last failure, else 0.
 set -u
 
@@ -8,17 +8,16 @@ models=${MODELS:-"small=mlx-community/Qwen3-VL-4B-Instruct-4bit large=mlx-commun
 benchmark=${BENCHMARK:-cmc-bench}
 questions=${QUESTIONS:-charts} # a question set, once built by: rashomon build cmc-bench --from charts.csv
 max_loss=${MAX_LOSS:-0.03}
-results=${RESULTS:-results}
+results=${RESULTS:-results}/$(date +%Y-%m-%d-%H%M%S) # a folder of its own, so that another night's files stay
 
-mkdir -p "$results" || exit 3
-rm -f "$results/issue.md"
+mkdir -p "${results%/*}" && mkdir "$results" || exit 3
 worst=0
 
 ask() { # LABEL MODEL NAME [OPTION]: run a model, or resume its run
     label=$1 model=$2 name=$3
     shift 3
     rashomon batch --benchmark "$benchmark" --data "$questions" --model "$model" --name "$name" "$@" \
-        --display none --wait 3600 2>"$results/$label.txt" # waits an hour for the device
+        --display json --wait 3600 >"$results/$label.jsonl" 2>"$results/$label.txt" # waits an hour for the device
 }
 
 report() { # LABEL CODE FILE: add a file to the issue
@@ -29,7 +28,6 @@ report() { # LABEL CODE FILE: add a file to the issue
 
 for pair in $models; do
     label=${pair%%=*} model=${pair#*=}
-    rm -f "$results/$label.md"
 
     # The reference is asked once; a model that has changed since is refused here, and compared with it below.
     ask "$label" "$model" "reference-$label"
@@ -43,7 +41,9 @@ for pair in $models; do
     *) report "$label" "$code" "$results/$label.txt" && continue ;;
     esac
 
-    rashomon check "latest:$model@$questions" --baseline "reference-$label" --max-loss "$max_loss" \
+    # Tonight's run by its own name, which the outcome has; "latest:" could be an older night's.
+    tonight=$(tail -n 1 "$results/$label.jsonl" | sed -n 's/.*"runs": \[{"name": "\([^"]*\)".*/\1/p')
+    rashomon check "$tonight" --baseline "reference-$label" --max-loss "$max_loss" \
         --junit "$results/$label.xml" --markdown "$results/$label.md" 2>"$results/$label.txt"
     code=$?
     case $code in
@@ -54,4 +54,5 @@ for pair in $models; do
 done
 
 rashomon runs --prune --keep 14 --match 'nightly-*' --yes
+[ -e "$results/issue.md" ] && echo "see $results/issue.md"
 exit "$worst"

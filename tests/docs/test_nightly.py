@@ -126,8 +126,13 @@ def run_night(rashomon: Rashomon, number: int, models: str, *, code: int) -> str
     }
     done = subprocess.run(["sh", SCRIPT], env=variables, cwd=rashomon.home, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout + done.stderr
-    issue = rashomon.home / "results" / "issue.md"
+    issue = results(rashomon)[-1] / "issue.md"
     return issue.read_text("utf-8") if issue.exists() else ""
+
+
+def results(rashomon: Rashomon) -> list[Path]:
+    """Return the folders of the nights, oldest first."""
+    return sorted((rashomon.home / "results").iterdir())
 
 
 @pytest.mark.slow
@@ -139,7 +144,7 @@ def test_a_night_with_a_worse_model_ends_in_an_issue(night: Rashomon) -> None:
     assert "second" not in issue
     names = sorted(night.run("runs", "--prune", "--keep", "0", code=2).stdout.split())
     assert [name.count("nightly-") for name in names].count(1) == 4
-    assert (night.home / "results" / "first.xml").exists()
+    assert [(folder / "first.xml").exists() for folder in results(night)] == [True, True]
 
 
 @pytest.mark.slow
@@ -147,17 +152,30 @@ def test_a_night_goes_on_with_the_next_model_if_one_cannot_be_asked(night: Rasho
     issue = run_night(night, 0, "gone=no/such-model second=policy:always-image", code=2)
     assert "## gone (exit code 2)" in issue
     assert "no/such-model" in issue
-    assert (night.home / "results" / "second.xml").exists()
+    assert (results(night)[0] / "second.xml").exists()
+
+
+@pytest.mark.slow
+def test_a_night_is_checked_by_its_own_run_not_by_the_newest(night: Rashomon) -> None:
+    run_night(night, 0, "first=policy:always-text", code=0)
+    command = ("batch", "--benchmark", "cmc-bench", "--data", "charts", "--model", "policy:always-text")
+    night.run(*command, "--prompt-set", "conflict-aware", "--name", "mine", "--display", "none")  # which is newer
+    run_night(night, 0, "first=policy:always-text", code=0)  # tonight's run is finished already
+    reports = [(folder / "first.md").read_text("utf-8") for folder in results(night)]
+    assert reports[0] == reports[1]
+    assert "nightly-" in reports[1]
 
 
 @pytest.mark.slow
 def test_a_night_leaves_another_one_alone(night: Rashomon) -> None:
     command = ("--batch", "--benchmark", "cmc-bench", "--data", "charts", "--model", "policy:always-text")
+    issue = run_night(night, 0, "gone=no/such-model", code=2)
     process = night.held().start(*command, "--name", "reference-first", "--display", "json")
     assert process.stdout is not None
     while '"done": 8' not in (line := process.stdout.readline()):
         assert line, "it ended"
     assert run_night(night, 0, "first=policy:always-text", code=4) == ""
+    assert (results(night)[0] / "issue.md").read_text("utf-8") == issue
     night.go_on()
     assert process.wait() == 0
 

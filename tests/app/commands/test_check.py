@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -223,7 +227,7 @@ def test_a_received_run_can_be_the_baseline(rashomon: Rashomon) -> None:
 
 def test_files_are_written_whatever_the_verdict(rashomon: Rashomon, tmp_path: Path) -> None:
     for run, (verdict, code) in VERDICTS.items():
-        junit, summary = tmp_path / "new" / f"{run}.xml", tmp_path / f"{run}.md"
+        junit, summary = tmp_path / f"{run}.xml", tmp_path / f"{run}.md"
         arguments = ("check", run, "--baseline", "baseline", "--junit", junit, "--markdown", summary)
         rashomon.run(*arguments, code=code)
         (suite,) = ElementTree.parse(junit).getroot()
@@ -252,6 +256,68 @@ def test_a_full_disk_leaves_the_verdict_and_no_part_of_a_file(rashomon: Rashomon
         ended = rashomon.run(*arguments, code=STOPPED)
     assert ended.stdout.startswith("Regressed: ")
     assert len(ended.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_keep_their_permissions_and_links_stay_links(rashomon: Rashomon, tmp_path: Path) -> None:
+    private, link, late = tmp_path / "private.xml", tmp_path / "link.md", tmp_path / "late.md"
+    private.write_text("old")
+    private.chmod(0o600)
+    link.symlink_to(late)  # which does not exist yet
+    for _ in range(2):
+        rashomon.run("check", "same", "--baseline", "baseline", "--junit", private, "--markdown", link)
+        assert stat.S_IMODE(private.stat().st_mode) == 0o600
+        assert len(ElementTree.parse(private).findall(".//testcase")) == 1
+        assert link.is_symlink()
+        assert late.read_text().startswith("**Passed")
+        late.write_text("old")
+    assert {file.name for file in tmp_path.iterdir()} == {"private.xml", "link.md", "late.md"}
+
+
+def test_devices_and_fifos_are_written_to(rashomon: Rashomon, tmp_path: Path) -> None:
+    fifo, to_stdout, null = tmp_path / "fifo", tmp_path / "stdout", tmp_path / "null"
+    os.mkfifo(fifo)
+    to_stdout.symlink_to("/dev/stdout")  # by links, so that a fault here costs no device
+    null.symlink_to("/dev/null")
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    arguments = ("check", "same", "--baseline", "baseline", "--junit", fifo, "--markdown", to_stdout)
+    printed = rashomon.process(*arguments).stdout
+    assert ElementTree.fromstring(os.read(reader, 1 << 16)).tag == "testsuites"
+    os.close(reader)
+    sentence, _, rest = printed.partition("\n")
+    assert f"**{sentence}**" in rest  # what is printed, and then the Markdown
+    rashomon.run("check", "same", "--baseline", "baseline", "--junit", null)
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+    assert to_stdout.is_symlink()
+    assert null.is_symlink()
+
+
+def test_standard_output_in_a_file_is_not_replaced(rashomon: Rashomon, tmp_path: Path) -> None:
+    with open(tmp_path / "log", "wb") as log:
+        write = (
+            "import sys; from pathlib import Path; from benchmarks.untrusted.safe_files import write_named; print(1)"
+        )
+        write += "; write_named(Path('/dev/stdout'), b'2\\n'); print(3)"
+        subprocess.run([sys.executable, "-c", write], stdout=log, check=True)
+    assert (tmp_path / "log").read_text() == "1\n2\n3\n"
+
+
+@pytest.mark.parametrize("option", ["--junit", "--markdown"])
+def test_a_file_that_cannot_be_written_is_named(rashomon: Rashomon, tmp_path: Path, option: str) -> None:
+    full = tmp_path / "full"
+    full.symlink_to("/dev/full")
+    for file in (tmp_path / "missing" / "file", *([full] if os.path.exists(full) else [])):
+        ended = rashomon.run("check", "same", "--baseline", "baseline", option, file, code=STOPPED)
+        assert str(file) in ended.stderr
+    assert not (tmp_path / "missing").exists()
+
+
+def test_files_that_cannot_be_meant_are_refused_before_anything_is_compared(rashomon: Rashomon, tmp_path: Path) -> None:
+    file = str(tmp_path / "file")
+    both = ("--junit", file, "--markdown", f"{tmp_path}/./file")
+    for options in (both, ("--junit", "-"), ("--junit", ""), ("--markdown", ""), ("--markdown", str(tmp_path))):
+        for command in (("check", "same", "--baseline", "baseline"), ("try", "policy:always-text")):
+            assert rashomon.run(*command, *options, code=WRONG).stdout == ""
     assert list(tmp_path.iterdir()) == []
 
 

@@ -17,6 +17,7 @@ from app.store.run import RunStore
 from app.store.workspace import Workspace, read_summary
 from benchmarks.errors import SpecError
 from tests.support.command import Rashomon, kill_all
+from tests.support.demo import write_table
 
 IMAGE, TEXT = "policy:always-image", "policy:always-text"
 EVENING, MORNING = Moment("2026-11-29", "233000"), Moment("2026-11-30", "013000")
@@ -115,6 +116,50 @@ def test_an_interrupted_fresh_command_is_resumed_as_a_whole(rashomon: Rashomon) 
     assert names(rashomon) == before
     rashomon.run("--batch", "--benchmark", "cmc-bench", *done, *cut, "--display", "none")
     assert names(rashomon) == [*before, *(f"{name}-2" for name in before)]
+
+
+def test_a_killed_night_of_an_older_table_stays_and_a_fresh_one_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    today = date.today()
+    set_clock(monkeypatch, Moment(f"{today}", "230000"))
+    rashomon = Rashomon(tmp_path)
+    table = write_table(tmp_path, 24)
+    build = ("build", "cmc-bench", "--from", table)
+    rashomon.run(*build)
+    night = ("--benchmark", "cmc-bench", "--data", "charts", "--model", IMAGE, "--name", "n-{date}")
+    killed, second, morning = f"n-{today}", f"n-{today}-2", f"n-{today + timedelta(1)}"
+    process = rashomon.held().start("--batch", *night, "--fresh", "--display", "json")
+    assert process.stdout is not None
+    while '"done": 8' not in (line := process.stdout.readline()):
+        assert line, "it ended"
+    kill_all(process)
+    (old,) = names(rashomon)
+    runs = rashomon.workspace / "runs"
+    (runs / old).rename(runs / killed)  # a process of its own has the machine's clock
+    before = answered(rashomon, killed)
+    assert 0 < before < read_summary(runs / killed).total
+    table.write_text(table.read_text("utf-8").replace("What", "Now, what", 1), "utf-8")
+    rashomon.run(*build)
+    set_clock(monkeypatch, Moment(f"{today + timedelta(1)}", "013000"))
+    message = rashomon.run("--batch", *night, "--display", "none", code=2).stderr
+    assert f"`rashomon resume {killed}`" in message
+    set_clock(monkeypatch, Moment(f"{today}", "233000"))
+    fresh = ("--batch", *night, "--fresh", "--display", "none")
+    rashomon.run(*fresh)
+    rashomon.run(*fresh)  # it is finished
+    assert names(rashomon) == [killed, second]
+    assert answered(rashomon, killed) == before
+    with RunStore.open(runs / second) as store:
+        store.repeat((), errors_only=False)
+    set_clock(monkeypatch, Moment(f"{today + timedelta(1)}", "013000"))
+    rashomon.run(*fresh)  # resumes it
+    assert names(rashomon) == [killed, second]
+    rashomon.run(*fresh)
+    assert names(rashomon) == [killed, second, morning]
+    assert answered(rashomon, second) == read_summary(runs / second).total
+    rashomon.run("resume", killed, "--display", "none")
+    assert read_summary(runs / killed).state == "done"
 
 
 def test_a_long_name_is_numbered_within_the_longest(tmp_path: Path) -> None:

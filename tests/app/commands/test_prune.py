@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,8 +14,10 @@ import pytest
 from app.store.run import RunStore
 from app.store.trash import FOLDER, Trash
 from app.store.workspace import Workspace
+from benchmarks.errors import StoreFullError
 from tests.support.command import Rashomon, kill_all
 from tests.support.demo import FOUR_BIT, write_table
+from tests.support.full_disk import disk
 from tests.support.trust import tree
 
 IMAGE, TEXT = "policy:always-image", "policy:always-text"
@@ -95,6 +101,56 @@ def test_the_next_prune_removes_for_good_but_nothing_that_another_process_delete
     nights.run("runs", "--restore")
     assert names(nights) == [f"nightly-{days}-{source}" for days in (1, 2) for source in ("image", "text")]
     assert session.restore().name == "mine"
+
+
+def test_a_prune_without_anything_to_delete_empties_the_trash(nights: Rashomon) -> None:
+    prune(nights, "--keep", "1", "--match", "nightly-*", "--yes")
+    trash = nights.workspace / "runs" / FOLDER
+    assert "nightly-3-image" in prune(nights, "--keep", "1", "--match", "nightly-*", code=2)
+    assert trash.exists()
+    text = prune(nights, "--keep", "1", "--match", "nightly-*", "--yes")
+    assert re.search(r"^[\d.,]+ .B freed: 4 runs ", text, re.MULTILINE)
+    assert not trash.exists()
+    nights.run("runs", "--restore", code=2)
+    assert "freed" not in prune(nights, "--keep", "1", "--match", "nightly-*", "--yes")
+
+
+@pytest.mark.parametrize("earlier", [True, False], ids=["a trash to empty", "no trash"])
+def test_pruning_frees_a_full_disk(tmp_path: Path, earlier: bool) -> None:
+    with disk(tmp_path / "disk", "24m") as place:
+        small = Rashomon(place)
+        small.run("build", "cmc-bench", "--from", write_table(place, 6))
+        for days in (4, 3, 2, 1):
+            ask(small, f"n-{days}", days=days)
+        if earlier:
+            prune(small, "--keep", "3", "--match", "n-*", "--yes")  # n-4 goes to the trash
+        with open(place / "filler", "wb", buffering=0) as filler, suppress(OSError):
+            while filler.write(b"x" * 4096):
+                pass
+        assert os.statvfs(place).f_bavail == 0
+        text = prune(small, "--keep", "1", "--match", "n-*", "--yes")
+        assert ("1 run deleted before" in text) == earlier
+        assert re.search("[23] runs deleted for good.*cannot be undone", text)
+        assert names(small) == ["n-1"]
+        assert os.statvfs(place).f_bavail > 0
+        assert not (small.workspace / "runs" / FOLDER).exists()
+
+
+def test_without_room_for_the_trash_only_a_confirmed_prune_deletes(
+    nights: Rashomon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("app.store.trash.make_folder", full)
+    workspace = Workspace(nights.workspace)
+    with pytest.raises(StoreFullError):
+        Trash(workspace).delete(workspace.runs_folder / "mine")
+    assert "mine" in names(nights)
+    text = prune(nights, "--keep", "1", "--match", "nightly-*", "--yes")
+    assert re.search("4 runs deleted for good, [\\d.,]+ .B freed.*cannot be undone", text)
+    assert names(nights) == ["mine", "nightly-1-image", "nightly-1-text"]
+    assert [entry.name for entry in workspace.runs_folder.iterdir() if entry.name.startswith(".")] == []
 
 
 def test_a_run_in_progress_is_kept(rashomon: Rashomon) -> None:

@@ -19,6 +19,7 @@ from app.system.paths import ASSETS
 from benchmarks.build import Build
 from tests.support.command import Rashomon
 from tests.support.data.small import picture
+from tests.support.demo import write_table
 
 ROWS = [f"{n}.png,How many on page {n % 4}?,{10 + 3 * n},Page {n} counts {10 + 3 * n} of them.\n" for n in range(8)]
 HEADER = "image,question,answer,passage\n"
@@ -409,3 +410,13 @@ def test_a_killed_build_leaves_the_set_as_it_was_or_complete(home: Rashomon) -> 
         *("set.json", "pages.json", "lock"),
         *(str(version.number) for version in Workspace(home.workspace).question_set("rows").versions),
     }
+
+
+def test_a_build_says_first_what_became_of_the_set(tmp_path: Path) -> None:
+    rashomon, build = Rashomon(tmp_path), ("build", "cmc-bench", "--from")
+    lines = [rashomon.run(*build, write_table(tmp_path, 6)).stdout.splitlines() for _ in range(2)]
+    assert [text[0] for text in lines] == ["version 1 of the set charts", "version 1 of the set charts, as before"]
+    assert [text[1].startswith("built ") for text in lines] == [True, False]
+    edited = rashomon.run(*build, write_table(tmp_path, 6, edit={"answer": "41"})).stdout
+    assert edited.startswith("version 2 of the set charts: 1 row changed; ")
+    assert edited.splitlines()[1].startswith("  changed: charts.csv:")

@@ -145,6 +145,23 @@ def test_a_damaged_bundle_is_refused(rashomon: Rashomon, workspace: Workspace) -
         rashomon.run("compare", "text-run", text, code=2)
 
 
+@pytest.mark.parametrize("content", [b"", b"no bundle"])
+@pytest.mark.parametrize("end", ["", ":text-run"])
+def test_a_file_that_is_no_bundle_any_more_is_named(
+    rashomon: Rashomon, workspace: Workspace, content: bytes, end: str
+) -> None:
+    (rashomon.home / "empty.rashomon.zip").write_bytes(content)
+    with pytest.raises(StoreError, match=r"'empty\.rashomon\.zip' is .* damaged"):
+        find_reference(workspace, f"empty.rashomon.zip{end}")
+
+
+def test_a_model_without_a_run_is_named_apart_from_the_set(workspace: Workspace) -> None:
+    with pytest.raises(SpecError, match="model 'other/model' on the set charts"):
+        find_reference(workspace, "latest:other/model@CHARTS")
+    with pytest.raises(SpecError, match="model 'other/model@nothing'"):
+        find_reference(workspace, "latest:other/model@nothing")
+
+
 def test_a_runs_name_is_not_taken_by_a_folder_or_file_beside_it(rashomon: Rashomon, workspace: Workspace) -> None:
     shutil.copytree(workspace.runs_folder / "image-run", rashomon.home / "text-run")
     assert run_folder(workspace, "text-run") == workspace.runs_folder / "text-run"
