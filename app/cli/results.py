@@ -259,7 +259,7 @@ verdict_files = option_group(
 
 
 @click.command(
-    epilog=f"{RUN_HELP} FILE:RUN is a run in a bundle, published:ROW a row of the paper's table. Exit codes: 0 passed; "
+    epilog=f"{RUN_HELP} Names must be whole here. published:ROW is a row of the paper's table. Exit codes: 0 passed; "
     "5 regressed; 6 inconclusive; 1 errors among the answers; 4 the run is still at work; others as for every command."
 )
 @run_name
@@ -457,9 +457,10 @@ def baselines(workspace: Any, /, run: Sequence[str], rules: str | None, display:
 
 
 @click.command(
-    epilog=f"BUILD is a build's folder, or the name of a benchmark that is built in the workspace. {RUN_HELP}"
+    epilog="BUILD is a build's folder, a question set (SET or SET@NUMBER), or the name of a benchmark that is built in the "
+    f"workspace. {RUN_HELP}"
 )
-@click.argument("name", metavar="BUILD|RUN", shell_complete=completion.builds_and_runs)
+@click.argument("name", metavar="BUILD|SET|RUN", shell_complete=completion.builds_and_runs)
 @click.option("--all", "every", is_flag=True, help="Print all rules of every task.")
 @judge
 @as_json

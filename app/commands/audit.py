@@ -16,6 +16,7 @@ from app.json_output.tables import estimate_json
 from app.report.render import print_table
 from app.report.tables import read_inputs
 from app.store.blind_scores import unchanged_build
+from app.store.question_sets import set_folder, set_folders
 from app.store.run import RunStore
 from app.store.run_references import run_folder
 from app.store.workspace import Workspace
@@ -91,8 +92,13 @@ def audit(workspace: Workspace, name: str, *, judge: str | None, every: bool, as
 
 
 def _build(workspace: Workspace, name: str) -> Build | None:
-    """Return the build in a folder, or of a benchmark; None for the name of a run. Raises SourceError if there is no build."""
-    if name in benchmark_names() or path_exists(typed_path(name) / "manifest.json"):
+    """Return the build in a folder, of a benchmark or of a question set; None for what stands for a run.
+
+    Raises SourceError if there is no build, or SpecError for a version that a set has not.
+    """
+    set_part = set_folder(workspace.path, name.rpartition("@")[0] or name)
+    is_set = name not in workspace.run_names() and set_part in set_folders(workspace.path)
+    if is_set or name in benchmark_names() or path_exists(typed_path(name) / "manifest.json"):
         return find_build(workspace, name)
     return None
 
@@ -105,7 +111,7 @@ def _audit_run(workspace: Workspace, name: str, judge: str | None) -> tuple[Audi
     try:
         folder = run_folder(workspace, name)
     except StoreError as error:
-        raise StoreError(f"{name!r} is neither a build nor a run: {error}") from error
+        raise StoreError(f"{name!r} is neither a build, a question set nor a run: {error}") from error
     inputs = read_inputs([folder], judge)
     benchmark, (answers,) = inputs.benchmark, reference_cells(inputs.runs).values()
     with RunStore.read(folder) as store:

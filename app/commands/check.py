@@ -92,7 +92,7 @@ def check(workspace: Workspace, run: str, arguments: CheckArguments) -> int:
     check_files(arguments.junit, arguments.markdown, as_json=arguments.as_json)
     if (arguments.metric is not None or arguments.lower_is_better) and arguments.trust not in (None, NO_RULE):
         raise SpecError("--trust decides by what should win; leave --metric and --lower-is-better out.")
-    folder, baseline = run_folder(workspace, run), find_reference(workspace, arguments.baseline)
+    folder, baseline = run_folder(workspace, run, whole=True), find_reference(workspace, arguments.baseline, whole=True)
     folders = [folder, *([baseline.folder] if isinstance(baseline, StoredRun) else [])]
     reject_duplicates(folders)
     for compared in folders:

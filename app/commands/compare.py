@@ -63,7 +63,7 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
         comparison = compare_runs(
             compared,
             judge=arguments.judge,
-            baseline=run_folder(workspace, arguments.baseline) if arguments.baseline else None,
+            baseline=run_folder(workspace, arguments.baseline, whole=True) if arguments.baseline else None,
             metrics=arguments.metrics,
             group_by=arguments.group_by,
             instances=arguments.flips,

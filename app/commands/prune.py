@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import sys
@@ -105,12 +106,21 @@ def prune(workspace: Workspace, arguments: PruneArguments) -> None:
 
 
 def restore(workspace: Workspace) -> None:
-    """Restore the runs that the last ``--prune`` deleted. Raises StoreError if there are none, or a name is taken."""
+    """Restore the runs that the last ``--prune`` deleted.
+
+    Raises StoreError if there are none, or for those whose name is taken, which stay in the trash.
+    """
+    errors: list[StoreError] = []
     with closing(Trash(workspace)) as trash:
         if not trash.take_over():
             raise StoreError("there is no deleted run to restore.")
-        while trash.names:
-            print(clean(f"{trash.restore().name} is restored."))
+        while len(trash.names) > len(errors):
+            try:
+                print(clean(f"{trash.restore(skip=len(errors)).name} is restored."))
+            except StoreError as error:
+                errors.append(error)
+        if errors:
+            raise type(errors[0])(" ".join(map(str, errors)))
         trash.empty()
 
 
@@ -178,6 +188,7 @@ def _chosen(workspace: Workspace, runs: Sequence[_Run], arguments: PruneArgument
     if arguments.keep is None and arguments.older_than is None:
         raise SpecError("--prune needs a limit; add --keep N, --older-than 30d, or both.")
     least_age = None if arguments.older_than is None else _seconds(arguments.older_than)
+    alike_names = Counter(_without_numbers(run.name) for run in runs)
     now, newer, going = time.time(), Counter[tuple[str, str]](), {}
     for run in reversed(runs):
         if not run.summary.own or not fnmatchcase(run.name, arguments.match or "*"):
@@ -185,11 +196,18 @@ def _chosen(workspace: Workspace, runs: Sequence[_Run], arguments: PruneArgument
         age, alike = now - (run.summary.created or now), (run.model, run.asked)
         reasons = [] if arguments.keep is None else [f"{count_of(newer[alike], 'newer run')}"]
         reasons += [] if least_age is None else [f"{age / _DAY:.0f} days old"]
+        if arguments.match is None and alike_names[_without_numbers(run.name)] == 1:
+            reasons.append("the only run of such a name")
         is_beyond = arguments.keep is None or newer[alike] >= arguments.keep
         newer[alike] += run.summary.state in _FINISHED
         if is_beyond and (least_age is None or age > least_age) and not _in_use(workspace.runs_folder / run.name):
             going[run.name] = ", ".join(reasons)
     return dict(reversed(going.items()))
+
+
+def _without_numbers(name: str) -> str:
+    """Return what the names of a run's repetitions have in common, such as ``nightly-`` of nightly-2026-11-29."""
+    return re.sub("[0-9]+", "", name).rstrip("-_")
 
 
 def _seconds(text: str) -> int:
@@ -225,7 +243,8 @@ def _uses(
                 uses[names.get(lender, "")].append((run.name, f"{run.name} reuses {count_of(count, 'answer')} of it"))
         rule, model = split_baseline(run.model)
         for other in runs if rule else ():
-            if (other.model, other.data) == (model, run.data):
+            is_source = (other.model, other.data) == (model, run.data)
+            if is_source and (other.summary.created or 0) <= (run.summary.created or math.inf):
                 uses[other.name].append((run.name, f"the baseline {run.name} may be made of it"))
     return uses
 

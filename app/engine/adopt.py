@@ -42,6 +42,7 @@ from benchmarks.vocabulary import Verdict
 from mlx_backends.remote import is_remote
 from mlx_backends.remote.addresses import all_allowed
 from mlx_backends.remote.model_names import parse as parse_name
+from mlx_backends.shared_names import without_folders
 
 _COPIED_META = (
     "created",
@@ -75,7 +76,8 @@ class ReceivedRun:
         bundled_build: The build beside the run in an opened bundle, with media.
         answers: The number of valid answers.
         verdicts: The number of valid verdicts by judge.
-        content: The digest of what an adoption copies, to be compared within this process.
+        content: The digest of what an adoption copies, to be compared within this process; folders of models are not part of it.
+        damaged: Whether anything of it cannot be read.
     """
 
     folder: Path
@@ -91,6 +93,7 @@ class ReceivedRun:
     verdicts: dict[str, int]
     created: float | None
     content: str
+    damaged: bool
 
     @property
     def needs_confirmed_build(self) -> bool:
@@ -127,23 +130,26 @@ class AdoptedRun:
 
 def read_received_run(workspace: Workspace, folder: Path) -> ReceivedRun:
     """Read what the run in ``folder`` would use. Raises StoreError or SpecError if it cannot be read."""
+    damage: list[StoreError] = []
     with Salvage.read(folder) as store:
-        values = store.saved_meta(_ignored)
+        values = store.saved_meta(damage.append)
         spec = _spec(values, folder)
         digest = values["identity"].get("data digest")
         build_name = spec.data or values.get("data")
         benchmark = get_benchmark(spec.benchmark)
         sessions = sorted((key, value) for key, value in values.items() if key.startswith(_LABELLING))
-        content = hashlib.sha256(repr([spec.identity(), digest, sessions]).encode("utf-8", "surrogatepass"))
+        identity = {**spec.identity(), "model": without_folders(spec.model)}  # a bundle has no folders
+        content = hashlib.sha256(repr([identity, digest, sessions]).encode("utf-8", "surrogatepass"))
         counts: Counter[str] = Counter()
         verdicts: Counter[str] = Counter()
-        for saved in store.saved(_ignored):
+        for saved in store.saved(damage.append):
             counts["total"] += 1
             counts["done"] += saved.done
             verdicts.update(verdict.judge for answer in saved.answers for verdict in answer.verdicts)
             if saved.instance.condition in benchmark.conditions:
                 answers = [replace(answer, verdicts=_valid_verdicts(answer, benchmark)) for answer in saved.answers]
                 content.update(repr([saved.instance, saved.done, answers]).encode("utf-8", "surrogatepass"))
+        store.find_missing(damage.append, _READ)
         return ReceivedRun(
             folder,
             store.own,
@@ -158,18 +164,23 @@ def read_received_run(workspace: Workspace, folder: Path) -> ReceivedRun:
             dict(verdicts),
             values.get("created"),
             content.hexdigest(),
+            bool(damage),
         )
 
 
 def find_adopted(workspace: Workspace, received: ReceivedRun) -> list[str]:
-    """Return the names of the runs of this machine, other than the received one, with the same content."""
-    names = []
+    """Return the names of the runs of this machine with the same content.
+
+    The received run is among them if it is such a run, unless it is damaged: then adopting it saves what is valid.
+    """
+    names, shared_name = [], without_folders(received.spec.model)
     for name, model in stored_models(workspace).items():
         folder = workspace.runs_folder / name
-        if model in (received.spec.model, None) and folder != received.folder:
+        if model is None or without_folders(model) == shared_name:
             with suppress(RashomonError), RunStore.read(folder) as run:  # an unreadable run is none
-                same_time = run.own and run.meta("created") == received.created
-                if same_time and read_received_run(workspace, folder).content == received.content:
+                is_candidate = run.own and run.meta("created") == received.created
+                is_candidate &= not (received.damaged and folder.samefile(received.folder))
+                if is_candidate and read_received_run(workspace, folder).content == received.content:
                     names.append(name)
     return names
 

@@ -35,7 +35,7 @@ def with_engine(identity: Mapping[str, Any], info: EngineInfo) -> dict[str, Any]
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the differences as "key: was ..., is ...", with digests shortened."""
+    """Return the differences as "key: was ..., is ...", in words for options and with digests shortened."""
     keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     return [f"{key}: was {_short(before.get(key))}, is {_short(after.get(key))}" for key in keys]
 
@@ -55,4 +55,6 @@ def refused_differences(
 
 
 def _short(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "not set", True: "on", False: "off"}[value]
     return value[:12] if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else repr(value)

@@ -12,6 +12,7 @@
     published:FILE    a bundle's run that is compared as such a row is
 
 The texts with ``:`` or ``@`` come first, since a folder of any name can lie in a workspace; ``./`` before a name makes it a path.
+A gate takes whole names only: once a run is deleted, its name may be the beginning of another one.
 """
 
 from __future__ import annotations
@@ -66,13 +67,19 @@ class PublishedRow:
     folder: Path | None = None
 
 
-def find_reference(workspace: Workspace, text: str) -> StoredRun | PublishedRow:
-    """Return what ``text`` stands for. Raises SpecError or StoreError, which says what is accepted."""
-    reference = match_reference(workspace, text)
+def find_reference(workspace: Workspace, text: str, *, whole: bool = False) -> StoredRun | PublishedRow:
+    """Return what ``text`` stands for. Raises SpecError or StoreError, which says what is accepted.
+
+    With ``whole``, the beginning of a name is refused.
+    """
+    reference = match_reference(workspace, text, whole=whole)
     if reference is not None:
         return reference
     names = workspace.run_names()
     matches = [name for name in names if text and name.startswith(text)]
+    if whole and matches:
+        described = _describe(workspace, matches)
+        raise SpecError(f"there is no run {shortened(text)}, only {described}; write the whole name here.")
     if len(matches) == 1:
         return StoredRun(workspace.runs_folder / matches[0])
     if matches:
@@ -87,7 +94,7 @@ def find_reference(workspace: Workspace, text: str) -> StoredRun | PublishedRow:
     raise StoreError(f"{problem}; {hint} {_ACCEPTED}")
 
 
-def match_reference(workspace: Workspace, text: str) -> StoredRun | PublishedRow | None:
+def match_reference(workspace: Workspace, text: str, *, whole: bool = False) -> StoredRun | PublishedRow | None:
     """Return what ``text`` stands for; None if that is the beginning of a name, or nothing.
 
     Raises SpecError or StoreError as :func:`find_reference` does.
@@ -96,7 +103,7 @@ def match_reference(workspace: Workspace, text: str) -> StoredRun | PublishedRow
         row = text.removeprefix(PUBLISHED)
         if not row:
             raise SpecError("published: names no row; write published:ROW, a model's name as the paper prints it.")
-        received = _bundled_run(row)
+        received = _bundled_run(row, whole=whole)
         return PublishedRow(row, received.folder if received else None)
     if text.startswith(LATEST):
         return StoredRun(_latest(workspace, text.removeprefix(LATEST)))
@@ -106,12 +113,12 @@ def match_reference(workspace: Workspace, text: str) -> StoredRun | PublishedRow
         return StoredRun(workspace.runs_folder / text)
     if text and path_exists(Path(text) / DATABASE):
         return StoredRun(typed_path(text))
-    return _bundled_run(text)
+    return _bundled_run(text, whole=whole)
 
 
-def run_folder(workspace: Workspace, text: str) -> Path:
-    """Return the folder of the run that ``text`` stands for. Raises SpecError, also for a published row, or StoreError."""
-    return _stored(workspace, text).folder
+def run_folder(workspace: Workspace, text: str, *, whole: bool = False) -> Path:
+    """Return the folder of the run of :func:`find_reference`. Raises SpecError, also for a published row, or StoreError."""
+    return _stored(workspace, text, whole=whole).folder
 
 
 def run_folders(workspace: Workspace, texts: Iterable[str]) -> list[Path]:
@@ -143,23 +150,25 @@ def _stored_model(folder: Path) -> str | None:
         return None
 
 
-def _stored(workspace: Workspace, text: str) -> StoredRun:
-    reference = find_reference(workspace, text)
+def _stored(workspace: Workspace, text: str, *, whole: bool = False) -> StoredRun:
+    reference = find_reference(workspace, text, whole=whole)
     if isinstance(reference, PublishedRow):
         raise SpecError(f"{text} is a row that `rashomon compare` and `parity` put beside runs. {_ACCEPTED}")
     return reference
 
 
-def _bundled_run(text: str) -> StoredRun | None:
+def _bundled_run(text: str, *, whole: bool) -> StoredRun | None:
     """Return a bundle's run, given as FILE or FILE:RUN; None if no bundle is named.
 
+    With ``whole``, RUN is no beginning of a name.
     Raises BundleError if the bundle cannot be opened, or has no such run, or several and none is named.
     """
     for file, run in ((text, ""), tuple(text.rsplit(":", 1)) if ":" in text else ("", "")):
         if file and path_exists(file) and is_bundle_file(path := typed_path(file)):
             bundle = Workspace.open(path)
             names = bundle.run_names()
-            matches = [run] if run in names else [name for name in names if name.startswith(run)]
+            is_beginning = run and whole
+            matches = [run] if run in names else [name for name in names if name.startswith(run) and not is_beginning]
             if len(matches) == 1:
                 return StoredRun(bundle.runs_folder / matches[0], path)
             problem = f"{'has no run' if not matches else f'has {len(matches)} runs that begin with'} {run!r}"

@@ -61,16 +61,19 @@ class Trash:
             else:
                 self._move(run, run.name)
 
-    def restore(self) -> Path:
-        """Restore the run that was deleted last, and return its folder. Raises StoreError if its name is taken."""
-        if not self._deleted:
+    def restore(self, *, skip: int = 0) -> Path:
+        """Restore the run that was deleted last, or before the last ``skip`` ones, and return its folder.
+
+        Raises StoreError if its name is taken, or there is no such run.
+        """
+        if len(self._deleted) <= skip:
             raise StoreError("there is no deleted run to restore.")
-        run = self._deleted[-1]
+        run = self._deleted[-1 - skip]
         place = self._runs / _name(run)
         if os.path.lexists(place):
             raise StoreError(f"there is another run {place.name} now; delete or move it, then restore this one.")
         _rename(run, place)
-        self._deleted.pop()
+        self._deleted.remove(run)
         return place
 
     def take_over(self) -> list[str]:

@@ -439,7 +439,7 @@ def test_a_run_that_is_no_longer_what_it_was_is_refused_with_the_difference(rash
     spec.write_text(kept)
     upgraded = rashomon.ordered(info={"versions": {"mlx-vlm": "99"}})
     message = upgraded.run("resume", "x", code=2).stderr
-    assert "version of mlx-vlm: was None, is '99'" in message
+    assert "version of mlx-vlm: was not set, is '99'" in message
     assert "--accept-engine" in message
     upgraded.run("resume", "x", "--accept-engine")
     assert "weights digest" in rashomon.ordered(info={"weights": "ab"}).run("resume", "x", code=2).stderr

@@ -196,6 +196,31 @@ def test_a_baseline_keeps_the_run_that_it_was_made_of(rashomon: Rashomon) -> Non
     ask(rashomon, "newer")
     assert "source: the baseline source-agree may be made of it" in prune(rashomon, "--keep", "1", "--yes")
     assert "source" in names(rashomon)
+    ask(rashomon, "newest")
+    going, _, kept = prune(rashomon, "--keep", "1", "--yes").partition("kept, because")
+    assert "source: " in kept
+    assert "newer: " in going, "the baseline is older"
+
+
+def test_a_taken_name_keeps_only_its_own_run_in_the_trash(nights: Rashomon) -> None:
+    before = names(nights)
+    prune(nights, "--keep", "1", "--match", "nightly-*", "--yes")
+    taken = nights.workspace / "runs" / "nightly-2-image"
+    taken.mkdir()
+    assert taken.name in nights.run("runs", "--restore", code=2).stderr
+    assert names(nights) == [name for name in before if name != taken.name]
+    taken.rmdir()
+    nights.run("runs", "--restore")
+    assert names(nights) == before
+
+
+def test_the_only_run_of_its_name_is_marked_unless_a_pattern_names_it(nights: Rashomon) -> None:
+    def marked(*options: str) -> list[str]:
+        lines = prune(nights, "--keep", "0", *options, code=2).splitlines()
+        return [line.split(":")[0].strip() for line in lines if "the only run" in line]
+
+    assert marked() == ["mine"]
+    assert marked("--match", "mine") == []
 
 
 def test_a_sets_history_keeps_its_newest_runs(tmp_path: Path) -> None:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 
+from app.engine.plan import without_none
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.workspace import read_summary
 from tests.app.store.test_ownership import ASKED
 from tests.support.command import Rashomon
 from tests.support.decoy import KINDS, Outside
-from tests.support.trust import elsewhere, receive, tree
+from tests.support.trust import elsewhere, receive, seal, tree
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +103,32 @@ def test_nothing_is_adopted_unasked_nor_twice_under_a_name(rashomon: Rashomon) -
     rashomon.run("adopt", folder, "--yes", "--name", "two")
     assert sorted(path.name for path in runs.iterdir()) == ["mine", "one", "two"]
     assert "was created on this machine" in rashomon.run("adopt", "one", "--yes", "--name", "copy").stdout
+
+
+def test_a_run_of_the_workspace_is_not_copied_unless_it_is_damaged_or_a_name_is_asked_for(rashomon: Rashomon) -> None:
+    runs = rashomon.workspace / "runs"
+    for run in ("mine", "./workspace/runs/mine"):
+        assert "as mine." in rashomon.run("adopt", run, "--yes").stdout
+    assert [path.name for path in runs.iterdir()] == ["mine"]
+    with sqlite3.connect(runs / "mine" / DATABASE) as connection:
+        connection.execute(DAMAGE[0])
+    connection.close()
+    rashomon.run("adopt", "mine", "--yes", code=1)
+    assert sorted(path.name for path in runs.iterdir()) == ["mine", "mine-adopted"]
+
+
+def test_a_bundled_run_of_a_models_folder_is_not_copied_back(rashomon: Rashomon) -> None:
+    folder = rashomon.workspace / "runs" / "mine"
+    with RunStore._connect(folder) as store:
+        for key in ("spec", "identity"):
+            store.set_meta(key, {**store.meta(key), "model": "/private/models/tiny+/private/adapters/mine"})
+        (folder / "spec.toml").write_text(tomli_w.dumps(without_none(store.meta("spec"))), "utf-8")
+    seal(folder)
+    rashomon.run("bundle", "mine", "--media", "none", "--out", "mine.zip")
+    assert b"private" not in zipfile.ZipFile(rashomon.home / "mine.zip").read("runs/mine/spec.toml")
+    assert "as mine." in rashomon.run("adopt", "mine.zip", "--yes").stdout
+    assert "as mine." in rashomon.run("open", "mine.zip", "--import", "--yes").stdout
+    assert [path.name for path in folder.parent.iterdir()] == ["mine"]
 
 
 @pytest.mark.parametrize("change", ["verdict", "answer", "damage"])

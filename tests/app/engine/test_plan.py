@@ -74,7 +74,8 @@ def test_one_name_cannot_be_two_runs() -> None:
 
 
 def test_differences_say_what_was_and_what_is() -> None:
-    assert differences({"a": 1, "b": 2}, {"a": 1, "b": 3, "c": 4}) == ["b: was 2, is 3", "c: was None, is 4"]
+    assert differences({"a": 1, "b": 2}, {"a": 1, "b": 3, "c": 4}) == ["b: was 2, is 3", "c: was not set, is 4"]
+    assert differences({"fresh": True}, {"exact": False}) == ["fresh: was on, is not set", "exact: was not set, is off"]
     assert differences({"a digest": "ab" * 32}, {"a digest": "cd" * 32}) == [
         "a digest: was abababababab, is cdcdcdcdcdcd"
     ]

@@ -189,6 +189,15 @@ def test_several_runs_of_a_bundle_that_begin_alike_are_listed(rashomon: Rashomon
         find_reference(workspace, "alike.zip:te")
 
 
+def test_a_set_is_audited_as_its_build_unless_a_run_has_its_name(rashomon: Rashomon, workspace: Workspace) -> None:
+    assert rashomon.json("audit", str(workspace.path / "sets" / "charts" / "1")) == rashomon.json("audit", "charts@1")
+    assert rashomon.json("audit", "Charts") == rashomon.json("audit", "charts@1")
+    assert "charts@1" in rashomon.run("audit", "charts@x", code=2).stderr
+    rashomon.run("audit", "charts@2", code=2)
+    add_run(workspace, "charts")
+    assert rashomon.run("audit", "charts").stdout == rashomon.run("audit", "text-run").stdout
+
+
 # --- latest:MODEL and @SET -----------------------------------------------------------------------
 
 
@@ -380,6 +389,18 @@ def test_every_command_that_reads_a_run_takes_every_form(
     if command[0] in ("recommend", "parity") and TEXT in run:
         run = f"latest:{IMAGE}"  # beside itself no run is compared
     rashomon.run(*command, run)
+
+
+@pytest.mark.parametrize("run", ["te", "both.zip:te"])
+def test_a_gate_takes_no_beginning_of_a_name(rashomon: Rashomon, run: str) -> None:
+    """Once ``text`` is deleted, ``text-run`` would stand for it."""
+    for command in (
+        ("check", "image-run", "--baseline", run),
+        ("check", run, "--baseline", "image-run"),
+        ("compare", "image-run", "text-run", "--baseline", run),
+    ):
+        assert "text-run" in rashomon.run(*command, code=2).stderr
+    rashomon.run("show", run)
 
 
 def test_parity_takes_a_bundles_run_and_a_row(rashomon: Rashomon) -> None:
