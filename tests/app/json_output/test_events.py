@@ -115,6 +115,8 @@ def test_the_failures_of_a_judge_that_was_asked_later_are_in_the_outcome(tmp_pat
         store.add_verdicts(records)
     (outcome,) = events(rashomon, "judge", "r", "--judge", "match", "--dry-run")
     assert outcome["runs"][0]["failed_judgements"] == len(records)
+    assert rashomon.json("runs")[0]["failed_judgements"] == len(records)
+    assert "12 failed judgements" in rashomon.run("runs").stdout
 
 
 def test_a_message_has_no_folder_that_was_not_typed(
