@@ -12,6 +12,7 @@ from contextlib import suppress
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code, one of :mod:`app.exit_codes`."""
+    _open_closed_streams()
     if "_RASHOMON_COMPLETE" in os.environ:
         from app.cli import cli, completion
 
@@ -79,6 +80,19 @@ def _end(error: BaseException) -> tuple[int, str]:
             f"a bug in Rashomon ended this command ({type(error).__name__}); report it with the lines above.",
         )
     return code, line
+
+
+def _open_closed_streams() -> None:
+    """Let the standard streams that the caller has closed (``>&-``) be the null device.
+
+    Otherwise Python has no object for them, and the next file that is opened, such as a database, would get their number.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - stays open for the rest of the process
 
 
 def _warn_of_machine() -> None:

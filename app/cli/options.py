@@ -96,6 +96,11 @@ display = click.option(
     shell_complete=completion.displays,
     help="How to show progress: full, plain, json or none; default: full in a terminal, plain otherwise.",
 )
+display_without_events = click.option(
+    "--display",
+    type=click.Choice(["full", "plain", "none"]),
+    help="How to show progress; default: full in a terminal, plain otherwise.",
+)
 EVENT_COMMANDS = ("batch", "resume", "judge", "demo", "try", "import", "baselines")
 """The commands whose ``--display json`` prints events; all else that they print then is on standard error."""
 

@@ -16,6 +16,7 @@ from app.cli.options import (
     as_json,
     conditions,
     display,
+    display_without_events,
     force,
     judge,
     number,
@@ -180,7 +181,7 @@ def compare(workspace: Any, /, run: Sequence[str], formats: str | None, **option
 @click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./parity.")
 @width
 @judge
-@display
+@display_without_events
 @allow_address
 @force
 @as_json
@@ -350,6 +351,8 @@ def try_command(workspace: Any, /, model: str, **options: Any) -> int:
     from app.commands.batch import ExecutionOptions
     from app.commands.try_model import TryArguments, try_model
 
+    if options["as_json"] and options["display"] == "json":
+        raise click.UsageError("--json prints the verdict and --display json the progress; leave one of them out")
     execution = ExecutionOptions(
         **{key: options.pop(key) for key in ("display", "force", "accept_engine", "allowed", "wait")}
     )

@@ -76,7 +76,7 @@ def completion_script(context: click.Context, shell: str) -> None:
 def schema(command: tuple[str, ...]) -> None:
     """Print the JSON Schema of a command's JSON. Without COMMAND, the commands that have one are listed.
 
-    That of batch, resume, judge, demo, import and baselines is of a line of --display json.
+    That of batch, resume, judge, demo, import and baselines is of a line of --display json, and batch's that of try's lines.
     """
     from app.commands.schema import print_schema
 

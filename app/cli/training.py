@@ -8,7 +8,18 @@ from typing import Any
 import click
 
 from app.cli import completion
-from app.cli.options import BUILD, PATH, as_json, benchmark_name, display, force, judge, number, split_commas, wait
+from app.cli.options import (
+    BUILD,
+    PATH,
+    as_json,
+    benchmark_name,
+    display_without_events,
+    force,
+    judge,
+    number,
+    split_commas,
+    wait,
+)
 from benchmarks import number_ranges as ranges
 
 _accept_engine = click.option(
@@ -131,7 +142,7 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
     help="Take up a training that was stopped; takes no other options than --data, --max-length and --save-every.",
 )
 @click.option("--dry-run", is_flag=True, help="Check everything and print the memory, but load no model.")
-@display
+@display_without_events
 @force
 @_accept_engine
 @wait
@@ -197,7 +208,7 @@ def trainings(workspace: Any, /, as_json: bool) -> None:
 @click.option("--format", "formats", metavar="F,F", help="Also write files: csv, md, png, svg, pdf.")
 @click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./learning-curve.")
 @click.option("--dry-run", is_flag=True, help="Print the trainings and runs, and start nothing.")
-@display
+@display_without_events
 @force
 @_accept_engine
 @as_json

@@ -9,9 +9,12 @@ from app.commands.judge import judge as judge_run
 from app.engine.baselines import DESCRIPTIONS, available_rules, make_baseline
 from app.exit_codes import DONE, FAILURES, EndedError
 from app.run_spec import RunSpec, parse_stored
+from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_references import run_folder
-from app.store.workspace import Workspace
+from app.store.workspace import Workspace, read_summary
+from app.text.plural import count_of
+from benchmarks.errors import BusyError
 from benchmarks.registry import get_benchmark
 from judges.base import FunctionJudge
 from judges.registry import find_judge
@@ -20,11 +23,15 @@ from judges.registry import find_judge
 def baselines(workspace: Workspace, runs: Sequence[str], rules: Sequence[str], display: str | None) -> int:
     """Make the baselines ``rules`` of ``runs`` (if empty, all possible ones) and judge them; return 0.
 
-    Raises EndedError as :func:`judge_run`; failed judgements of a baseline do not keep the next one from being made.
+    Raises EndedError as :func:`judge_run`, and if answers are errors; failures of a baseline do not keep the next one from being
+    made. Raises BusyError for a run in progress.
     """
     failures = []
     for run in runs:
         source = run_folder(workspace, run)
+        lock = FileLock(source / "lock")
+        if lock.holder() is not None:
+            raise BusyError(f"{busy_message(lock)}; make baselines when it has ended.")
         for rule in rules or available_rules(source):
             baseline = make_baseline(workspace, source, rule)
             verb = "exists already" if baseline.existing else DESCRIPTIONS[rule]
@@ -41,6 +48,10 @@ def baselines(workspace: Workspace, runs: Sequence[str], rules: Sequence[str], d
                 if end.exit_code != FAILURES:
                     raise
                 failures.append(f"{baseline.folder.name}: {end}")
+            if errors := sum(condition.errors for condition in read_summary(baseline.folder).progress):
+                failures.append(
+                    f"{count_of(errors, 'answer')} of {baseline.folder.name} failed, because an answer of {source.name} did."
+                )
     if failures:
         raise EndedError(FAILURES, " ".join(failures))
     return DONE

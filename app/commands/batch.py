@@ -396,8 +396,11 @@ def execute_runs(
         code = INTERRUPTED
     summaries = [read_summary(run.folder) for run in planned]
     unfinished = [run for run in summaries if run.state != "done"]
-    if code != INTERRUPTED and options.display not in ("json", "none"):
-        _print_results(planned, summaries, demo=demo, tables=tables)
+    if code != INTERRUPTED:
+        for run in planned:
+            outcome.verify(run.folder)
+        if options.display not in ("json", "none"):
+            _print_results(planned, summaries, demo=demo, tables=tables)
     if code != DONE:
         raise EndedError(code, " ".join([*supervisor.reasons, *_saved(workspace, unfinished, code)]))
     if failed := [run for run in summaries if _failures(run)]:
@@ -537,7 +540,7 @@ def _print_results(
 
 
 def _failures(run: RunSummary) -> int:
-    """Return the number of answers that are errors or that a judge of the run failed on, in its newest version."""
+    """Return the number of answers that are errors, and of judgements that failed."""
     return _errors(run) + failed_judgements(run)
 
 

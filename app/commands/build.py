@@ -152,7 +152,7 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
             mapping=arguments.mapping,
             difficulty=arguments.difficulty,
         )
-        return check_rows(benchmark, rows, options, as_json=arguments.as_json, every=arguments.every)
+        return check_rows(workspace, benchmark, rows, options, as_json=arguments.as_json, every=arguments.every)
     sources = _sources(workspace, benchmark, arguments.sources, rows)
     folder = typed_path(arguments.out or workspace.build_folder(name))
     keeps_old = is_version_link(workspace.path, folder)

@@ -52,6 +52,8 @@ def bundle_runs(
 
 def list_bundle(workspace: Workspace, file: Path, *, imports: bool, yes: bool, as_json: bool) -> int:
     """List the runs of a bundle, or copy them to the workspace; return the exit code."""
+    if imports and as_json:
+        raise SpecError("--json lists a bundle's runs and --import prints no JSON; leave one of them out.")
     path = typed_path(file)
     with spinner("checking the bundle"):
         bundle = Workspace.open(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from textwrap import indent
@@ -11,6 +12,8 @@ from textwrap import indent
 from app.exit_codes import DONE, FAILURES, EndedError
 from app.json_output.builds import CheckedRow, CheckedTable
 from app.json_output.envelope import envelope, plain
+from app.report.portable import portable_message
+from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
@@ -23,14 +26,16 @@ _MAX_UNUSABLE = 100
 """The number of unusable rows that are listed by default, and of those with a warning."""
 
 
-def check_rows(benchmark: Benchmark, file: Path, options: BuildOptions, *, as_json: bool, every: bool = False) -> int:
+def check_rows(
+    workspace: Workspace, benchmark: Benchmark, file: Path, options: BuildOptions, *, as_json: bool, every: bool = False
+) -> int:
     """Print the check of a table, with ``every`` usable row or the first few; return 0.
 
     Raises EndedError if no row is usable.
     """
     check = benchmark.check_rows(file, options)
     if as_json:
-        _print_json(check)
+        _print_json(check, lambda text: portable_message(text.replace(f"{file.parent}/", ""), workspace.path))
     else:
         print(summary(check))
         limit = None if every else _MAX_UNUSABLE
@@ -47,14 +52,15 @@ def summary(check: TableCheck) -> str:
     return clean("; ".join([f"{check.usable} of {len(check.rows)} rows can be used", *check.remarks]))
 
 
-def _print_json(check: TableCheck) -> None:
-    """Print a check as JSON, a row at a time: a table may have a million."""
-    whole = CheckedTable(usable=check.usable, rows=(), remarks=tuple(check.remarks))
+def _print_json(check: TableCheck, portable: Callable[[str], str]) -> None:
+    """Print a check as JSON, with ``portable`` messages, a row at a time: a table may have a million."""
+    whole = CheckedTable(usable=check.usable, rows=(), remarks=tuple(map(portable, check.remarks)))
     before, rows, after = json.dumps(plain(envelope("build", whole)), indent=2).partition('"rows": [')
     print(f"{before}{rows}", end="")
     separator = "\n"
     for row in check.rows:
-        entry = CheckedRow(row=row.where, usable=row.usable, message=row.message, fix=row.fix, warning=row.warning)
+        message, fix, warning = map(portable, (row.message, row.fix, row.warning))
+        entry = CheckedRow(row=row.where, usable=row.usable, message=message, fix=fix, warning=warning)
         print(separator + indent(json.dumps(plain(entry), indent=2), "      "), end="")
         separator = ",\n"
     print(after)

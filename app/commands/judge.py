@@ -95,6 +95,7 @@ def judge(
     code = supervisor.run([job])
     if code == INTERRUPTED:
         raise EndedError(INTERRUPTED, "interrupted; every verdict so far is saved; run the same command to resume.")
+    outcome.verify(folder)
     failed = 0
     summary = read_summary(folder)
     with RunStore.read(folder) as store:

@@ -39,7 +39,7 @@ _MOST_GIGABYTES = 100_000
 
 def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bool) -> int:
     """Fetch ``model`` after printing the plan; return the exit code."""
-    if model.count("/") != 1:
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", model, re.ASCII):
         known = [entry.id for entry in catalog_models()]
         similar_names = [name for name in known if name.partition("/")[2].casefold().startswith(model.casefold())]
         hint = f"write org/name, for example {(similar_names or known)[0]}; `rashomon models` lists more."

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +24,13 @@ from app.engine.training.plan import TrainingPlan, plan_training
 from app.engine.training.spec import RESUMED_WITH, TrainingSpec, training_spec
 from app.engine.training.supervise import TrainingSupervisor
 from app.exit_codes import DONE, INTERRUPTED, EndedError
-from app.json_output.envelope import plain, print_json
+from app.json_output.envelope import print_json
 from app.json_output.training import TrainingEntry
 from app.report.portable import portable_message, portable_path
 from app.report.throughput import duration
 from app.store.workspace import Workspace
 from app.text.escape import clean
-from benchmarks.errors import SpecError, StoreError, did_you_mean
+from benchmarks.errors import SpecError, StoreError
 from benchmarks.number_ranges import STORED
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.shared_names import without_folders
@@ -42,7 +40,6 @@ _LINE_SECONDS = 10.0
 """The seconds between two lines of progress where the output is no terminal."""
 
 _WIDTH = 79
-_DISPLAYS = ("full", "plain", "json", "none")
 
 
 def train(
@@ -57,8 +54,6 @@ def train(
     wait: float | None = None,
 ) -> int:
     """Plan a training, or take up the one called ``resume``, and train; return 0. Raises EndedError for another end."""
-    if display not in (None, *_DISPLAYS):
-        raise SpecError(f"there is no display {display!r}; {did_you_mean(str(display), _DISPLAYS)}")
     spec = _spec(workspace, values, resume)
     workspace.make()
     with spinner("checking the data"):
@@ -78,7 +73,7 @@ def train(
         _print_end(training)
         return 0
     write_data_record(training.path, plan.data)
-    progress = _Display(workspace, training, display or ("full" if sys.stderr.isatty() else "plain"))
+    progress = _Display(training, display or ("full" if sys.stderr.isatty() else "plain"))
     try:
         TrainingSupervisor(training, progress.show, progress.notice, wait).run()
     except EndedError as end:
@@ -186,10 +181,10 @@ def _print_end(training: Training) -> None:
 
 
 class _Display:
-    """Progress as a line that is rewritten ("full"), as a new line every few seconds ("plain", "json"), or not at all."""
+    """Progress as a line that is rewritten ("full"), as a new line every few seconds ("plain"), or not at all."""
 
-    def __init__(self, workspace: Workspace, training: Training, kind: str) -> None:
-        self._workspace, self._training, self._kind = workspace, training, kind
+    def __init__(self, training: Training, kind: str) -> None:
+        self._training, self._kind = training, kind
         self._shown = ""
         self._next = 0.0
 
@@ -202,10 +197,7 @@ class _Display:
         if self._kind != "full" and now < self._next and state == "training":
             return
         self._shown, self._next = text, now + _LINE_SECONDS
-        if self._kind == "json":
-            entry = replace(training_entry(self._workspace, self._training), state=state, note=note)
-            print(json.dumps(plain(entry)), file=sys.stderr, flush=True)
-        elif self._kind == "full":
+        if self._kind == "full":
             print(f"\r{clean(text)[:_WIDTH]:<{_WIDTH}}", end="", file=sys.stderr, flush=True)
         else:
             print(clean(text), file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ from typing import Literal
 
 from app.fetch.download import access_denied
 from app.fetch.remote_file import Digest, FetchError, RemoteFile
+from benchmarks.errors import SpecError
 
 Kind = Literal["model", "dataset"]
 
@@ -96,7 +97,7 @@ def translate_hub_errors(name: str, kind: Kind) -> Iterator[None]:
         try:
             yield
         except HFValidationError as error:
-            raise FetchError(f"{name!r} is not a Hub id; write org/name.") from error
+            raise SpecError(f"{name!r} is not a Hub id; write org/name.") from error
         except OfflineModeIsEnabled as error:
             raise _offline() from error
         except HfHubHTTPError as error:

@@ -76,7 +76,7 @@ def _explained(name: str) -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     except HFValidationError as error:
-        raise UploadError(f"{name!r} is not a name that the Hub takes; write OWNER/NAME.") from error
+        raise SpecError(f"{name!r} is not a name that the Hub takes; write OWNER/NAME.") from error
     except OfflineModeIsEnabled as error:
         raise UploadError("HF_HUB_OFFLINE is set, so nothing is sent; unset it and run the same command.") from error
     except HfHubHTTPError as error:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from app.json_output.envelope import FORMAT, plain
 from app.report.portable import portable_message
 from app.store.data_types import ConditionProgress, NodeStatus
+from app.store.run import RunStore
+from app.store.sqlite_errors import DamagedError
 from app.store.workspace import RunSummary, read_summary
 from judges.base import newest
 
@@ -44,7 +46,7 @@ class RunOutcome:
     errors: int
     failed_judgements: int
     problem: str | None
-    """The reason why it could not be read; its numbers are then 0."""
+    """The reason why it could not be read, and its numbers are then 0; or the damage of an answer or a verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,22 +71,37 @@ class Outcome:
     folders: dict[Path, None] = field(default_factory=dict)
     message: str = ""
     """A sentence on what was done, if it is not how many answers its runs have."""
+    damages: dict[Path, str] = field(default_factory=dict)
+    """The damage that was met in runs."""
 
     def begin(self, workspace: Path) -> None:
         """Forget an earlier command of this process; messages will name paths relative to ``workspace``."""
-        self.workspace, self.folders, self.message = workspace, {}, ""
+        self.workspace, self.folders, self.message, self.damages = workspace, {}, "", {}
 
     def about(self, folders: Iterable[Path]) -> None:
         """Add the folders of runs."""
         self.folders.update(dict.fromkeys(folders))
 
+    def verify(self, folder: Path) -> None:
+        """Read the answers and verdicts of a run, whatever is displayed of them. Raises DamagedError."""
+        try:
+            with RunStore.read(folder) as store:
+                store.verify()
+        except DamagedError as error:
+            self.damages[folder] = str(error)
+            raise
+
     def print(self, exit_code: int, message: str = "") -> None:
         """Print the outcome."""
         workspace = self.workspace or Path.home()
-        runs = tuple(_run_outcome(read_summary(folder), workspace) for folder in self.folders)
+        runs = tuple(_run_outcome(self._summary(folder), workspace) for folder in self.folders)
         text = portable_message(message or self.message or _sentence(runs), workspace)
         event = OutcomeEvent(exit_code=exit_code, runs=runs, message=text)
         print(event_line(event), flush=True)
+
+    def _summary(self, folder: Path) -> RunSummary:
+        summary = read_summary(folder)
+        return replace(summary, problem=summary.problem or self.damages.get(folder))
 
 
 outcome = Outcome()
@@ -96,8 +113,9 @@ def event_line(event: Event) -> str:
 
 
 def failed_judgements(run: RunSummary) -> int:
-    """Return the number of answers that a judge of the run failed on, in its newest version."""
-    judges = {newest(name, p.judged) for p in run.progress for name in run.spec["judge"]}
+    """Return the number of judgements that failed in a run, of each judge's newest version."""
+    ids = {judge for p in run.progress for judge in p.judged}
+    judges = {newest(judge.rpartition("@")[0], ids) or judge for judge in ids}
     return sum(judged.failed for p in run.progress for judge, judged in p.judged.items() if judge in judges)
 
 

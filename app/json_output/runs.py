@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.json_output.events import failed_judgements
 from app.report.portable import portable_message, portable_text
 from app.report.running_accuracy import judging_progress
 from app.store.data_types import ConditionProgress, NodeStatus
@@ -35,6 +36,8 @@ class ListedRun:
     reused: int
     """The answers among ``done`` that are another run's."""
     errors: int
+    failed_judgements: int
+    """The failures of all judges, each in its newest version."""
     cut_reasoning: int
     """The judged answers that ended at the limit of tokens within their reasoning."""
     cells: int
@@ -71,6 +74,7 @@ def listed_run(run: RunSummary, workspace: Workspace) -> ListedRun:
         total=run.total,
         reused=run.reused,
         errors=sum(condition.errors for condition in run.progress),
+        failed_judgements=failed_judgements(run),
         cut_reasoning=run.cut_reasoning,
         cells=run.cells,
         judging=tuple(judging_progress(run)),

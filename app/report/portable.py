@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,9 @@ def portable_text(text: str, spec: Mapping[str, Any]) -> str:
 
 
 def portable_message(text: str, workspace: Path) -> str:
-    """Return a message with its paths below the workspace as they are there, and those below the home folder after ``~``."""
+    """Return a message with its paths relative to the workspace or the working folder, or after ``~`` below the home folder."""
     text = text.replace(f"{workspace}/", "").replace(str(workspace), "the workspace")
+    with suppress(OSError):  # the working folder is gone
+        text = text.replace(f"{Path.cwd()}/", "")
     home = str(Path.home())
     return text if home == "/" else text.replace(home, "~")

@@ -427,6 +427,11 @@ class RunStore(AnswerSums):
         if only is None and at is None and before == self._tallies():  # otherwise another process wrote meanwhile
             self._compare(seen, before)
 
+    def verify(self) -> None:
+        """Read all instances, answers and verdicts. Raises DamagedError for a row that was altered or is missing."""
+        for _ in self.pages():
+            pass
+
     def engines(self) -> list[dict[str, Any]]:
         """Return every engine that answered in this run. Raises DamagedError."""
         rows = sorted(self._whole("engine"), key=lambda row: row["id"])

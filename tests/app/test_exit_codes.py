@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
 import signal
+import sqlite3
 import subprocess
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import pytest
 
 from app.exit_codes import MEANINGS
 from app.store.run import RunStore
+from app.store.workspace import read_summary
 from tests.app.commands.test_batch import wait_until
 from tests.support.command import ROOT, Rashomon, children_of, kill_all
 
@@ -70,6 +74,9 @@ def test_a_run_or_a_device_that_another_process_has_is_4_and_names_it(rashomon: 
         other = (*BATCH[:-3], "other", "--limit", "2", "--display", display)
         for command in ((*BATCH, "--display", display), (*other, "--wait", "no"), (*other, "--wait", "0.5")):
             assert f"process {worker}" in reasons(needing.process(*command, code=4).stderr)[0]
+        refused = read_summary(rashomon.workspace / "runs" / "other")
+        assert refused.state == "interrupted", "nothing has failed"
+        assert f"process {worker}" in refused.note
         waiting = needing.start(*other, "--wait", "600")
         held.go_on()
         _, errors = waiting.communicate(timeout=120)
@@ -126,6 +133,34 @@ def test_nohup_keeps_a_run_from_ending_with_its_terminal(rashomon: Rashomon) -> 
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("display", ["none", "json", pytest.param("plain", marks=pytest.mark.slow)])
+def test_an_altered_answer_is_3_whatever_is_displayed(rashomon: Rashomon, display: str) -> None:
+    rashomon.run(*BATCH, "--display", "none")
+    with closing(sqlite3.connect(rashomon.workspace / "runs" / "x" / "run.sqlite")) as database, database:
+        database.execute("UPDATE generation SET text = 'other' WHERE id = (SELECT max(id) FROM generation)")
+    for command in (BATCH, ("resume", "x"), ("judge", "x", "--judge", "match")):
+        output = rashomon.run(*command, "--display", display, code=3).stdout
+        if display == "json":
+            outcome = json.loads(output.splitlines()[-1])
+            assert outcome["exit_code"] == 3
+            assert outcome["runs"][0]["problem"] == outcome["message"]
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_whose_streams_are_closed_has_its_own_code(rashomon: Rashomon, closed: str) -> None:
+    for command, code in ((BATCH, 0), (("show", "x"), 0), (("show", "no-such-run"), 2)):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *rashomon.command(*command)],
+            env=rashomon.environment,
+            cwd=rashomon.home,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        assert len(done.stderr.splitlines()) == (code != 0 and "2>&-" not in closed)
+
+
 def test_output_to_a_full_disk_is_3(rashomon: Rashomon) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -159,6 +194,7 @@ def test_output_to_a_full_disk_is_3(rashomon: Rashomon) -> None:
         (("push", "a", "hub:me/a"), 2),
         (("data", "get", "no-such"), 2),
         (("models", "get", "no-such"), 2),
+        (("models", "get", "a/b c"), 2),
         (("build", "cmc-bench", "--from", "missing.csv", "--check"), 2),
         (("train", "--model", "none", "--data", "none"), 2),
         (("learning-curve", "--model", "none", "--data", "none"), 2),

@@ -162,8 +162,9 @@ class Worker:
         except DeviceLostError:  # the next worker resumes the run
             raise
         except RashomonError as error:
+            state = "interrupted" if isinstance(error, BusyError) else "failed"  # nothing fails on a busy device
             with suppress(RashomonError):  # a full disk cannot take the state either
-                self._note(store, "failed", str(error))
+                self._note(store, state, str(error))
             raise
         if self.stopped.is_set():
             self._note(store, "interrupted")

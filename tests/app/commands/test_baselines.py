@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.engine.baselines import AGREE, CONFIDENT, Reader, available_rules, make_baseline
+from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.workspace import Workspace, read_summary
 from benchmarks.build import BuildOptions
@@ -171,10 +172,19 @@ def test_failed_and_missing_answers_are_not_guessed(tmp_path: Path) -> None:
     failing = make_baseline(workspace, make_run(workspace, "failing", _instances(), answer, model="org/m"), AGREE)
     with RunStore.read(failing.folder) as store:
         assert {record.generations[-1].finish_reason for record in store.records()} == {"error"}
+    Rashomon(tmp_path).run("baselines", "failing", code=1)
     only = [instance for instance in _instances() if not instance.condition.startswith("text")]
     run = make_run(workspace, "half", only, lambda i: Generation(f"{i.id}#0", "12", "stop"), model="org/m")
     with pytest.raises(SpecError):
         make_baseline(workspace, run, AGREE)
+
+
+def test_a_run_in_progress_has_no_baseline_yet(tmp_path: Path) -> None:
+    folder = _model(workspace := Workspace(tmp_path / "workspace"), lambda source, value: value)
+    with FileLock(folder / "lock") as lock:
+        assert lock.acquire("process 1")
+        Rashomon(tmp_path).run("baselines", folder.name, code=4)
+    assert workspace.run_names() == [folder.name]
 
 
 def test_what_cannot_be_made_is_refused(rashomon: Rashomon) -> None:

@@ -37,6 +37,11 @@ def test_the_check_builds_nothing_and_ends_with_1_where_no_row_can_be_used(here:
     parsed = here.json("build", "cmc-bench", "--from", table, "--check")
     assert [row["usable"] for row in parsed["rows"]] == [True] * 4 + [False]
     assert parsed["rows"][-1]["fix"] == "put the file in its place: gone.png"
+    (here.home / "tables").mkdir()
+    (here.home / "tables" / "t.csv").write_text(f"image,question,answer\n{here.home}/gone.png,x?,5\n")
+    here.run(
+        "build", "cmc-bench", "--from", "tables/t.csv", "--check", "--json", code=1
+    )  # without the home folder's path
     table = write(here, "image,question,answer\ngone.png,x?,5\n")
     assert "0 of 1 rows" in here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
     assert not here.workspace.exists()

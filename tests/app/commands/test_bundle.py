@@ -248,6 +248,7 @@ def test_importing_asks_then_copies_the_runs_and_their_build(home: Rashomon, bun
     with elsewhere():
         there = Rashomon(tmp_path)
         there.run("open", bundle, "--import", code=2)
+        there.run("open", bundle, "--import", "--yes", "--json", code=2)
         assert not there.workspace.exists()
         there.run("open", bundle, "--import", "--yes")
         workspace = Workspace(there.workspace)

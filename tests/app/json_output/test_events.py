@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from app.cli import cli
+from app.cli.options import EVENT_COMMANDS
 from app.store.locks import FileLock
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from benchmarks.vocabulary import Verdict
 from tests.support.command import Rashomon
 from tests.support.demo import write_table
 from tests.support.json_contract import check_json
+from tests.support.runs import instances, make_run, says
 
 BATCH = ("batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "r", "--limit", "2")
 JSON = ("--display", "json")
@@ -98,6 +106,49 @@ def test_failures_and_a_worker_that_dies_are_in_the_outcome(rashomon: Rashomon) 
     assert outcome["runs"][0]["done"] < outcome["runs"][0]["total"], outcome
 
 
+def test_the_failures_of_a_judge_that_was_asked_later_are_in_the_outcome(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    folder = make_run(Workspace(rashomon.workspace), "r", instances(2), says("12"))
+    with RunStore.open(folder) as store:
+        verdict = Verdict("openai:x@1", "judge-failed", reason="no label")
+        records = [(number, record.instance.condition, verdict) for number, record in enumerate(store.records(), 1)]
+        store.add_verdicts(records)
+    (outcome,) = events(rashomon, "judge", "r", "--judge", "match", "--dry-run")
+    assert outcome["runs"][0]["failed_judgements"] == len(records)
+    assert rashomon.json("runs")[0]["failed_judgements"] == len(records)
+    assert "12 failed judgements" in rashomon.run("runs").stdout
+
+
+def test_a_message_has_no_folder_that_was_not_typed(
+    rashomon: Rashomon, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    done = subprocess.run(
+        rashomon.command("import", "answers.jsonl", "--benchmark", "cmc-bench", "--model", "m", *JSON),
+        env=rashomon.environment,
+        cwd=elsewhere,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    message = json.loads(done.stdout)["message"]
+    assert done.returncode == 2
+    assert "answers.jsonl" in message
+    assert str(elsewhere) not in message
+
+
+def test_json_is_a_display_of_the_commands_that_end_with_an_outcome() -> None:
+    displays = {
+        name: option.type
+        for name, command in cli.commands.items()
+        for option in command.params
+        if option.name == "display"
+    }
+    with_events = {name for name, kinds in displays.items() if not isinstance(kinds, click.Choice)}
+    assert with_events == {*EVENT_COMMANDS}
+    assert all("json" not in kinds.choices for kinds in displays.values() if isinstance(kinds, click.Choice))
+
+
 @pytest.mark.slow
 def test_a_verdict_on_a_model_is_the_message_of_its_outcome(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
@@ -105,6 +156,7 @@ def test_a_verdict_on_a_model_is_the_message_of_its_outcome(tmp_path: Path) -> N
     *_, outcome = events(rashomon, "try", "policy:always-text", code=6)
     assert (outcome["exit_code"], outcome["runs"][0]["state"]) == (6, "done")
     assert outcome["message"].startswith("Not shown: ")
+    rashomon.run("try", "policy:always-text", "--json", *JSON, code=2)
 
 
 @pytest.mark.slow
