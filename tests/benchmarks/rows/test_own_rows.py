@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
 from app.commands.check_rows import check_rows as print_check
+from app.store.workspace import Workspace
 from benchmarks.build import WARNINGS, Build, BuildOptions
 from benchmarks.cmc_bench.check_rows import check_rows
 from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
@@ -464,12 +465,12 @@ def test_check_warns_of_pictures_that_show_nothing_and_tells_what_others_are(
     ]
 
     options = BuildOptions()
-    assert print_check(get_benchmark("cmc-bench"), file, options, as_json=False) == 0
+    assert print_check(Workspace(tmp_path), get_benchmark("cmc-bench"), file, options, as_json=False) == 0
     shown = capsys.readouterr().out
     assert "! rows.csv:2" in shown
     assert "✓ rows.csv:2" not in shown
     assert shown.count("✓ rows.csv:") == 3
-    assert print_check(get_benchmark("cmc-bench"), file, options, as_json=True) == 0
+    assert print_check(Workspace(tmp_path), get_benchmark("cmc-bench"), file, options, as_json=True) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [row["row"] for row in listed["result"]["rows"] if row["warning"]] == ["rows.csv:2"]
 
