@@ -19,9 +19,9 @@ from app.report.portable import portable_path
 from app.report.render import print_table
 from app.store.workspace import Workspace
 from app.text.escape import clean
-from benchmarks.errors import SpecError
+from benchmarks.errors import NoAccessError, SpecError
 from benchmarks.review import ReviewField
-from benchmarks.untrusted.safe_files import write_named
+from benchmarks.untrusted.safe_files import check_file, replace_file
 from benchmarks.untrusted.typed_paths import typed_path
 
 _LINE = "─" * 60
@@ -260,7 +260,12 @@ def _finish(workspace: Workspace, review: Review, store: ReviewStore, out: Path,
 
 
 def _export(review: Review, store: ReviewStore, reviewer: str, path: Path) -> int:
-    write_named(path, write_sheet(review, store, reviewer).encode("utf-8"))
+    data = write_sheet(review, store, reviewer).encode("utf-8")
+    try:
+        check_file(path.parent, path.name, write=True)
+        replace_file(path.parent, path.name, data)
+    except OSError as error:
+        raise NoAccessError(f"cannot write {path}: {error.strerror}; name another file.") from error
     print(f"wrote {clean(str(path))}: fill in the column decision with {', '.join(CHOICES)}.")
     print("A rejection needs a reason. For a fix, change the texts in their columns.")
     return 0
