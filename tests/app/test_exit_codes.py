@@ -104,6 +104,7 @@ def test_a_run_whose_terminal_closes_stops_with_its_answers(rashomon: Rashomon) 
     held = rashomon.held()
     pid, terminal = pty.fork()
     if pid == 0:  # the leader of the terminal's session
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where the tests run under nohup
         os.chdir(rashomon.home)
         os.execve(held.command()[0], held.command(*BATCH, "--display", "full"), held.environment)
     wait_until(lambda: answered(rashomon) > 3)

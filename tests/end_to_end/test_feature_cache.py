@@ -52,7 +52,7 @@ class Home:
     def options(self, name: str, *more: str) -> tuple[str, ...]:
         model = () if "--model" in more else ("--model", str(self.model))
         options = ("--batch", "--benchmark", "cmc-bench", "--limit", "4", "--max-tokens", "4", "--max-pixels", "20000")
-        return (*options, *model, *more, "--temperature", "0", "--name", name, "--display", "none")
+        return (*options, *model, *more, "--temperature", "0", "--name", name, "--fresh", "--display", "none")
 
     def answers(self, name: str, *more: str) -> str:
         """Run and return the samples, tokens included."""

@@ -84,8 +84,8 @@ def test_the_new_run_screen_shows_the_refusal_at_the_field(workspace: Workspace)
 
 def test_a_run_with_other_bits_is_not_resumed_and_the_difference_is_named(workspace: Workspace) -> None:
     plan_run(workspace, check_spec(workspace, spec_with(8, name="run")))
-    for bits in (4, None):
-        with pytest.raises(SpecError, match=f"kv bits: was 8, is {bits}"):
+    for bits, words in ((4, "4"), (None, "not set")):
+        with pytest.raises(SpecError, match=f"kv bits: was 8, is {words}"):
             check_spec(workspace, spec_with(bits, name="run"))
     assert check_spec(workspace, spec_with(8, name="run")).existing
     assert plan_resume(workspace, workspace.runs_folder / "run").spec.kv_bits == 8

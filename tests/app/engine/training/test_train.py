@@ -179,7 +179,7 @@ def test_full_disk_stops_and_keeps_the_checkpoint(training_set: Path, tmp_path: 
     rashomon = Rashomon(tmp_path)
     folder = rashomon.workspace / "trainings" / "t"
     with no_room_above(40_000):
-        failed = rashomon.process("train", *command(training_set), code=1)
+        failed = rashomon.process("train", *command(training_set), code=3)
     assert "free some space" in failed.stderr
     assert listing(rashomon)["state"] == "failed"
     assert not list(folder.glob(".*.safetensors"))
@@ -197,7 +197,7 @@ def test_diverging_training_stops_and_says_what_is_kept(training_set: Path, tmp_
     workspace = Workspace(rashomon.workspace)
     plan = plan_training(workspace, spec, force=False)
     create_training(workspace, plan.name, spec, plan.identity, plan.settings.steps)
-    failed = rashomon.run("train", "--resume", "t", code=1)
+    failed = rashomon.run("train", "--resume", "t", code=3)
     assert "diverged" in failed.stderr
     row = listing(rashomon)
     assert row["state"] == "diverged"

@@ -140,10 +140,10 @@ def test_two_that_kill_in_one_batch_end_the_command_and_not_the_run(rashomon: Ra
 def test_without_restarts_the_next_command_still_learns_from_the_death(rashomon: Rashomon) -> None:
     poison = instance(rashomon, 10)
     poisoned = rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "of": [poison]})
-    result = batch(poisoned, "--restarts", "0", code=1)
+    result = batch(poisoned, "--restarts", "0", code=3)
     assert "; restart " not in result
     assert "run `rashomon resume r`" in result
-    poisoned.run("resume", RUN, "--restarts", "0", "--display", "none", code=1)
+    poisoned.run("resume", RUN, "--restarts", "0", "--display", "none", code=3)
     assert list(errors(rashomon)) == [poison]
     poisoned.run("resume", RUN, "--restarts", "0", "--display", "none", code=1)  # an error is there
     assert states(rashomon)[RUN] == ("done", 8 * LIMIT, 8 * LIMIT)
@@ -155,7 +155,7 @@ def test_a_machine_on_which_nothing_runs_is_given_up(rashomon: Rashomon) -> None
     spec.write_text('benchmark = "cmc-bench"\nmodel = "policy:uniform"\nname = "r"\nlimit = 3\nrestarts = 3\n')
     calls = rashomon.home / "calls"
     hopeless = rashomon.ordered(capacity=4, calls=str(calls), dies={"how": "SIGKILL", "above": 0})
-    done = hopeless.run("--batch", spec, "--display", "none", code=1)
+    done = hopeless.run("--batch", spec, "--display", "none", code=3)
     assert "after 3 restarts without an answer" in done.stderr
     assert calls.read_text().count("\n") == 4 + 1 + 1 + 1
     assert len(errors(rashomon)) == 3
