@@ -49,7 +49,8 @@ def test_real_mixed_rows_run_on_captions(tmp_path: Path) -> None:
     report = rashomon.json("show", "r")["tables"]
     tables = {table["name"]: table for table in report}
     rows = [row["label"] for row in tables["main"]["rows"] if "(paper)" not in row["label"]]
-    assert rows == ["tiny / gold-captions", "tiny / gold-captions (official)"]
+    blind = ["without looking (ours) / gold-captions", "chance (ours) / gold-captions"]
+    assert rows == ["tiny / gold-captions", "tiny / gold-captions (official)", *blind]
     assert {row["cells"]["all_all"]["n"] for row in tables["main"]["rows"][:2]} == {33}
     assert [row["cells"]["audio_plus_3d"]["n"] for row in tables["combinations"]["rows"]] == [3, 3]
     output = rashomon.run("export", "r", "--format", "svg,html", "--out", tmp_path / "out").stdout
@@ -151,7 +152,7 @@ def test_published_rows_run_on_available_media(tmp_path: Path) -> None:
         "none",
     )
     message = rashomon.run(*options, code=2).stderr
-    assert "no condition 'media'; known are gold-captions." in message
+    assert "no condition 'media'; known are gold-captions, closed-book, gold-captions-options-only." in message
     rashomon.run(*options, "--conditions", "gold-captions", "--limit", "200", "--name", "r")
     assert states(rashomon)["r"] == ("done", 200, 200)
 
