@@ -26,16 +26,7 @@ from app.compare.non_inferiority import TargetMetric, is_lower_better, target_me
 from app.compare.published import paper_value
 from app.compare.run_view import RunViews, load_views, reject_duplicates, unlabelled_outcomes
 from app.compare.trust import decisive_target, reading_targets
-from app.exports.verdict_files import (
-    ERROR,
-    FAILURE,
-    SKIPPED,
-    STANDARD_OUTPUT,
-    VerdictCase,
-    VerdictReport,
-    check_files,
-    write_verdict,
-)
+from app.exports.verdict_files import VerdictCase, VerdictReport, check_files, is_printed, write_verdict
 from app.json_output.check import check_result
 from app.json_output.envelope import print_json
 from app.report.competence import join_names
@@ -56,11 +47,11 @@ from benchmarks.errors import BusyError, SpecError
 
 _CODES = {
     PASSED: exit_codes.DONE,
+    NO_LOSS_SHOWN: exit_codes.DONE,
     FAILED: exit_codes.FAILURES,
     REGRESSED: exit_codes.REGRESSED,
     INCONCLUSIVE: exit_codes.INCONCLUSIVE,
 }
-_OUTCOMES = {PASSED: "", NO_LOSS_SHOWN: "", REGRESSED: FAILURE, INCONCLUSIVE: SKIPPED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +96,14 @@ def check(workspace: Workspace, run: str, arguments: CheckArguments) -> int:
         gate = _gate(workspace, views, folder, baseline, arguments)
         gate = replace(gate, remarks=(*gate.remarks, *filter(None, gate_remarks(views, gate))))
     code = _CODES[gate.verdict]
-    report = _report(gate)
     if arguments.as_json:
         print_json("check", check_result(gate, code), folders=folders, judge=views.judge)
-    elif str(arguments.markdown) == STANDARD_OUTPUT:
-        print(report.markdown(), end="")
-    else:
+    elif not is_printed(arguments.markdown):
         print(clean(gate.sentence))
         print(clean(gate.basis), end="\n\n")
         remarks = (f"! {remark}" for remark in gate.remarks)
         print_table(replace(gate.table, notes=(*remarks, *gate.table.notes)))
-    write_verdict(report, arguments.junit, arguments.markdown)
+    write_verdict(_report(gate), arguments.junit, arguments.markdown)
     if code != exit_codes.DONE:
         raise exit_codes.EndedError(code, gate.sentence)
     return code
@@ -239,10 +227,10 @@ def _target(workspace: Workspace, views: RunViews, arguments: CheckArguments) ->
 def _report(gate: Gate) -> VerdictReport:
     most = f"at most {margin_points(gate.max_loss)} points may be lost"
     cases = [
-        VerdictCase(test.name, _OUTCOMES[test.verdict], f"{test.verdict}: {test.numbers}; {most}", test.numbers)
+        VerdictCase(test.name, _CODES[test.verdict], f"{test.verdict}: {test.numbers}; {most}", test.numbers)
         for test in gate.tests
     ]
     if gate.verdict == FAILED:
-        cases.append(VerdictCase("errors among the answers", ERROR, gate.sentence))
+        cases.append(VerdictCase("errors among the answers", exit_codes.FAILURES, gate.sentence))
     remarks = (gate.basis, *gate.remarks)
     return VerdictReport("rashomon check", gate.run, gate.sentence, tuple(cases), gate.table, remarks)

@@ -28,15 +28,7 @@ from app.engine.command_runs import fresh_name
 from app.engine.plan import identity_of
 from app.engine.training.spec import plain_name
 from app.exit_codes import DONE, FAILURES, INCONCLUSIVE, REGRESSED, STOPPED, EndedError
-from app.exports.verdict_files import (
-    FAILURE,
-    SKIPPED,
-    STANDARD_OUTPUT,
-    VerdictCase,
-    VerdictReport,
-    check_files,
-    write_verdict,
-)
+from app.exports.verdict_files import VerdictCase, VerdictReport, check_files, is_printed, write_verdict
 from app.json_output.envelope import print_json
 from app.json_output.events import outcome
 from app.json_output.question_sets import ChangedAnswerJson, LeadJson, TryResult
@@ -59,7 +51,6 @@ from mlx_backends.registry import describe
 from mlx_backends.shared_names import without_folders
 
 _CODES = {BETTER: DONE, WORSE: REGRESSED, NOT_SHOWN: INCONCLUSIVE}
-_OUTCOMES = {BETTER: "", WORSE: FAILURE, NOT_SHOWN: SKIPPED}
 _CHANGED = 3
 """The number of changed answers that are listed."""
 _LABEL, _PICTURE, _QUESTION, _ANSWER = 24, 14, 24, 12
@@ -163,9 +154,7 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     if arguments.as_json:
         folders = [workspace.runs_folder / run.name for run in history.runs]
         print_json("try", verdict.result(), folders=folders, judge=history.views.judge)
-    elif str(arguments.markdown) == STANDARD_OUTPUT:
-        print(verdict.report().markdown(), end="")
-    else:
+    elif not is_printed(arguments.markdown):
         for line in verdict.remarks():
             print_message(line, options.display)
         outcome.message = verdict.sentence()
@@ -437,7 +426,7 @@ class Verdict:
         table = history_table(history)
         places = [self.run] if self.claim is None else [self.claim.rival, self.run]
         table = replace(table, rows=tuple(table.rows[place] for place in places), notes=table.notes[1:])
-        case = VerdictCase(name, _OUTCOMES[self.word], self.sentence(), "\n".join(self.lines()))
+        case = VerdictCase(name, _CODES[self.word], self.sentence(), "\n".join(self.lines()))
         return VerdictReport("rashomon try", name, self.sentence(), (case,), table, tuple(self.remarks()))
 
     def result(self) -> TryResult:

@@ -410,7 +410,7 @@ def test_the_files_of_a_trial_and_its_remembered_rule(tmp_path: Path) -> None:
 @example(HOSTILE, HOSTILE, HOSTILE)
 def test_hostile_names_are_text(run: str, name: str, message: str) -> None:
     table = Table("check", run, ("verdict",), ((name, (message,)),))
-    cases = (VerdictCase(name, FAILURE, message), VerdictCase(name, "", "", message))
+    cases = (VerdictCase(name, REGRESSED, message), VerdictCase(name, DONE, "", message))
     report = VerdictReport("rashomon check", run, message, cases, table, (message,))
     suites = ElementTree.fromstring(report.junit())
     assert [element.tag for element in suites.iter()] == [
