@@ -105,7 +105,7 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     SourceError, StoreError, ModelError.
     """
     check_rule(None if arguments.trust == NO_RULE else arguments.trust)
-    check_files(arguments.junit, arguments.markdown, as_json=arguments.as_json)
+    check_files(arguments.junit, arguments.markdown, as_json=arguments.as_json or options.display == "json")
     question_set = chosen_set(workspace, arguments.name)
     if arguments.trust not in (None, NO_RULE) and not names_sources(get_benchmark(question_set.benchmark)):
         raise SpecError(f"the labels of {question_set.benchmark} name no source; leave --trust out.")
@@ -130,7 +130,8 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
             decisions=tuple(dict.fromkeys([*tried.decisions, *opened])),
         ),
     )
-    quiet = replace(options, display="none") if arguments.as_json else options
+    is_alone = arguments.as_json or is_printed(arguments.markdown)
+    quiet = replace(options, display="none") if is_alone else options
     for subject in filter(None, (incumbent, candidate)):
         try:
             batch(workspace, None, subject.overrides, quiet, tables=False)

@@ -399,9 +399,10 @@ def test_the_files_of_a_trial_and_its_remembered_rule(tmp_path: Path) -> None:
     assert "in reading the text alone" in images.splitlines()[0], "it follows the rule, and has stopped reading"
     there.run(*gate, "--metric", "accuracy", code=INCONCLUSIVE)
     assert "in reading the text alone" in there.run(*gate, "--trust", "none", code=REGRESSED).stdout.splitlines()[0]
-    worse = ("try", "policy:always-text", "--trust", "image", "--display", "none")
-    printed = there.run(*worse, "--junit", junit, "--markdown", "-", code=REGRESSED).stdout
-    assert re.match(r"\*\*Worse than .*\n\n### ", printed)
+    worse = ("try", "policy:always-text", "--trust", "image", "--fresh", "--junit", junit, "--markdown", "-")
+    printed = there.run(*worse, code=REGRESSED).stdout
+    assert re.match(r"\*\*Worse than .*\n\n### ", printed), "the Markdown alone, though the model is asked anew"
+    assert "**" not in there.run(*worse, "--display", "json", code=WRONG).stdout
     (failure,) = ElementTree.parse(junit).getroot().findall(".//failure")
     assert (failure.get("message") or "").startswith("Worse than ")
 
