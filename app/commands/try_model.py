@@ -414,7 +414,7 @@ class Verdict:
         lead, difference = max(abs(claim.lead), _LEAST_DIFFERENCE), history.shares.least(claim.run, claim.rival)
         if difference.clusters < 2:
             return  # one page says nothing of others
-        needed = examples_to_show(difference, history.rows, lead, ALPHA / (2 * history.comparisons))
+        needed = examples_to_show(history.rows, difference.error, lead, ALPHA / (2 * history.comparisons))
         if needed > history.rows:
             yield (
                 f"Showing a difference of {100 * lead:.0f} points takes about {count_of(needed, 'row')}, on as many more "

@@ -18,7 +18,7 @@ import numpy as np
 from app.compare.claims import lead_p, pair_lead
 from app.compare.non_inferiority import ALPHA, TargetMetric, TargetShares, format_points, target_shares
 from app.compare.run_view import RunViews
-from app.compare.sample_size import TWO_SIDED, examples_for_error
+from app.compare.sample_size import TWO_SIDED, examples_to_show
 from app.compare.spec_diff import difference_warnings
 from app.compare.tables import coverage_warnings
 from app.compare.trust import reading_targets
@@ -318,7 +318,7 @@ def _rows_needed(rows: int, error: float, least: float, greatest: float, max_los
     if room < max_loss / 2:
         return None
     for size in (room, max(max_loss + least, -greatest)):
-        needed = examples_for_error(rows, error, size, alpha) if size > 0 else 0
+        needed = examples_to_show(rows, error, size, alpha) if size > 0 else 0
         if needed > rows:
             return needed
     return None
