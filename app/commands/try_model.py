@@ -330,7 +330,7 @@ class Verdict:
         ):
             yield f"beside {self._labels[1]} (--against best: the best so far)"
         if history.rule and history.rule != EACH_ROW and arguments.trust is None:
-            yield f"{_wins(history.rule)} (--trust none: right answers)"
+            yield f"{rule_wins(history.rule)} (--trust none: right answers)"
 
     @property
     def _right(self) -> str:
@@ -338,7 +338,7 @@ class Verdict:
         rule = self.history.rule
         if rule == EACH_ROW:
             return "by your rows' rules"
-        return f"by your rule, {_wins(rule)}" if rule else "right"
+        return f"by your rule, {rule_wins(rule)}" if rule else "right"
 
     def sentence(self) -> str:
         """Return the verdict with its shares and its interval, as one sentence."""
@@ -472,7 +472,8 @@ class Verdict:
         )
 
 
-def _wins(rule: str) -> str:
+def rule_wins(rule: str) -> str:
+    """Return a rule in words: "text wins"."""
     return f"{'a flag' if rule == 'flag' else rule} wins"
 
 

@@ -157,7 +157,7 @@ class Gate:
 
     @property
     def basis(self) -> str:
-        """What the verdict rests on, in a sentence."""
+        """The answers, rows and pages that the verdict rests on, in a sentence."""
         decisive = [test for test in self.tests if test.about != READING]
         answers, rows = sum(test.answers for test in decisive), max(test.rows for test in decisive)
         reading = "".join(f"; in {test.name}, on {test.answers:,}" for test in self.tests if test.about == READING)
