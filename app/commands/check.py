@@ -176,7 +176,8 @@ def _gate(
         if unasked:
             alone = join_names([f"the {source}" for source in unasked])
             remarks = (*remarks, f"Reading {alone} alone is not tested: these were not asked in both runs.")
-        baseline, compared = views.runs[1].name, target.compared
+        compared = f"{target.compared} ({target.strictness})" if target.strictness else target.compared
+        baseline = views.runs[1].name
         if baseline == run.name:
             place, mark = (reference.bundle, ":") if reference.bundle else (reference.folder.parent, "/")
             baseline = f"{place.name}{mark}{baseline}"

@@ -118,6 +118,7 @@ def test_json_has_what_the_text_says_and_its_schema(rashomon: Rashomon) -> None:
     for sentence in (result["sentence"], result["basis"], *result["remarks"], *result["notes"]):
         assert " ".join(sentence.split()) in text
     assert (result["rows"], result["baseline_rows"], result["tests"][0]["rows"]) == (4, EXAMPLES, 4)
+    assert "invented answer is wrong" in result["basis"], "which the accuracy of compare may count as right"
     assert str(rashomon.home) not in json.dumps(result)
     described = schema("check")
     (reference,) = (described["properties"]["result"]["$ref"].rpartition("/")[2],)
