@@ -244,7 +244,8 @@ def _incumbent(
     """
     model = remembered.incumbent
     if not model and arguments.final:
-        history = set_history(workspace, question_set, remembered, trust=remembered.trust or None)
+        undecided = replace(remembered, decisions=())  # earlier decisions choose no rival
+        history = set_history(workspace, question_set, undecided, trust=remembered.trust or None)
         others = [place for place, run in enumerate(history.runs) if run.model != candidate.spec.model]
         if not others:
             raise SpecError("there is no other model to decide between; try one without --final first.")
