@@ -37,7 +37,7 @@ from benchmarks.without_looking import Gain, gain_over_blind
 
 @dataclass(frozen=True)
 class _AuditedRun:
-    """What the audit of a run has besides that of a build: its gains by task, and the scores of its questions."""
+    """Part of a run's audit that a build's has not: its gains by task, and the scores of its questions."""
 
     folder: Path
     judge: str

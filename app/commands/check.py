@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app import exit_codes
 from app.commands.spinner import spinner
-from app.commands.try_model import NO_RULE
+from app.commands.try_model import NO_RULE, rule_wins
 from app.compare.gate import (
     FAILED,
     INCONCLUSIVE,
@@ -26,16 +26,7 @@ from app.compare.non_inferiority import TargetMetric, is_lower_better, target_me
 from app.compare.published import paper_value
 from app.compare.run_view import RunViews, load_views, reject_duplicates, unlabelled_outcomes
 from app.compare.trust import decisive_target, reading_targets
-from app.exports.verdict_files import (
-    ERROR,
-    FAILURE,
-    SKIPPED,
-    STANDARD_OUTPUT,
-    VerdictCase,
-    VerdictReport,
-    check_files,
-    write_verdict,
-)
+from app.exports.verdict_files import VerdictCase, VerdictReport, check_files, is_printed, write_verdict
 from app.json_output.check import check_result
 from app.json_output.envelope import print_json
 from app.report.competence import join_names
@@ -47,7 +38,7 @@ from app.store.run import RunStore
 from app.store.run_facts import stop_reason
 from app.store.run_references import PublishedRow, StoredRun, find_reference, run_folder
 from app.store.tried_models import read_tried
-from app.store.workspace import Workspace, read_summary, supervised_worker
+from app.store.workspace import RunSummary, Workspace, read_summary, supervised_worker
 from app.text.escape import clean
 from app.text.plural import count_of
 from app.text.shell import shell_quote
@@ -56,11 +47,11 @@ from benchmarks.errors import BusyError, SpecError
 
 _CODES = {
     PASSED: exit_codes.DONE,
+    NO_LOSS_SHOWN: exit_codes.DONE,
     FAILED: exit_codes.FAILURES,
     REGRESSED: exit_codes.REGRESSED,
     INCONCLUSIVE: exit_codes.INCONCLUSIVE,
 }
-_OUTCOMES = {PASSED: "", NO_LOSS_SHOWN: "", REGRESSED: FAILURE, INCONCLUSIVE: SKIPPED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,30 +86,37 @@ def check(workspace: Workspace, run: str, arguments: CheckArguments) -> int:
     folder, baseline = run_folder(workspace, run, whole=True), find_reference(workspace, arguments.baseline, whole=True)
     folders = [folder, *([baseline.folder] if isinstance(baseline, StoredRun) else [])]
     reject_duplicates(folders)
+    if isinstance(baseline, PublishedRow):
+        _check_published(baseline, arguments)
     for compared in folders:
         _require_idle(compared)
-        _require_answers(compared)
-    unasked = _require_complete(folder)
+    summaries = [_require_answers(compared) for compared in folders]
+    unasked = _require_complete(folder, summaries[0])
     with spinner("comparing the run with its baseline"):
         views = load_views(folders, judge=arguments.judge)
         _require_labels(views, folders, unasked)
         gate = _gate(workspace, views, folder, baseline, arguments)
         gate = replace(gate, remarks=(*gate.remarks, *filter(None, gate_remarks(views, gate))))
     code = _CODES[gate.verdict]
-    report = _report(gate)
     if arguments.as_json:
         print_json("check", check_result(gate, code), folders=folders, judge=views.judge)
-    elif str(arguments.markdown) == STANDARD_OUTPUT:
-        print(report.markdown(), end="")
-    else:
+    elif not is_printed(arguments.markdown):
         print(clean(gate.sentence))
         print(clean(gate.basis), end="\n\n")
         remarks = (f"! {remark}" for remark in gate.remarks)
         print_table(replace(gate.table, notes=(*remarks, *gate.table.notes)))
-    write_verdict(report, arguments.junit, arguments.markdown)
+    write_verdict(_report(gate), arguments.junit, arguments.markdown)
     if code != exit_codes.DONE:
         raise exit_codes.EndedError(code, gate.sentence)
     return code
+
+
+def _check_published(row: PublishedRow, arguments: CheckArguments) -> None:
+    """Raise SpecError for options that take answers, or a row that is a run."""
+    if arguments.per_condition or arguments.trust not in (None, NO_RULE):
+        raise SpecError("a paper's row has no answers; leave --per-condition and --trust out, and name a --metric.")
+    if row.folder is not None:
+        raise SpecError(f"published:{row.name} is a bundle's run; leave published: out, and its answers are compared.")
 
 
 def _require_idle(folder: Path) -> None:
@@ -128,8 +126,8 @@ def _require_idle(folder: Path) -> None:
         raise BusyError(f"{busy_message(lock)}; check it when that has ended.")
 
 
-def _require_answers(folder: Path) -> None:
-    """Raise EndedError if a run cannot be read, or has no answers."""
+def _require_answers(folder: Path) -> RunSummary:
+    """Return the summary of a run. Raises EndedError if it cannot be read, or has no answers."""
     summary = read_summary(folder)
     if summary.problem is not None:
         raise exit_codes.EndedError(exit_codes.STOPPED, summary.problem)
@@ -137,18 +135,18 @@ def _require_answers(folder: Path) -> None:
         raise exit_codes.EndedError(
             exit_codes.STOPPED, f"{folder.name} is {summary.state}, and has no answers; answer it, or name another run."
         )
+    return summary
 
 
-def _require_complete(folder: Path) -> int:
+def _require_complete(folder: Path, summary: RunSummary) -> int:
     """Return the number of instances that a run did not ask, for it had enough; raise EndedError for any other reason."""
-    summary = read_summary(folder)
     with RunStore.read(folder) as store:
         stopped = stop_reason(store) is not None
     if summary.done < summary.total and not stopped:
         lacks = f"{summary.done:,} of {count_of(summary.total, 'answer')}"
         raise exit_codes.EndedError(
             exit_codes.STOPPED,
-            f"{folder.name} is {summary.state}, with {lacks}; `rashomon resume {shell_quote(folder.name)}` completes it.",
+            f"{summary.name} is {summary.state}, with {lacks}; `rashomon resume {shell_quote(summary.name)}` completes it.",
         )
     return summary.total - summary.done
 
@@ -160,22 +158,13 @@ def _gate(
     reference: StoredRun | PublishedRow,
     arguments: CheckArguments,
 ) -> Gate:
-    row = reference if isinstance(reference, PublishedRow) else None
-    beside = reference if isinstance(reference, StoredRun) else None
     run, max_loss = views.runs[0], arguments.max_loss
     tests: tuple[GateTest, ...]
-    rows = tuple(view.examples for view in views.runs)
     remarks: tuple[str, ...] = ()
-    if row is not None:
-        if arguments.per_condition or arguments.trust not in (None, NO_RULE):
-            raise SpecError("a paper's row has no answers; leave --per-condition and --trust out, and name a --metric.")
+    if isinstance(reference, PublishedRow):
         (main,) = tables_of([folder], judge=arguments.judge, only="main", published=False)
-        if row.folder is not None:
-            raise SpecError(
-                f"published:{row.name} is a bundle's run; leave published: out, and its answers are compared."
-            )
-        baseline = row.name
-        name, ours, paper = paper_value(main, views, row.name, arguments.metric)
+        baseline = reference.name
+        name, ours, paper = paper_value(main, views, baseline, arguments.metric)
         lower = is_lower_better(views.label_metrics, name, arguments.lower_is_better)
         tests = (published_test(name, ours, paper, max_loss, rows=run.examples, lower_is_better=lower),)
         compared = f"in {name}"
@@ -187,16 +176,18 @@ def _gate(
         if unasked:
             alone = join_names([f"the {source}" for source in unasked])
             remarks = (*remarks, f"Reading {alone} alone is not tested: these were not asked in both runs.")
-        baseline, compared = views.runs[1].name, target.compared
-        if baseline == run.name and beside is not None:
-            baseline = f"{(beside.bundle or beside.folder.parent).name}{':' if beside.bundle else '/'}{baseline}"
+        compared = f"{target.compared} ({target.strictness})" if target.strictness else target.compared
+        baseline = views.runs[1].name
+        if baseline == run.name:
+            place, mark = (reference.bundle, ":") if reference.bundle else (reference.folder.parent, "/")
+            baseline = f"{place.name}{mark}{baseline}"
     return Gate(
         run=run.name,
         baseline=baseline,
         compared=compared,
         max_loss=max_loss,
         tests=tests,
-        rows=rows,
+        rows=tuple(view.examples for view in views.runs),
         errors=unlabelled_outcomes(run, views.label_metrics.labels)["error"],
         allowed=arguments.allow_errors,
         remarks=remarks,
@@ -231,7 +222,7 @@ def _target(workspace: Workspace, views: RunViews, arguments: CheckArguments) ->
         versions = [version for version in question_set.versions if version.digest == data]
         if versions and (rule := read_tried(versions[0].build.parent).trust):
             return decisive_target(views, rule), (
-                f"Remembered for {question_set.name}: {'a flag' if rule == 'flag' else rule} wins (--trust none: right answers).",
+                f"Remembered for {question_set.name}: {rule_wins(rule)} (--trust none: right answers).",
             )
     return decisive_target(views, None), ()
 
@@ -239,10 +230,10 @@ def _target(workspace: Workspace, views: RunViews, arguments: CheckArguments) ->
 def _report(gate: Gate) -> VerdictReport:
     most = f"at most {margin_points(gate.max_loss)} points may be lost"
     cases = [
-        VerdictCase(test.name, _OUTCOMES[test.verdict], f"{test.verdict}: {test.numbers}; {most}", test.numbers)
+        VerdictCase(test.name, _CODES[test.verdict], f"{test.verdict}: {test.numbers}; {most}", test.numbers)
         for test in gate.tests
     ]
     if gate.verdict == FAILED:
-        cases.append(VerdictCase("errors among the answers", ERROR, gate.sentence))
+        cases.append(VerdictCase("errors among the answers", exit_codes.FAILURES, gate.sentence))
     remarks = (gate.basis, *gate.remarks)
     return VerdictReport("rashomon check", gate.run, gate.sentence, tuple(cases), gate.table, remarks)

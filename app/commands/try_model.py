@@ -28,15 +28,7 @@ from app.engine.command_runs import fresh_name
 from app.engine.plan import identity_of
 from app.engine.training.spec import plain_name
 from app.exit_codes import DONE, FAILURES, INCONCLUSIVE, REGRESSED, STOPPED, EndedError
-from app.exports.verdict_files import (
-    FAILURE,
-    SKIPPED,
-    STANDARD_OUTPUT,
-    VerdictCase,
-    VerdictReport,
-    check_files,
-    write_verdict,
-)
+from app.exports.verdict_files import VerdictCase, VerdictReport, check_files, is_printed, write_verdict
 from app.json_output.envelope import print_json
 from app.json_output.events import outcome
 from app.json_output.question_sets import ChangedAnswerJson, LeadJson, TryResult
@@ -59,7 +51,6 @@ from mlx_backends.registry import describe
 from mlx_backends.shared_names import without_folders
 
 _CODES = {BETTER: DONE, WORSE: REGRESSED, NOT_SHOWN: INCONCLUSIVE}
-_OUTCOMES = {BETTER: "", WORSE: FAILURE, NOT_SHOWN: SKIPPED}
 _CHANGED = 3
 """The number of changed answers that are listed."""
 _LABEL, _PICTURE, _QUESTION, _ANSWER = 24, 14, 24, 12
@@ -114,7 +105,7 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     SourceError, StoreError, ModelError.
     """
     check_rule(None if arguments.trust == NO_RULE else arguments.trust)
-    check_files(arguments.junit, arguments.markdown, as_json=arguments.as_json)
+    check_files(arguments.junit, arguments.markdown, as_json=arguments.as_json or options.display == "json")
     question_set = chosen_set(workspace, arguments.name)
     if arguments.trust not in (None, NO_RULE) and not names_sources(get_benchmark(question_set.benchmark)):
         raise SpecError(f"the labels of {question_set.benchmark} name no source; leave --trust out.")
@@ -139,7 +130,8 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
             decisions=tuple(dict.fromkeys([*tried.decisions, *opened])),
         ),
     )
-    quiet = replace(options, display="none") if arguments.as_json else options
+    is_alone = arguments.as_json or is_printed(arguments.markdown)
+    quiet = replace(options, display="none") if is_alone else options
     for subject in filter(None, (incumbent, candidate)):
         try:
             batch(workspace, None, subject.overrides, quiet, tables=False)
@@ -163,9 +155,7 @@ def try_model(workspace: Workspace, model: str, arguments: TryArguments, options
     if arguments.as_json:
         folders = [workspace.runs_folder / run.name for run in history.runs]
         print_json("try", verdict.result(), folders=folders, judge=history.views.judge)
-    elif str(arguments.markdown) == STANDARD_OUTPUT:
-        print(verdict.report().markdown(), end="")
-    else:
+    elif not is_printed(arguments.markdown):
         for line in verdict.remarks():
             print_message(line, options.display)
         outcome.message = verdict.sentence()
@@ -254,7 +244,8 @@ def _incumbent(
     """
     model = remembered.incumbent
     if not model and arguments.final:
-        history = set_history(workspace, question_set, remembered, trust=remembered.trust or None)
+        undecided = replace(remembered, decisions=())  # earlier decisions choose no rival
+        history = set_history(workspace, question_set, undecided, trust=remembered.trust or None)
         others = [place for place, run in enumerate(history.runs) if run.model != candidate.spec.model]
         if not others:
             raise SpecError("there is no other model to decide between; try one without --final first.")
@@ -340,7 +331,7 @@ class Verdict:
         ):
             yield f"beside {self._labels[1]} (--against best: the best so far)"
         if history.rule and history.rule != EACH_ROW and arguments.trust is None:
-            yield f"{_wins(history.rule)} (--trust none: right answers)"
+            yield f"{rule_wins(history.rule)} (--trust none: right answers)"
 
     @property
     def _right(self) -> str:
@@ -348,7 +339,7 @@ class Verdict:
         rule = self.history.rule
         if rule == EACH_ROW:
             return "by your rows' rules"
-        return f"by your rule, {_wins(rule)}" if rule else "right"
+        return f"by your rule, {rule_wins(rule)}" if rule else "right"
 
     def sentence(self) -> str:
         """Return the verdict with its shares and its interval, as one sentence."""
@@ -424,7 +415,7 @@ class Verdict:
         lead, difference = max(abs(claim.lead), _LEAST_DIFFERENCE), history.shares.least(claim.run, claim.rival)
         if difference.clusters < 2:
             return  # one page says nothing of others
-        needed = examples_to_show(difference, history.rows, lead, ALPHA / (2 * history.comparisons))
+        needed = examples_to_show(history.rows, difference.error, lead, ALPHA / (2 * history.comparisons))
         if needed > history.rows:
             yield (
                 f"Showing a difference of {100 * lead:.0f} points takes about {count_of(needed, 'row')}, on as many more "
@@ -437,7 +428,7 @@ class Verdict:
         table = history_table(history)
         places = [self.run] if self.claim is None else [self.claim.rival, self.run]
         table = replace(table, rows=tuple(table.rows[place] for place in places), notes=table.notes[1:])
-        case = VerdictCase(name, _OUTCOMES[self.word], self.sentence(), "\n".join(self.lines()))
+        case = VerdictCase(name, _CODES[self.word], self.sentence(), "\n".join(self.lines()))
         return VerdictReport("rashomon try", name, self.sentence(), (case,), table, tuple(self.remarks()))
 
     def result(self) -> TryResult:
@@ -482,7 +473,8 @@ class Verdict:
         )
 
 
-def _wins(rule: str) -> str:
+def rule_wins(rule: str) -> str:
+    """Return a rule in words: "text wins"."""
     return f"{'a flag' if rule == 'flag' else rule} wins"
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from app.compare.claims import lead_p, pair_lead
 from app.compare.non_inferiority import ALPHA, TargetMetric, TargetShares, format_points, target_shares
 from app.compare.run_view import RunViews
-from app.compare.sample_size import TWO_SIDED, examples_for_error
+from app.compare.sample_size import TWO_SIDED, examples_to_show
 from app.compare.spec_diff import difference_warnings
 from app.compare.tables import coverage_warnings
 from app.compare.trust import reading_targets
@@ -157,7 +157,7 @@ class Gate:
 
     @property
     def basis(self) -> str:
-        """What the verdict rests on, in a sentence."""
+        """The answers, rows and pages that the verdict rests on, in a sentence."""
         decisive = [test for test in self.tests if test.about != READING]
         answers, rows = sum(test.answers for test in decisive), max(test.rows for test in decisive)
         reading = "".join(f"; in {test.name}, on {test.answers:,}" for test in self.tests if test.about == READING)
@@ -175,10 +175,11 @@ class Gate:
     @property
     def table(self) -> Table:
         """The tests, a row each."""
+        is_paired = any(test.pages is not None for test in self.tests)
         notes = [
             "lead: of the run, negative where it is worse, with its 95% interval, whatever the missing labels are. "
             "at least: its one-sided 95% bound"
-            + (", which has to be above the largest acceptable loss." if self.tests[0].pages is not None else "."),
+            + (", which has to be above the largest acceptable loss." if is_paired else "."),
             *([_CORRECTED] if len(self.tests) > 1 else []),
             *([_OF_READING] if any(test.about == READING for test in self.tests) else []),
             INTERVALS,
@@ -318,7 +319,7 @@ def _rows_needed(rows: int, error: float, least: float, greatest: float, max_los
     if room < max_loss / 2:
         return None
     for size in (room, max(max_loss + least, -greatest)):
-        needed = examples_for_error(rows, error, size, alpha) if size > 0 else 0
+        needed = examples_to_show(rows, error, size, alpha) if size > 0 else 0
         if needed > rows:
             return needed
     return None
@@ -361,11 +362,11 @@ def gate_remarks(views: RunViews, gate: Gate) -> Iterator[str]:
         known = sum(test.known for test in gate.tests if test.lead is not None)
         rest = f" Shares and leads rest on the {known:,} answers whose label is known." if known else ""
         yield f"The labels of {count_of(missing, 'answer')} are not known; they count against either verdict.{rest}"
-    needed = max((test.rows_needed or 0 for test in undecided), default=0)
+    needed, rows = max(((test.rows_needed or 0, test.rows) for test in undecided), default=(0, 0))
     if needed:
         yield (
             f"About {needed:,} rows, on as many more pages, would decide if the two are as good, or if the loss is twice "
-            f"{margin_points(gate.max_loss)} points; there are {gate.tests[0].rows:,}."
+            f"{margin_points(gate.max_loss)} points; there are {rows:,}."
         )
     elif undecided and missing:
         yield "More rows would not decide: labels of these answers would (`rashomon judge`, `rashomon label`)."

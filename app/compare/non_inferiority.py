@@ -79,6 +79,8 @@ class TargetMetric:
     """The source whose answers alone count; ``hits`` then has a single row."""
     clause: str = ""
     """The words that say in a sentence that runs are compared by it."""
+    strictness: str = ""
+    """The clause on answers that are wrong in a decision, and need not be in the benchmark's tables."""
 
     @property
     def compared(self) -> str:
@@ -95,9 +97,14 @@ def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = 
     if name is None or name.casefold() == ACCURACY:
         if lower_is_better:
             raise SpecError("a lower accuracy is not better; name another --metric with --lower-is-better.")
-        correct = correct_labels(views) & ~np.isin(views.label_metrics.labels, list(views.benchmark.inventions))
+        inventions = views.benchmark.inventions
         return TargetMetric(
-            ACCURACY, correct, counts_no_answer=True, right_value=1.0, clause="by the benchmark's accuracy"
+            ACCURACY,
+            correct_labels(views) & ~np.isin(views.label_metrics.labels, list(inventions)),
+            counts_no_answer=True,
+            right_value=1.0,
+            clause="by the benchmark's accuracy",
+            strictness=f"an empty{', truncated or invented' if inventions else ' or truncated'} answer is wrong",
         )
     metrics = views.label_metrics
     known = {metric.casefold(): metric for metric in metrics.of}

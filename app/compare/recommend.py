@@ -333,4 +333,5 @@ def _metric_note(shares: TargetShares) -> str:
         return f"{shares.metric.name}: as in the tables"
     condition_indexes = sorted(set(shares.condition.tolist()))
     conditions = shares.views.label_metrics.conditions
-    return f"accuracy: the share of right labels under {', '.join(conditions[i] for i in condition_indexes)} together"
+    names = ", ".join(conditions[i] for i in condition_indexes)
+    return f"accuracy: the share of right labels under {names} together, where {shares.metric.strictness}"

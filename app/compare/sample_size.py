@@ -25,7 +25,6 @@ from benchmarks import number_ranges as ranges
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.factors.instances import instances_of
-from benchmarks.stats.paired_tests import Difference
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 RESAMPLES = 2_000
@@ -152,7 +151,7 @@ def _paired_rows(shares: TargetShares, width: float, margin: float) -> list[tupl
         pair = (run, runs[best])
         name = f"{run.label} / {shares.metric.name} beside {runs[best].label}"
         rows.append((name, (*now, *_effort_cells(_scaled(examples, high - low, width), pair))))
-        effort = _effort_cells(examples_to_show(difference, examples, margin), pair)
+        effort = _effort_cells(examples_to_show(examples, difference.error, margin), pair)
         rows.append((f"{name}, to show the margin {margin:g}", (*now, *effort)))
     return rows
 
@@ -165,19 +164,14 @@ def examples_for_margin(shares: TargetShares, margin: float) -> int | None:
     others = [shares.difference(run, shares.best) for run in range(len(shares.views.runs)) if run != shares.best]
     if shares.clusters.own_count < 2 or not others:
         return None
-    return max(examples_to_show(difference, shares.examples, margin) for difference in others)
+    return max(examples_to_show(shares.examples, difference.error, margin) for difference in others)
 
 
-def examples_to_show(difference: Difference, examples: int, size: float, alpha: float = ALPHA) -> int:
+def examples_to_show(examples: int, error: float, size: float, alpha: float = ALPHA) -> int:
     """Return the number of examples whose one-sided test at ``alpha`` shows a difference of ``size`` with a power of 80%.
 
-    ``difference`` is that of a pilot of ``examples``.
+    ``error`` is the standard error of the difference in a pilot of ``examples``.
     """
-    return examples_for_error(examples, difference.error, size, alpha)
-
-
-def examples_for_error(examples: int, error: float, size: float, alpha: float = ALPHA) -> int:
-    """Return the number of :func:`examples_to_show`, from the standard ``error`` of a pilot of ``examples``."""
     reach = _NORMAL.inv_cdf(1 - alpha) + _NORMAL.inv_cdf(POWER)
     return _scaled(examples, error, size / reach)
 

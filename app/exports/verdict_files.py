@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from app.exit_codes import FAILURES, INCONCLUSIVE, REGRESSED
 from app.report.render import to_markdown
 from app.text.escape import clean, markdown
 from benchmarks.errors import RashomonError, SpecError
@@ -17,19 +18,26 @@ from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Table
 
 FAILURE, SKIPPED, ERROR = "failure", "skipped", "error"
-STANDARD_OUTPUT = "-"
+_OUTCOMES = {REGRESSED: FAILURE, INCONCLUSIVE: SKIPPED, FAILURES: ERROR}
+"""The outcome of a test in JUnit by the exit code of its verdict; none where it passed."""
+_STANDARD_OUTPUT = "-"
 _NONCHARACTERS = re.compile("[\ufffe\uffff]")
 """The characters besides those that :func:`clean` escapes that XML 1.0 cannot hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictCase:
-    """A test of a verdict. ``outcome`` is "failure", "skipped" or "error", empty where it passed; ``numbers`` is its output."""
+    """A test of a verdict, with the exit code of its own verdict; ``numbers`` is its output."""
 
     name: str
-    outcome: str
+    exit_code: int
     message: str
     numbers: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """One of "failure", "skipped" and "error"; empty where it passed."""
+        return _OUTCOMES.get(self.exit_code, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +77,16 @@ class VerdictReport:
         return f"**{markdown(self.sentence)}**\n\n{to_markdown(self.table)}" + (f"{remarks}\n" if remarks else "")
 
 
+def is_printed(markdown_file: Path | None) -> bool:
+    """Return whether the Markdown is printed instead of the text."""
+    return str(markdown_file) == _STANDARD_OUTPUT
+
+
 def check_files(junit: Path | None, markdown_file: Path | None, *, as_json: bool) -> None:
     """Raise SpecError for files that no verdict can be written to, or that two things would be."""
-    if as_json and str(markdown_file) == STANDARD_OUTPUT:
-        raise SpecError("--json and --markdown - would both be printed; name a file for the Markdown.")
-    if str(junit) == STANDARD_OUTPUT:
+    if as_json and is_printed(markdown_file):
+        raise SpecError("JSON and --markdown - would both be printed; name a file for the Markdown.")
+    if str(junit) == _STANDARD_OUTPUT:
         raise SpecError("--junit prints nothing; name a file for the XML.")
     files = _files(junit, markdown_file)
     for path in files:
@@ -84,7 +97,9 @@ def check_files(junit: Path | None, markdown_file: Path | None, *, as_json: bool
 
 
 def write_verdict(report: VerdictReport, junit: Path | None, markdown_file: Path | None) -> None:
-    """Write a verdict to the files that are named; ``-`` is printed elsewhere. Raises the first error once all were tried."""
+    """Write a verdict to the files that are named, or print its Markdown. Raises the first error once all were tried."""
+    if is_printed(markdown_file):
+        print(report.markdown(), end="")
     error: RashomonError | None = None
     for path, text in ((junit, report.junit), (markdown_file, report.markdown)):
         for file in _files(path):
@@ -97,7 +112,7 @@ def write_verdict(report: VerdictReport, junit: Path | None, markdown_file: Path
 
 
 def _files(*paths: Path | None) -> list[Path]:
-    return [typed_path(path) for path in paths if path is not None and str(path) != STANDARD_OUTPUT]
+    return [typed_path(path) for path in paths if path is not None and str(path) != _STANDARD_OUTPUT]
 
 
 def _xml(text: str) -> str:

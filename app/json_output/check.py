@@ -12,8 +12,8 @@ class CheckResult:
     """The outcome of a gate.
 
     ``verdict`` is "passed", "regressed", "inconclusive" or "failed", which is more than ``allowed_errors`` errors among the
-    run's answers. ``baseline`` is a run, or ``published:ROW``. ``rows`` are those of the run, and ``baseline_rows`` those of a
-    baseline that is a run; the tests rest on those that are common.
+    run's answers. ``baseline`` is a run, or the paper's row as it was typed. ``rows`` are those of the run, and ``baseline_rows``
+    those of a baseline that is a run; the tests rest on those that are common.
     """
 
     verdict: str

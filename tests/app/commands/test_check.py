@@ -118,6 +118,7 @@ def test_json_has_what_the_text_says_and_its_schema(rashomon: Rashomon) -> None:
     for sentence in (result["sentence"], result["basis"], *result["remarks"], *result["notes"]):
         assert " ".join(sentence.split()) in text
     assert (result["rows"], result["baseline_rows"], result["tests"][0]["rows"]) == (4, EXAMPLES, 4)
+    assert "invented answer is wrong" in result["basis"], "which the accuracy of compare may count as right"
     assert str(rashomon.home) not in json.dumps(result)
     described = schema("check")
     (reference,) = (described["properties"]["result"]["$ref"].rpartition("/")[2],)
@@ -399,9 +400,10 @@ def test_the_files_of_a_trial_and_its_remembered_rule(tmp_path: Path) -> None:
     assert "in reading the text alone" in images.splitlines()[0], "it follows the rule, and has stopped reading"
     there.run(*gate, "--metric", "accuracy", code=INCONCLUSIVE)
     assert "in reading the text alone" in there.run(*gate, "--trust", "none", code=REGRESSED).stdout.splitlines()[0]
-    worse = ("try", "policy:always-text", "--trust", "image", "--display", "none")
-    printed = there.run(*worse, "--junit", junit, "--markdown", "-", code=REGRESSED).stdout
-    assert re.match(r"\*\*Worse than .*\n\n### ", printed)
+    worse = ("try", "policy:always-text", "--trust", "image", "--fresh", "--junit", junit, "--markdown", "-")
+    printed = there.run(*worse, code=REGRESSED).stdout
+    assert re.match(r"\*\*Worse than .*\n\n### ", printed), "the Markdown alone, though the model is asked anew"
+    assert "**" not in there.run(*worse, "--display", "json", code=WRONG).stdout
     (failure,) = ElementTree.parse(junit).getroot().findall(".//failure")
     assert (failure.get("message") or "").startswith("Worse than ")
 
@@ -410,7 +412,7 @@ def test_the_files_of_a_trial_and_its_remembered_rule(tmp_path: Path) -> None:
 @example(HOSTILE, HOSTILE, HOSTILE)
 def test_hostile_names_are_text(run: str, name: str, message: str) -> None:
     table = Table("check", run, ("verdict",), ((name, (message,)),))
-    cases = (VerdictCase(name, FAILURE, message), VerdictCase(name, "", "", message))
+    cases = (VerdictCase(name, REGRESSED, message), VerdictCase(name, DONE, "", message))
     report = VerdictReport("rashomon check", run, message, cases, table, (message,))
     suites = ElementTree.fromstring(report.junit())
     assert [element.tag for element in suites.iter()] == [

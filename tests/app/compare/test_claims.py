@@ -188,7 +188,7 @@ def test_a_model_that_is_better_than_nineteen_others_is_told() -> None:
 def test_as_many_rows_as_are_estimated_show_a_difference_in_most_studies() -> None:
     random = np.random.default_rng(3)
     pilots = [basis_of(simulated(random, 60, 2, [0.1])).least(0, 1) for _ in range(20)]
-    examples = int(np.median([examples_to_show(pilot, 60, 0.1, ALPHA / 2) for pilot in pilots]))
+    examples = int(np.median([examples_to_show(60, pilot.error, 0.1, ALPHA / 2) for pilot in pilots]))
     studies = (basis_of(simulated(random, examples, 2, [0.1])) for _ in range(120))
     shown = sum(claims(study, 1)[0].verdict == BETTER for study in studies)
     assert 0.7 <= shown / 120 <= 0.97

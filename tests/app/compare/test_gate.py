@@ -153,6 +153,10 @@ def test_a_condition_that_one_run_lacks_is_not_dropped() -> None:
     assert outcome.tests[-1].name == "both-wrong"
     assert outcome.tests[-1].reason
     assert outcome.verdict == INCONCLUSIVE
+    first_gone = {key: label for key, label in labels(60).items() if key[1] != CONDITIONS[0]}
+    few = gate(pair(first_gone, labels(60)), per_condition=True)
+    assert any(remark.endswith("there are 60.") for remark in few.remarks)
+    assert "which has to be above" in few.table.notes[0]
 
 
 def test_lower_can_be_better() -> None:
