@@ -64,9 +64,8 @@ class PlainDisplay(Display):
         shares = [(p.condition, accuracy(p, run)) for p in run.progress if p.done]
         values = ["" if share.value is None and share.n else f"{cell_text(share)} " for _, share in shares]
         facts += [f"{name} {value}n={share.n}" for (name, share), value in zip(shares, values, strict=True)]
-        failures = sum(p.errors for p in run.progress)
-        if failures:
-            facts.append(f"{failures} errors")
+        if run.errors:
+            facts.append(f"{run.errors} errors")
         if run.reused:
             facts.append(f"{run.reused} reused")
         facts += judging_progress(run)

@@ -25,7 +25,7 @@ def runs(workspace: Workspace, *, as_json: bool) -> None:
         note = f" ({clean(run.note)})" if run.note else ""
         cut = f"  {run.cut_reasoning:,} cut while reasoning" if run.cut_reasoning else ""
         reused = f"  {run.reused:,} reused" if run.reused else ""
-        errors = f"  {count:,} errors" if (count := sum(p.errors for p in run.progress)) else ""
+        errors = f"  {run.errors:,} errors" if run.errors else ""
         errors += f"  {count:,} failed judgements" if (count := failed_judgements(run)) else ""
         judging = "".join(f"  {text}" for text in judging_progress(run))
         print(

@@ -125,7 +125,7 @@ def _run_outcome(run: RunSummary, workspace: Path) -> RunOutcome:
         state=run.state,
         done=run.done,
         total=run.total,
-        errors=sum(condition.errors for condition in run.progress),
+        errors=run.errors,
         failed_judgements=failed_judgements(run),
         problem=None if run.problem is None else portable_message(run.problem, workspace),
     )

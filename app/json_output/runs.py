@@ -73,7 +73,7 @@ def listed_run(run: RunSummary, workspace: Workspace) -> ListedRun:
         done=run.done,
         total=run.total,
         reused=run.reused,
-        errors=sum(condition.errors for condition in run.progress),
+        errors=run.errors,
         failed_judgements=failed_judgements(run),
         cut_reasoning=run.cut_reasoning,
         cells=run.cells,

@@ -92,6 +92,11 @@ class RunSummary:
         return sum(p.total for p in self.progress)
 
     @property
+    def errors(self) -> int:
+        """The number of answers that are errors."""
+        return sum(p.errors for p in self.progress)
+
+    @property
     def reused(self) -> int:
         """The number of answers that are another run's."""
         return sum(p.reused for p in self.progress)
