@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
 from app.engine.progress import Display
-from app.json_output.events import ProgressEvent, event_line
+from app.json_output.events import ProgressEvent, event_line, outcome
 from app.report.nodes import node_lines
-from app.report.portable import portable_text
 from app.report.render import cell_text, terminal_cell
 from app.report.running_accuracy import accuracy, judging_progress
 from app.report.throughput import Throughput, duration
@@ -90,7 +89,7 @@ class JsonDisplay(PlainDisplay):
             ProgressEvent(
                 run=run.name,
                 state=run.state,
-                note=portable_text(run.note, run.spec),
+                note=outcome.portable(run.note, run.spec),
                 done=run.done,
                 total=run.total,
                 reused=run.reused,
