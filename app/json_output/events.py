@@ -13,8 +13,7 @@ from app.report.portable import portable_message
 from app.store.data_types import ConditionProgress, NodeStatus
 from app.store.run import RunStore
 from app.store.sqlite_errors import DamagedError
-from app.store.workspace import RunSummary, read_summary
-from judges.base import newest
+from app.store.workspace import read_summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +109,7 @@ class Outcome:
             done=run.done,
             total=run.total,
             errors=run.errors,
-            failed_judgements=failed_judgements(run),
+            failed_judgements=run.failed_judgements,
             problem=None if problem is None else self.portable(problem),
         )
 
@@ -121,13 +120,6 @@ outcome = Outcome()
 def event_line(event: Event) -> str:
     """Return an event as a line."""
     return json.dumps(plain(event))
-
-
-def failed_judgements(run: RunSummary) -> int:
-    """Return the number of judgements that failed in a run, of each judge's newest version."""
-    ids = {judge for p in run.progress for judge in p.judged}
-    judges = {newest(judge.rpartition("@")[0], ids) or judge for judge in ids}
-    return sum(judged.failed for p in run.progress for judge, judged in p.judged.items() if judge in judges)
 
 
 def _sentence(runs: Sequence[RunOutcome]) -> str:

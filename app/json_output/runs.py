@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.json_output.events import failed_judgements
 from app.report.portable import portable_message
 from app.report.running_accuracy import judging_progress
 from app.store.data_types import ConditionProgress, NodeStatus
@@ -70,7 +69,7 @@ def listed_run(run: RunSummary, workspace: Workspace) -> ListedRun:
         total=run.total,
         reused=run.reused,
         errors=run.errors,
-        failed_judgements=failed_judgements(run),
+        failed_judgements=run.failed_judgements,
         cut_reasoning=run.cut_reasoning,
         cells=run.cells,
         judging=tuple(judging_progress(run)),
