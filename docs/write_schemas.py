@@ -24,6 +24,7 @@ def files() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    for name, text in files().items():
+    schemas = files()
+    for name, text in schemas.items():
         (FOLDER / name).write_text(text, "utf-8")
-    sys.stdout.write(f"{len(files())} schemas in {FOLDER}\n")
+    sys.stdout.write(f"{len(schemas)} schemas in {FOLDER}\n")

@@ -37,7 +37,7 @@ from benchmarks.without_looking import Gain, gain_over_blind
 
 @dataclass(frozen=True)
 class _AuditedRun:
-    """Part of a run's audit that a build's has not: its gains by task, and the scores of its questions."""
+    """Additions of a run to the audit of its build: its gains by task, and the scores of its questions."""
 
     folder: Path
     judge: str

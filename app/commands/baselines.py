@@ -48,7 +48,7 @@ def baselines(workspace: Workspace, runs: Sequence[str], rules: Sequence[str], d
                 if end.exit_code != FAILURES:
                     raise
                 failures.append(f"{baseline.folder.name}: {end}")
-            if errors := sum(condition.errors for condition in read_summary(baseline.folder).progress):
+            if errors := read_summary(baseline.folder).errors:
                 failures.append(
                     f"{count_of(errors, 'answer')} of {baseline.folder.name} failed, because an answer of {source.name} did."
                 )

@@ -25,7 +25,7 @@ from app.engine.workers.cluster.connect import survey
 from app.engine.workers.cluster.placement import Placement, check_fits
 from app.engine.workers.supervise import Job, Supervisor
 from app.exit_codes import DONE, FAILURES, INTERRUPTED, STOPPED, EndedError
-from app.json_output.events import failed_judgements, outcome
+from app.json_output.events import outcome
 from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import judge_costs, longest_requests, measured_speed, remote_usage
 from app.report.throughput import duration
@@ -421,7 +421,7 @@ def _saved(workspace: Workspace, unfinished: Sequence[RunSummary], code: int) ->
 
 def _failures_text(workspace: Workspace, failed: Sequence[RunSummary]) -> str:
     """Return how many answers and judgements of runs failed, and the commands that repeat them."""
-    errors, judgements = sum(map(_errors, failed)), sum(map(failed_judgements, failed))
+    errors, judgements = sum(run.errors for run in failed), sum(run.failed_judgements for run in failed)
     names = failed[0].name if len(failed) == 1 else f"{len(failed)} runs, such as {failed[0].name}"
     facts = (count_of(errors, "answer"), count_of(judgements, "judgement"))
     text = " and ".join(fact for fact, count in zip(facts, (errors, judgements), strict=True) if count)
@@ -541,11 +541,7 @@ def _print_results(
 
 def _failures(run: RunSummary) -> int:
     """Return the number of answers that are errors, and of judgements that failed."""
-    return _errors(run) + failed_judgements(run)
-
-
-def _errors(run: RunSummary) -> int:
-    return sum(p.errors for p in run.progress)
+    return run.errors + run.failed_judgements
 
 
 def print_message(message: str, display: str | None) -> None:

@@ -250,7 +250,7 @@ def _print_curve(
     table = curve_table(curve)
     if arguments.as_json:
         result = LearningCurveJson(trainings=_planned(planned), sentences=tuple(sentences), table=table_json(table))
-        print_json("learning-curve", result, folders=folders, judge=arguments.judge)
+        print_json("learning-curve", result, folders=folders, judge=curve.views.judge)
         return
     for sentence in sentences:
         print(clean(sentence))

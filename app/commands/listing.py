@@ -118,11 +118,11 @@ def models(*, as_json: bool) -> None:
     """Print the policy baselines, the cached models with whether each fits in memory, and the catalog of models to fetch."""
     cached = cached_choices()
     fetched = {model.name for model in cached if not model.problem}
+    catalog = [catalog_entry(model, fetched) for model in catalog_models()]
     if as_json:
         policies = [
             PolicyEntry(name=model.name, description=model.note, takes=tuple(model.takes)) for model in policy_choices()
         ]
-        catalog = [catalog_entry(model, fetched) for model in catalog_models()]
         entries = ModelList(policies=tuple(policies), cached=tuple(map(_cached_entry, cached)), catalog=tuple(catalog))
         print_json("models", entries)
         return
@@ -130,12 +130,10 @@ def models(*, as_json: bool) -> None:
         print(clean(f"{model.name:<48} {model.facts()}"))
     if not cached:
         print(f"no models in the cache {clean(str(hub_cache()))}")
-    papers = [model for model in catalog_models() if model.benchmarks]
-    others = [model for model in catalog_models() if not model.benchmarks]
     print("\nthe models of the papers, converted for MLX; `rashomon models get ID` fetches one:")
-    _print_catalog(papers, fetched, "rows of")
+    _print_catalog((model for model in catalog if model.benchmarks), "rows of")
     print("\nother models in wide use; ? marks sizes from memory:")
-    _print_catalog(others, fetched, "")
+    _print_catalog((model for model in catalog if not model.benchmarks), "")
     print(
         "\n`rashomon models --for` recommends three of them for this machine, `--for 16GB` for a Mac with that memory."
     )
@@ -174,59 +172,53 @@ def catalog_entry(model: CatalogModel, fetched: Container[str]) -> CatalogEntry:
     )
 
 
-def _print_catalog(models: Iterable[CatalogModel], fetched: Container[str], heading: str) -> None:
+def _print_catalog(models: Iterable[CatalogEntry], heading: str) -> None:
     print(f"{'':<48} {'weights':>8} {'memory':>8}  {'Mac':<8} {'':<12} {heading}".rstrip())
     for model in models:
-        mac = smallest_mac(model.weights_bytes)
-        state = (
-            "fetched" if model.id in fetched else "not fetched" if memory_fit(model.weights_bytes).ok else "too large"
-        )
+        mac = f"{model.smallest_mac} GB" if model.smallest_mac else "-"
+        state = "fetched" if model.fetched else "not fetched" if model.fits else "too large"
         line = (
-            f"{model.id:<48} {size(model.weights_bytes):>8} {size(required_memory(model.weights_bytes)):>8}  "
-            f"{f'{mac} GB' if mac else '-':<8} {state:<12} {', '.join(model.benchmarks)}{'' if model.checked else '?'}"
+            f"{model.name:<48} {size(model.bytes):>8} {size(model.memory):>8}  "
+            f"{mac:<8} {state:<12} {', '.join(model.benchmarks)}{'' if model.checked else '?'}"
         )
         print(line.rstrip())
 
 
 def judges(*, as_json: bool) -> None:
     """Print the rule-based judges, the benchmarks with a rubric for judging by a model, and the results of checks."""
-    rule_judges = [get_judge(name) for name in judge_names()]
-    checks = {check.judge: check for check in reversed(current_checks())}
-    of_rules = {judge.id: checks.pop(judge.id, None) for judge in rule_judges}
-    rubrics = {name: rubric for name in benchmark_names() if (rubric := get_benchmark(name).rubric) is not None}
+    checks = {check.judge: _check_entry(check) for check in reversed(current_checks())}
+    rules = [
+        RuleJudgeEntry(
+            name=judge.name,
+            version=judge.version,
+            benchmarks=tuple(judge.benchmarks),
+            description=judge.description,
+            check=checks.pop(judge.id, None),
+        )
+        for judge in map(get_judge, judge_names())
+    ]
+    rubrics = [
+        RubricEntry(name=rubric.name, version=str(rubric.version), benchmark=name, labels=tuple(rubric.labels))
+        for name in benchmark_names()
+        if (rubric := get_benchmark(name).rubric) is not None
+    ]
     if as_json:
-        rules = [
-            RuleJudgeEntry(
-                name=judge.name,
-                version=judge.version,
-                benchmarks=tuple(judge.benchmarks),
-                description=judge.description,
-                check=None if (check := of_rules[judge.id]) is None else _check_entry(check),
-            )
-            for judge in rule_judges
-        ]
-        of_models = [
-            RubricEntry(name=rubric.name, version=str(rubric.version), benchmark=name, labels=tuple(rubric.labels))
-            for name, rubric in rubrics.items()
-        ]
-        checked = [
-            CheckedModelJudge(id=without_folders(check.judge), check=_check_entry(check)) for check in checks.values()
-        ]
-        print_json("judges", JudgeList(rules=tuple(rules), rubrics=tuple(of_models), checked=tuple(checked)))
+        checked = [CheckedModelJudge(id=without_folders(judge), check=check) for judge, check in checks.items()]
+        print_json("judges", JudgeList(rules=tuple(rules), rubrics=tuple(rubrics), checked=tuple(checked)))
         return
-    for judge in rule_judges:
-        print(f"{judge.id:<12} {', '.join(judge.benchmarks)}: {judge.description}")
-        if check := of_rules[judge.id]:
-            print(f"{'':<12} {check}")
-    for name, rubric in rubrics.items():
-        print(f"MODEL        {name}: any model, which answers with one of {', '.join(rubric.labels)}")
+    for rule in rules:
+        print(f"{f'{rule.name}@{rule.version}':<12} {', '.join(rule.benchmarks)}: {rule.description}")
+        if rule.check:
+            print(f"{'':<12} {rule.check.sentence}")
+    for entry in rubrics:
+        print(f"MODEL        {entry.benchmark}: any model, which answers with one of {', '.join(entry.labels)}")
     print(
         "MODEL is a folder, a Hub id in the cache, openai:NAME, azure:DEPLOYMENT, anthropic:NAME, gemini:NAME or "
         "endpoint:NAME@URL."
     )
-    for check in checks.values():
-        print(clean(f"{check.judge} {check}"))
-    if not any((*of_rules.values(), *checks.values())):
+    for judge, check in checks.items():
+        print(clean(f"{judge} {check.sentence}"))
+    if not checks and not any(rule.check for rule in rules):
         print("`rashomon judges check JUDGE` examines a judge of cmc-bench by labelled answers.")
 
 

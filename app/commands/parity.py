@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.commands.parity_runs import AnswerOptions, answer_runs, candidate_builds, find_or_answer_runs
-from app.exports.writer import check_formats, write_files
-from app.exports.writer import written_message as told_files
+from app.exports.writer import check_formats, write_files, written_message
 from app.figures.style import inches
 from app.json_output.envelope import print_json
 from app.json_output.parity import ParityResult, ladder_json, pair_json
@@ -139,7 +138,7 @@ def _compare_ladder(
         files = to_files(comparison, printed, verdicts, output.formats, output.width)
         folder = typed_path(output.out or Path("parity"))
         write_files(folder, files)
-        _print_progress(told_files(folder, files))
+        _print_progress(written_message(folder, files))
     result = ParityResult(verdicts=tuple(verdicts), ladder=ladder_json(comparison))
     _print_results(result, printed, folders, judge, as_json=output.as_json)
     return 0

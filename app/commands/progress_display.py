@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
 from app.engine.progress import Display
-from app.json_output.events import ProgressEvent, event_line
+from app.json_output.events import ProgressEvent, event_line, outcome
 from app.report.nodes import node_lines
-from app.report.portable import portable_text
 from app.report.render import cell_text, terminal_cell
 from app.report.running_accuracy import accuracy, judging_progress
 from app.report.throughput import Throughput, duration
@@ -64,9 +63,8 @@ class PlainDisplay(Display):
         shares = [(p.condition, accuracy(p, run)) for p in run.progress if p.done]
         values = ["" if share.value is None and share.n else f"{cell_text(share)} " for _, share in shares]
         facts += [f"{name} {value}n={share.n}" for (name, share), value in zip(shares, values, strict=True)]
-        failures = sum(p.errors for p in run.progress)
-        if failures:
-            facts.append(f"{failures} errors")
+        if run.errors:
+            facts.append(f"{run.errors} errors")
         if run.reused:
             facts.append(f"{run.reused} reused")
         facts += judging_progress(run)
@@ -91,7 +89,7 @@ class JsonDisplay(PlainDisplay):
             ProgressEvent(
                 run=run.name,
                 state=run.state,
-                note=portable_text(run.note, run.spec),
+                note=outcome.portable(run.note, run.spec),
                 done=run.done,
                 total=run.total,
                 reused=run.reused,

@@ -185,8 +185,8 @@ class _Terminal:
                 clean(opinion.reason),
                 *(f"{place}: {clean(text)}" for place, text in opinion.corrections.items()),
             ]
-            said = "; ".join(detail for detail in (*details, opinion.grade) if detail)
-            print(f"  {clean(opinion.reviewer)}: {opinion.choice}{f' ({said})' if said else ''}")
+            remarks = "; ".join(detail for detail in (*details, opinion.grade) if detail)
+            print(f"  {clean(opinion.reviewer)}: {opinion.choice}{f' ({remarks})' if remarks else ''}")
 
 
 def media_lines(review: Review, item: ReviewItem) -> list[str]:

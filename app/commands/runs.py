@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from app.json_output.envelope import print_json
-from app.json_output.events import failed_judgements
 from app.json_output.runs import listed_run
 from app.report.running_accuracy import judging_progress
 from app.store.workspace import Workspace
@@ -25,8 +24,8 @@ def runs(workspace: Workspace, *, as_json: bool) -> None:
         note = f" ({clean(run.note)})" if run.note else ""
         cut = f"  {run.cut_reasoning:,} cut while reasoning" if run.cut_reasoning else ""
         reused = f"  {run.reused:,} reused" if run.reused else ""
-        errors = f"  {count:,} errors" if (count := sum(p.errors for p in run.progress)) else ""
-        errors += f"  {count:,} failed judgements" if (count := failed_judgements(run)) else ""
+        errors = f"  {run.errors:,} errors" if run.errors else ""
+        errors += f"  {run.failed_judgements:,} failed judgements" if run.failed_judgements else ""
         judging = "".join(f"  {text}" for text in judging_progress(run))
         print(
             f"{clean(run.name)}  {run.state}{note}  {run.done}/{run.total}{reused}{errors}{cut}{judging}{received}{problem}"

@@ -16,7 +16,7 @@ from app.report.checks import stored_check
 from app.report.error_messages import error_lines
 from app.report.headline import asked_clause, counted_answers, headline, other_tables_note
 from app.report.media import media_path
-from app.report.portable import portable_text
+from app.report.portable import portable_message
 from app.report.provenance import spec_of, spec_toml
 from app.report.remedies import Remedy, remedies, remedies_title
 from app.report.render import print_table
@@ -138,7 +138,7 @@ def _shown_run(folder: Path, label: str, inputs: TableInputs) -> ShownRun:
             name=run.name,
             label=label,
             state=run.state,
-            note=portable_text(run.note, run.spec),
+            note=portable_message(run.note, folder.parent.parent, run.spec),
             answered=asked_clause(answers, inputs.judge, inputs.benchmark),
             remarks=(*filter(None, remarks), *(answers.quality.clauses if answers.quality else ())),
             deaths=tuple(death.sentence() for death in worker_deaths(store)),

@@ -119,7 +119,7 @@ class CheckedTable:
 
 
 BuildResult = BuiltBenchmark | CheckedTable
-"""What ``rashomon build`` prints; with ``--check`` the second."""
+"""Result of ``rashomon build``; with ``--check`` the second."""
 
 DesignResult = BuiltBenchmark | DesignSize
-"""What ``rashomon vary`` and ``passages`` print; with ``--dry-run`` the second."""
+"""Result of ``rashomon vary`` and ``passages``; with ``--dry-run`` the second."""

@@ -86,7 +86,7 @@ class ModelRecommendation:
 
 
 ModelsResult = ModelList | ModelRecommendation
-"""What ``rashomon models`` prints; with ``--for`` or ``--data`` the second."""
+"""Result of ``rashomon models``; with ``--for`` or ``--data`` the second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +212,7 @@ class PromptPreview:
 
 
 PromptsResult = tuple[PromptSetEntry, ...] | PromptSetEntry | PromptPreview
-"""What ``rashomon prompts`` prints: the list, one prompt set, or with ``--benchmark`` its prompts."""
+"""Result of ``rashomon prompts``: the list, one prompt set, or with ``--benchmark`` its prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from app.json_output.envelope import FORMAT, plain
 from app.report.portable import portable_message
 from app.store.data_types import ConditionProgress, NodeStatus
 from app.store.run import RunStore
 from app.store.sqlite_errors import DamagedError
-from app.store.workspace import RunSummary, read_summary
-from judges.base import newest
+from app.store.workspace import read_summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,7 @@ Event = ProgressEvent | OutcomeEvent
 
 @dataclass(slots=True)
 class Outcome:
-    """What a command has to say at its end; there is one for each process, as it has one standard output."""
+    """Outcome of a command, printed at its end; there is one for each process, as it has one standard output."""
 
     workspace: Path | None = None
     folders: dict[Path, None] = field(default_factory=dict)
@@ -93,15 +92,26 @@ class Outcome:
 
     def print(self, exit_code: int, message: str = "") -> None:
         """Print the outcome."""
-        workspace = self.workspace or Path.home()
-        runs = tuple(_run_outcome(self._summary(folder), workspace) for folder in self.folders)
-        text = portable_message(message or self.message or _sentence(runs), workspace)
-        event = OutcomeEvent(exit_code=exit_code, runs=runs, message=text)
-        print(event_line(event), flush=True)
+        runs = tuple(map(self._run_outcome, self.folders))
+        text = self.portable(message or self.message or _sentence(runs))
+        print(event_line(OutcomeEvent(exit_code=exit_code, runs=runs, message=text)), flush=True)
 
-    def _summary(self, folder: Path) -> RunSummary:
-        summary = read_summary(folder)
-        return replace(summary, problem=summary.problem or self.damages.get(folder))
+    def portable(self, text: str, spec: Mapping[str, Any] | None = None) -> str:
+        """Return a message without the folders of this machine, or of a run's ``spec``."""
+        return portable_message(text, self.workspace or Path.home(), spec)
+
+    def _run_outcome(self, folder: Path) -> RunOutcome:
+        run = read_summary(folder)
+        problem = run.problem or self.damages.get(folder)
+        return RunOutcome(
+            name=run.name,
+            state=run.state,
+            done=run.done,
+            total=run.total,
+            errors=run.errors,
+            failed_judgements=run.failed_judgements,
+            problem=None if problem is None else self.portable(problem),
+        )
 
 
 outcome = Outcome()
@@ -110,25 +120,6 @@ outcome = Outcome()
 def event_line(event: Event) -> str:
     """Return an event as a line."""
     return json.dumps(plain(event))
-
-
-def failed_judgements(run: RunSummary) -> int:
-    """Return the number of judgements that failed in a run, of each judge's newest version."""
-    ids = {judge for p in run.progress for judge in p.judged}
-    judges = {newest(judge.rpartition("@")[0], ids) or judge for judge in ids}
-    return sum(judged.failed for p in run.progress for judge, judged in p.judged.items() if judge in judges)
-
-
-def _run_outcome(run: RunSummary, workspace: Path) -> RunOutcome:
-    return RunOutcome(
-        name=run.name,
-        state=run.state,
-        done=run.done,
-        total=run.total,
-        errors=sum(condition.errors for condition in run.progress),
-        failed_judgements=failed_judgements(run),
-        problem=None if run.problem is None else portable_message(run.problem, workspace),
-    )
 
 
 def _sentence(runs: Sequence[RunOutcome]) -> str:

@@ -60,11 +60,11 @@ class JudgeExamination:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminationPlan:
-    """What an examination would ask: a sentence for each model. ``problem`` says why it could not begin."""
+    """Plan of an examination: a sentence for each model. ``problem`` says why it could not begin."""
 
     sentences: tuple[str, ...]
     problem: str | None
 
 
 ExaminationResult = JudgeExamination | ExaminationPlan
-"""What ``rashomon judges check`` prints; with ``--dry-run`` the second."""
+"""Result of ``rashomon judges check``; with ``--dry-run`` the second."""

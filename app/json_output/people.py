@@ -31,7 +31,7 @@ class ReviewedBuild:
 
 
 ReviewResult = ReviewStatus | ReviewedBuild
-"""What ``rashomon review`` prints; with ``--out`` the second."""
+"""Result of ``rashomon review``; with ``--out`` the second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.json_output.events import failed_judgements
-from app.report.portable import portable_message, portable_text
+from app.report.portable import portable_message
 from app.report.running_accuracy import judging_progress
 from app.store.data_types import ConditionProgress, NodeStatus
 from app.store.workspace import RunSummary, Workspace
@@ -25,7 +24,7 @@ class ListedRun:
     problem: str | None
     """The reason why the run could not be read."""
     own: bool
-    """Whether the run was made on this machine; any other is only read."""
+    """Flag for a run made on this machine; any other is only read."""
     created: float | None
     """Seconds since 1970."""
     benchmark: str | None
@@ -55,16 +54,12 @@ RunsResult = tuple[ListedRun, ...]
 def listed_run(run: RunSummary, workspace: Workspace) -> ListedRun:
     """Return a run of the workspace as listed."""
     spec = run.spec
-
-    def message(text: str) -> str:
-        return portable_message(portable_text(text, spec) if "model" in spec else text, workspace.path)
-
     return ListedRun(
         name=run.name,
         title=run.title,
         state=run.state,
-        note=message(run.note),
-        problem=None if run.problem is None else message(run.problem),
+        note=portable_message(run.note, workspace.path, spec),
+        problem=None if run.problem is None else portable_message(run.problem, workspace.path, spec),
         own=run.own,
         created=run.created,
         benchmark=spec.get("benchmark"),
@@ -73,8 +68,8 @@ def listed_run(run: RunSummary, workspace: Workspace) -> ListedRun:
         done=run.done,
         total=run.total,
         reused=run.reused,
-        errors=sum(condition.errors for condition in run.progress),
-        failed_judgements=failed_judgements(run),
+        errors=run.errors,
+        failed_judgements=run.failed_judgements,
         cut_reasoning=run.cut_reasoning,
         cells=run.cells,
         judging=tuple(judging_progress(run)),

@@ -187,8 +187,14 @@ def spec_json(folder: Path, workspace: Workspace) -> SpecJson:
         engines=tuple(map(facts, provenance["engines"])),
         judges=tuple(JudgeJson(judge=judge, identity=facts(known)) for judge, known in provenance["judges"].items()),
         checks=ChecksJson(**{kind: tuple(map(facts, results)) for kind, results in checks.items()}),
-        excluded=ExcludedInstances(**provenance["excluded"]),
-        reused=ReusedJson(**{**reused, "lenders": tuple(LenderJson(**lender) for lender in reused["lenders"])}),
+        excluded=provenance["excluded"],
+        reused=ReusedJson(
+            lenders=tuple(
+                LenderJson(run=run, name=reused.names[run], answers=count) for run, count in reused.lenders.items()
+            ),
+            checked=reused.checked,
+            differing=reused.differing,
+        ),
         answers_without_digests=provenance["answers without digests"],
     )
 

@@ -50,7 +50,7 @@ TrainingList = tuple[TrainingEntry, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningCurvePlan:
-    """A training that a learning curve needs: so many rows of a data set."""
+    """A training that a learning curve needs, on ``rows`` rows of a data set."""
 
     training: str
     data: str

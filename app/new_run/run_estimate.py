@@ -222,7 +222,7 @@ def measured_speed(workspace: Workspace, spec: RunSpec) -> MeasuredSpeed | None:
         key=lambda run: (sum(run.spec.get(key) == values.get(key) for key in compared), run.created or 0), reverse=True
     )
     for run in runs:
-        answer_count = run.done - run.reused - sum(p.errors for p in run.progress)
+        answer_count = run.done - run.reused - run.errors
         seconds = sum(p.seconds for p in run.progress)
         if not seconds:
             try:

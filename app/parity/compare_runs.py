@@ -34,7 +34,7 @@ from app.parity.probing import (
     probe_run,
 )
 from app.parity.stages import StageFinding
-from app.report.portable import portable_message, portable_text
+from app.report.portable import portable_message
 from app.report.tables import RESAMPLES
 from benchmarks.errors import ModelError
 from benchmarks.stats.intervals import span
@@ -183,7 +183,7 @@ def build_report(
 
 def _portable(message: str, run: RunOutputs) -> str:
     """Return a message about a run without the folders of its model, judges and workspace."""
-    return portable_message(portable_text(message, run.spec.model_dump()), run.folder.parent.parent)
+    return portable_message(message, run.folder.parent.parent, run.spec.model_dump())
 
 
 def _refused(instance: str, *probed: tuple[RunOutputs, ProbeResult]) -> RefusedRequest | None:

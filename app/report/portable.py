@@ -38,8 +38,13 @@ def portable_text(text: str, spec: Mapping[str, Any]) -> str:
     return text
 
 
-def portable_message(text: str, workspace: Path) -> str:
-    """Return a message with its paths relative to the workspace or the working folder, or after ``~`` below the home folder."""
+def portable_message(text: str, workspace: Path, spec: Mapping[str, Any] | None = None) -> str:
+    """Return a message with its paths relative to the workspace or the working folder, or after ``~`` below the home folder.
+
+    Of a message about a run, the folders that its ``spec`` names are replaced by their own names first.
+    """
+    if spec:
+        text = portable_text(text, spec)
     text = text.replace(f"{workspace}/", "").replace(str(workspace), "the workspace")
     with suppress(OSError):  # the working folder is gone
         text = text.replace(f"{Path.cwd()}/", "")

@@ -14,7 +14,7 @@ from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_ident
 from app.store.answer_sums import ENDPOINT_KEY
 from app.store.lending import ReusedAnswers
 from app.store.run import RunStore
-from app.store.run_facts import EXCLUDED_KEY, ExcludedInstances
+from app.store.run_facts import ExcludedInstances
 from app.text.escape import clean
 from benchmarks.vocabulary import digest, part_to_json
 from mlx_backends.baseline import BASELINE
@@ -33,7 +33,6 @@ def read_provenance(folder: Path) -> dict[str, Any]:
             instance = record.instance
             prompts.setdefault(instance.condition, []).append([instance.id, [part_to_json(p) for p in instance.parts]])
         return {
-            "run": folder.name,
             "created": store.meta("created"),
             "identity": known_identity(store.meta("identity", {}), store.meta("spec")),
             "prompts": {
@@ -46,8 +45,8 @@ def read_provenance(folder: Path) -> dict[str, Any]:
                 "endpoint": store.meta(ENDPOINT_KEY, []),
                 "batches": store.meta("canary", []),
             },
-            EXCLUDED_KEY: ExcludedInstances.load(store).to_json(),
-            "reused": ReusedAnswers.load(store).to_json(),
+            "excluded": ExcludedInstances.load(store),
+            "reused": ReusedAnswers.load(store),
             "answers without digests": store.undigested or 0,
         }
 
@@ -93,9 +92,9 @@ def _lines(provenance: Mapping[str, Any]) -> list[str]:
         "protocol",
     )
     lines = [f"{key}: {identity[key]}" for key in keys if identity.get(key) is not None]
-    if provenance[EXCLUDED_KEY]["total"]:
-        lines.append(ExcludedInstances(**provenance[EXCLUDED_KEY]).sentence)
-    lines += [f"{lender['answers']} answers reused from {lender['name']}" for lender in provenance["reused"]["lenders"]]
+    lines += filter(None, [provenance["excluded"].sentence])
+    reused = provenance["reused"]
+    lines += [f"{count} answers reused from {reused.names[run]}" for run, count in reused.lenders.items()]
     lines += [f"prompts, {condition}: {sha256}" for condition, sha256 in provenance["prompts"].items()]
     for engine in provenance["engines"]:
         machine = engine.get("machine") or {}

@@ -126,10 +126,6 @@ class ReusedAnswers:
         done = sum(p.done for p in store.progress())
         return cls(store.meta("id"), done, lenders, names, checks.total(), checks[False], exact)
 
-    def to_json(self) -> dict[str, Any]:
-        lenders = [{"run": run, "name": self.names[run], "answers": count} for run, count in self.lenders.items()]
-        return {"lenders": lenders, "checked": self.checked, "differing": self.differing}
-
     @property
     def sentence(self) -> str:
         """The numbers of answers reused, and of those that a fresh run gives differently; "" if none was reused."""

@@ -37,6 +37,7 @@ from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import UnsafeFileError
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import digest
+from judges.base import newest
 
 PAUSE_FILE = "pause"
 """The file in a run's folder that pauses its worker while it exists."""
@@ -90,6 +91,18 @@ class RunSummary:
     @property
     def total(self) -> int:
         return sum(p.total for p in self.progress)
+
+    @property
+    def errors(self) -> int:
+        """The number of answers that are errors."""
+        return sum(p.errors for p in self.progress)
+
+    @property
+    def failed_judgements(self) -> int:
+        """The number of judgements that failed, of each judge's newest version."""
+        ids = {judge for p in self.progress for judge in p.judged}
+        judges = {newest(judge.rpartition("@")[0], ids) or judge for judge in ids}
+        return sum(judged.failed for p in self.progress for judge, judged in p.judged.items() if judge in judges)
 
     @property
     def reused(self) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.options import asks_for_events
+from app.json_output.envelope import plain
 from app.json_output.schemas import RESULTS, adapter
 from benchmarks.registry import BUILT_IN
 
@@ -26,24 +27,24 @@ def check_json(arguments: Sequence[str], output: str, folders: Sequence[Path]) -
     if asks_for_events(arguments):
         lines = output.splitlines()
         for line in lines:
-            _check(line, "batch", folders)
+            checked(line, "batch", folders)
         events = [json.loads(line)["event"] for line in lines]
         assert events.index("outcome") == len(events) - 1, output
     elif "--json" in arguments and output and (command := _command(arguments)) in RESULTS:
-        values = _check(output, command, folders)
+        values = checked(output, command, folders)
         assert values["command"] == command
         if values["benchmark"] in (None, *BUILT_IN):  # no other package's
             for table in _tables(values["result"]):
                 check_columns(table["name"], table["columns"])
 
 
-def _check(text: str, command: str, folders: Sequence[Path]) -> dict[str, Any]:
+def checked(text: str, command: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
+    """Return the JSON of a command, or a line of it. Fails if it has another type than its schema, more keys, or a folder."""
     values: dict[str, Any] = json.loads(text)
-    schema = _adapter(command)
-    assert schema.dump_python(schema.validate_json(text), mode="json") == values, f"keys that {command}'s schema lacks"
-    plain = json.dumps(values, ensure_ascii=False)
+    assert plain(_adapter(command).validate_json(text, strict=True)) == values, f"keys that {command}'s schema lacks"
+    written = json.dumps(values, ensure_ascii=False)
     for folder in (*folders, ROOT):
-        assert str(folder) not in plain, f"{folder} is in the JSON of {command}:\n{plain}"
+        assert str(folder) not in written, f"{folder} is in the JSON of {command}:\n{written}"
     return values
 
 

@@ -1,30 +1,16 @@
-"""The JSON of commands, read as their schemas have it."""
+"""Parts of the JSON of commands, whose schemas are checked as they are read."""
 
 from __future__ import annotations
 
 import json
-from functools import cache
-from importlib import import_module
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from app.json_output.envelope import Envelope, plain
-from app.json_output.schemas import RESULTS
+from tests.support.json_contract import checked
 
 
 def json_result(text: str) -> Any:
-    """Return the result in a command's JSON, which has the type of that command's results and no other key."""
-    printed = json.loads(text)
-    assert plain(_adapter(printed["command"]).validate_json(text, strict=True)) == printed
-    return printed["result"]
-
-
-@cache
-def _adapter(command: str) -> TypeAdapter[Any]:
-    module, _, name = RESULTS[command].partition(":")
-    envelope: Any = Envelope
-    return TypeAdapter(envelope[getattr(import_module(f"app.json_output.{module}"), name)])
+    """Return the result in a command's JSON. Fails unless it is as the command's schema has it."""
+    return checked(text, json.loads(text)["command"])["result"]
 
 
 def named(facts: list[dict[str, Any]]) -> dict[str, Any]:

@@ -221,7 +221,7 @@ class LiveScreen(RashomonScreen):
         columns += [Column("", _BAR_WIDTH)] * wide
         columns += [Column("done", max(4, 2 * digits + 1), right=True), Column("acc.", 5, right=True)]
         columns.append(Column("n", count, DIM, right=True))
-        if wide or any(p.errors for p in progress):
+        if wide or summary.errors:
             columns.append(Column("errors", 6, right=True))
         if wide or any(p.truncated for p in progress):
             columns.append(Column("truncated", 9, right=True))

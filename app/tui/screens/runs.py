@@ -524,11 +524,10 @@ def _about(run: WatchedRun, resuming: str, width: int, rule: str | None) -> Cont
     setup = ", ".join([f"prompts {spec['prompt_set']}", f"judged by {', '.join(spec['judge'])}"])
     model = elide_middle(str(spec["model"]), max(_LEAST_MODEL, width - len(f"{spec['benchmark']}, , {setup}")))
     setup = f"{spec['benchmark']}, {model}, {setup}"
-    errors = sum(p.errors for p in summary.progress)
     truncated = sum(p.truncated for p in summary.progress)
     facts = (
         [f"{summary.reused} reused"] * bool(summary.reused)
-        + [f"{errors} error{'s' * (errors > 1)}"] * bool(errors)
+        + [f"{summary.errors} error{'s' * (summary.errors > 1)}"] * bool(summary.errors)
         + [f"{truncated} truncated"] * bool(truncated)
         + [f"{summary.cut_reasoning} cut while reasoning"] * bool(summary.cut_reasoning)
         + judging_progress(summary)

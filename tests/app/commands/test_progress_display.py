@@ -10,6 +10,8 @@ import pytest
 
 from app.commands.progress_display import JsonDisplay, PlainDisplay
 from app.commands.runs import runs
+from app.commands.show import ShowArguments, show
+from app.json_output.events import outcome
 from app.store.run import RunStore
 from app.store.workspace import read_summary
 from app.tui.workspace_watcher import WorkspaceWatcher
@@ -52,6 +54,18 @@ def test_every_display_shows_the_same_state_note_and_counts(
     for text in (f"{facts['state']} ({facts['note']})", "3/24", "0/24 judged by another"):
         assert text in listed
         assert text in plain
+
+
+def test_a_note_in_json_names_no_folder_of_this_machine(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = stage.run("r", state="failed", note=f"cannot read {stage.workspace.path}/benchmarks/b", done=3)
+    outcome.begin(stage.workspace.path)
+    lines: list[str] = []
+    JsonDisplay(lines.append).update([read_summary(folder)])
+    runs(stage.workspace, as_json=True)
+    (listed,) = json_result(capsys.readouterr().out)
+    show(stage.workspace, ["r"], ShowArguments(as_json=True))
+    (shown,) = json_result(capsys.readouterr().out)["runs"]
+    assert [run["note"] for run in (json.loads(lines[0]), listed, shown)] == ["cannot read benchmarks/b"] * 3
 
 
 def test_the_time_of_loading_and_of_checks_slows_no_answers_down(stage: Stage) -> None:

@@ -195,7 +195,9 @@ def test_a_point_that_diverges_does_not_hold_up_the_others(
     with trained_here():
         for tries in (1, 0):  # the second command does not train it again
             attempts.clear()
-            result = rashomon.json(*command, code=1)
+            printed = json.loads(rashomon.run(*command, "--json", code=1).stdout)
+            result = printed["result"]
+            assert printed["judge"]["id"] == "match"
             assert len([name for name in attempts if name.startswith("my-rows-2-")]) == tries
             assert [row["label"] for row in result["table"]["rows"]][1:] == ["my rows / 4", "my rows / 2"]
             assert any("not a number" in note for note in result["table"]["notes"])
