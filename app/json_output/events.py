@@ -11,7 +11,6 @@ from typing import Literal
 from app.json_output.envelope import FORMAT, plain
 from app.report.portable import portable_message
 from app.store.data_types import ConditionProgress, NodeStatus
-from app.store.run import RunStore
 from app.store.sqlite_errors import DamagedError
 from app.store.workspace import RunSummary, read_summary
 from judges.base import newest
@@ -71,37 +70,28 @@ class Outcome:
     folders: dict[Path, None] = field(default_factory=dict)
     message: str = ""
     """A sentence on what was done, if it is not how many answers its runs have."""
-    damages: dict[Path, str] = field(default_factory=dict)
-    """The damage that was met in runs."""
 
     def begin(self, workspace: Path) -> None:
         """Forget an earlier command of this process; messages will name paths relative to ``workspace``."""
-        self.workspace, self.folders, self.message, self.damages = workspace, {}, "", {}
+        self.workspace, self.folders, self.message = workspace, {}, ""
 
     def about(self, folders: Iterable[Path]) -> None:
         """Add the folders of runs."""
         self.folders.update(dict.fromkeys(folders))
 
-    def verify(self, folder: Path) -> None:
-        """Read the answers and verdicts of a run, whatever is displayed of them. Raises DamagedError."""
-        try:
-            with RunStore.read(folder) as store:
-                store.verify()
-        except DamagedError as error:
-            self.damages[folder] = str(error)
-            raise
-
-    def print(self, exit_code: int, message: str = "") -> None:
-        """Print the outcome."""
+    def print(self, exit_code: int, message: str = "", error: BaseException | None = None) -> None:
+        """Print the outcome of a command that ``error`` has ended, unless that is None."""
         workspace = self.workspace or Path.home()
-        runs = tuple(_run_outcome(self._summary(folder), workspace) for folder in self.folders)
+        summaries = [read_summary(folder) for folder in self.folders]
+        if isinstance(error, DamagedError):
+            summaries = [
+                replace(run, problem=run.problem or str(error)) if folder == error.folder else run
+                for folder, run in zip(self.folders, summaries, strict=True)
+            ]
+        runs = tuple(_run_outcome(run, workspace) for run in summaries)
         text = portable_message(message or self.message or _sentence(runs), workspace)
         event = OutcomeEvent(exit_code=exit_code, runs=runs, message=text)
         print(event_line(event), flush=True)
-
-    def _summary(self, folder: Path) -> RunSummary:
-        summary = read_summary(folder)
-        return replace(summary, problem=summary.problem or self.damages.get(folder))
 
 
 outcome = Outcome()
