@@ -425,9 +425,11 @@ def _failures_text(workspace: Workspace, failed: Sequence[RunSummary]) -> str:
     names = failed[0].name if len(failed) == 1 else f"{len(failed)} runs, such as {failed[0].name}"
     facts = (count_of(errors, "answer"), count_of(judgements, "judgement"))
     text = " and ".join(fact for fact, count in zip(facts, (errors, judgements), strict=True) if count)
-    resume = f"`{workspace.command()} resume {failed[0].name} --retry-errors` repeats the answers" if errors else ""
+    with_errors = next((run.name for run in failed if any(p.errors for p in run.progress)), "")
+    resume = f"`{workspace.command()} resume {with_errors} --retry-errors` repeats the answers" if errors else ""
+    with_failures = next((run.name for run in failed if failed_judgements(run)), "")
     judge = (
-        f"`{workspace.command()} judge {failed[0].name} --judge NAME --retry-failed` the judgements"
+        f"`{workspace.command()} judge {with_failures} --judge NAME --retry-failed` repeats the judgements"
         if judgements
         else ""
     )
