@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="backslashreplace")  # a character the terminal cannot encode is no error
     arguments = sys.argv[1:] if arguments is None else arguments
     message = ""
+    end: BaseException | None = None
     try:
         raise_open_files_limit()
         try:
@@ -38,11 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stdout.flush()  # what ended the command comes last, also in a file that takes both streams
     except (Exception, Interrupted, KeyboardInterrupt) as error:
         code, message = _end(error)
+        end = error
     if asks_for_events(arguments):
         from app.json_output.events import outcome
 
         with suppress(OSError):  # standard output is full or closed, which is not what has ended the command
-            outcome.print(code, message)
+            outcome.print(code, message, end)
     if message:
         from app.text.escape import clean
 

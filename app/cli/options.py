@@ -157,10 +157,21 @@ wait = click.option(
 )
 worker_options = option_group(display, force, accept_engine, allow_address, wait)
 """Options for starting models that answer or judge."""
+WORKER_KEYS = ("display", "force", "accept_engine", "allowed", "wait")
+"""The values of these options, which are fields of ``ExecutionOptions``."""
 cluster_options = option_group(workers, allow_open_cluster)
 """Options for letting a cluster answer."""
 run_options = option_group(until_width, restarts, cluster_options, worker_options)
 """Options for executing a run."""
+exact_and_fresh = option_group(
+    click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches."),
+    click.option(
+        "--fresh",
+        is_flag=True,
+        default=None,
+        help="Ask every request anew, in a new run if the last one is finished; reuse no answer of another run.",
+    ),
+)
 conditions = click.option(
     "--conditions",
     metavar="C,C",

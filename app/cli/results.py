@@ -12,11 +12,13 @@ from app.cli.options import (
     BUILD,
     PATH,
     RUN_HELP,
+    WORKER_KEYS,
     allow_address,
     as_json,
     conditions,
     display,
     display_without_events,
+    exact_and_fresh,
     force,
     judge,
     number,
@@ -32,6 +34,9 @@ from benchmarks import number_ranges as ranges
 _RULES = ("image", "text", "flag")
 _TRUST = "What should win where sources disagree: the image, the text, or a flag on the conflict"
 trust = click.option("--trust", type=click.Choice(_RULES), help=f"{_TRUST}.")
+lower_is_better = click.option(
+    "--lower-is-better", is_flag=True, help="Lower values of the metric are better; HR and others say so themselves."
+)
 trust_or_none = click.option(
     "--trust",
     type=click.Choice([*_RULES, "none"]),
@@ -214,9 +219,7 @@ def parity(workspace: Any, /, names: Sequence[str], **options: Any) -> int:
 @click.option(
     "--metric", metavar="NAME", help="The metric that decides; default: accuracy, the share of correct labels."
 )
-@click.option(
-    "--lower-is-better", is_flag=True, help="Lower values of the metric are better; HR and others say so themselves."
-)
+@lower_is_better
 @click.option(
     "--costs",
     metavar="KIND=COST,...",
@@ -283,9 +286,7 @@ verdict_files = option_group(
     metavar="NAME",
     help="The only metric to test; default: by the rule, else the accuracy, and reading each source alone.",
 )
-@click.option(
-    "--lower-is-better", is_flag=True, help="Lower values of the metric are better; HR and others say so themselves."
-)
+@lower_is_better
 @trust_or_none
 @click.option("--per-condition", is_flag=True, help="Test each condition; all must pass.")
 @number(
@@ -332,13 +333,7 @@ def check(workspace: Any, /, run: str, **options: Any) -> int:
     shell_complete=completion.judges,
     help="The judge, whose labels count; default: the benchmark's first.",
 )
-@click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches.")
-@click.option(
-    "--fresh",
-    is_flag=True,
-    default=None,
-    help="Ask every request anew, in a new run if the last one is finished; reuse no answer of another run.",
-)
+@exact_and_fresh
 @worker_options
 @verdict_files
 @as_json
@@ -353,9 +348,7 @@ def try_command(workspace: Any, /, model: str, **options: Any) -> int:
 
     if options["as_json"] and options["display"] == "json":
         raise click.UsageError("--json prints the verdict and --display json the progress; leave one of them out")
-    execution = ExecutionOptions(
-        **{key: options.pop(key) for key in ("display", "force", "accept_engine", "allowed", "wait")}
-    )
+    execution = ExecutionOptions(**{key: options.pop(key) for key in WORKER_KEYS})
     settings = {key: options.pop(key) for key in ("prompt_set", "judge", "exact", "fresh")}
     return try_model(workspace, model, TryArguments(**options, settings=settings), execution)
 

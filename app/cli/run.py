@@ -13,12 +13,14 @@ from app.cli.options import (
     BUILD,
     PATH,
     RUN_HELP,
+    WORKER_KEYS,
     allow_address,
     api_options,
     build_folder,
     cluster_options,
     conditions,
     display,
+    exact_and_fresh,
     number,
     parse_strata,
     pop_api_options,
@@ -29,9 +31,8 @@ from app.cli.options import (
 )
 from benchmarks import number_ranges as ranges
 
-_EXECUTION = ("display", "force", "accept_engine", "allowed", "wait")
 _CLUSTER = ("workers", "allow_open_cluster")
-_RUNNING = (*_EXECUTION, "until_width", "allow_open_cluster")
+_RUNNING = (*WORKER_KEYS, "until_width", "allow_open_cluster")
 
 
 @click.command()
@@ -84,13 +85,7 @@ _RUNNING = (*_EXECUTION, "until_width", "allow_open_cluster")
     help="The run's name, such as nightly-{date}; {date}, {time} and {model} stand for theirs. Default: a name derived from the "
     "spec, the same each time.",
 )
-@click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches.")
-@click.option(
-    "--fresh",
-    is_flag=True,
-    default=None,
-    help="Ask every request anew, in a new run if the last one is finished; reuse no answer of another run.",
-)
+@exact_and_fresh
 @click.option(
     "--score",
     type=click.Choice(["generate", "likelihood"]),
@@ -189,7 +184,7 @@ def judge_command(workspace: Any, /, run: str, names: Sequence[str], **options: 
     from app.commands.batch import ExecutionOptions
     from app.commands.judge import judge as judge_run
 
-    execution = ExecutionOptions(**{key: options.pop(key) for key in (*_EXECUTION, *_CLUSTER)})
+    execution = ExecutionOptions(**{key: options.pop(key) for key in (*WORKER_KEYS, *_CLUSTER)})
     return judge_run(workspace, run, list(names), execution, api=pop_api_options(options), **options)
 
 

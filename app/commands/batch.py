@@ -397,10 +397,10 @@ def execute_runs(
     summaries = [read_summary(run.folder) for run in planned]
     unfinished = [run for run in summaries if run.state != "done"]
     if code != INTERRUPTED:
-        for run in planned:
-            outcome.verify(run.folder)
-        if options.display not in ("json", "none"):
-            _print_results(planned, summaries, demo=demo, tables=tables)
+        is_displayed = options.display not in ("json", "none")
+        inputs = _verify(planned, read=is_displayed and tables and any(run.done for run in summaries))
+        if is_displayed:
+            _print_results(planned, summaries, inputs, demo)
     if code != DONE:
         raise EndedError(code, " ".join([*supervisor.reasons, *_saved(workspace, unfinished, code)]))
     if failed := [run for run in summaries if _failures(run)]:
@@ -425,9 +425,11 @@ def _failures_text(workspace: Workspace, failed: Sequence[RunSummary]) -> str:
     names = failed[0].name if len(failed) == 1 else f"{len(failed)} runs, such as {failed[0].name}"
     facts = (count_of(errors, "answer"), count_of(judgements, "judgement"))
     text = " and ".join(fact for fact, count in zip(facts, (errors, judgements), strict=True) if count)
-    resume = f"`{workspace.command()} resume {failed[0].name} --retry-errors` repeats the answers" if errors else ""
+    with_errors = next((run.name for run in failed if run.errors), "")
+    resume = f"`{workspace.command()} resume {with_errors} --retry-errors` repeats the answers" if errors else ""
+    with_failures = next((run.name for run in failed if run.failed_judgements), "")
     judge = (
-        f"`{workspace.command()} judge {failed[0].name} --judge NAME --retry-failed` the judgements"
+        f"`{workspace.command()} judge {with_failures} --judge NAME --retry-failed` repeats the judgements"
         if judgements
         else ""
     )
@@ -496,19 +498,30 @@ def _remote_models(run: CheckedSpec) -> list[str]:
     return [name for name in names if name in needed]
 
 
+def _verify(planned: Sequence[PlannedRun], *, read: bool) -> TableInputs | None:
+    """Read all answers and verdicts, for tables if they are to be ``read``. Raises DamagedError."""
+    if read:
+        from app.report.tables import read_inputs
+
+        return read_inputs([run.folder for run in planned])
+    for run in planned:
+        with RunStore.read(run.folder) as store:
+            store.verify()
+    return None
+
+
 def _print_results(
     planned: Sequence[PlannedRun],
     summaries: Sequence[RunSummary],
-    *,
+    inputs: TableInputs | None,
     demo: Callable[[TableInputs], None] | None,
-    tables: bool,
 ) -> None:
+    """Print the main table of the ``inputs``, or the demo's, and what is to know of each run."""
     from app.report.error_messages import error_lines
     from app.report.render import print_table
-    from app.report.tables import read_inputs, tables_from
+    from app.report.tables import tables_from
     from app.text.escape import clean
 
-    inputs = read_inputs([run.folder for run in planned]) if tables and any(run.done for run in summaries) else None
     if inputs is not None and demo is None:
         (main,) = tables_from(inputs, only="main")
         print_table(main)

@@ -95,10 +95,10 @@ def judge(
     code = supervisor.run([job])
     if code == INTERRUPTED:
         raise EndedError(INTERRUPTED, "interrupted; every verdict so far is saved; run the same command to resume.")
-    outcome.verify(folder)
     failed = 0
     summary = read_summary(folder)
     with RunStore.read(folder) as store:
+        store.verify()
         for judge in judges:
             counts = JudgedCounts.sum(p.judged[judge.id] for p in summary.progress if judge.id in p.judged)
             failed += counts.failed

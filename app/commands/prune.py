@@ -229,7 +229,8 @@ def _uses(
     uses = defaultdict[str, list[tuple[str, str]]](list)
     for question_set in sets:
         tried = read_tried(question_set.latest.build.parent)
-        every = read_runs(workspace, question_set)
+        digests = {version.digest for version in question_set.versions}
+        every = read_runs(workspace, question_set, [run.name for run in runs if run.data in digests])
         for asked in (*newest_runs(every, tried), *newest_runs(every, tried, final=True)):
             part = "the incumbent" if asked.model == tried.incumbent else "the newest run of its model"
             uses[asked.name].append(("", f"{part} in the history of {question_set.name}"))

@@ -11,7 +11,6 @@ from typing import Any, Literal
 from app.json_output.envelope import FORMAT, plain
 from app.report.portable import portable_message
 from app.store.data_types import ConditionProgress, NodeStatus
-from app.store.run import RunStore
 from app.store.sqlite_errors import DamagedError
 from app.store.workspace import read_summary
 
@@ -70,29 +69,19 @@ class Outcome:
     folders: dict[Path, None] = field(default_factory=dict)
     message: str = ""
     """A sentence on what was done, if it is not how many answers its runs have."""
-    damages: dict[Path, str] = field(default_factory=dict)
-    """The damage that was met in runs."""
 
     def begin(self, workspace: Path) -> None:
         """Forget an earlier command of this process; messages will name paths relative to ``workspace``."""
-        self.workspace, self.folders, self.message, self.damages = workspace, {}, "", {}
+        self.workspace, self.folders, self.message = workspace, {}, ""
 
     def about(self, folders: Iterable[Path]) -> None:
         """Add the folders of runs."""
         self.folders.update(dict.fromkeys(folders))
 
-    def verify(self, folder: Path) -> None:
-        """Read the answers and verdicts of a run, whatever is displayed of them. Raises DamagedError."""
-        try:
-            with RunStore.read(folder) as store:
-                store.verify()
-        except DamagedError as error:
-            self.damages[folder] = str(error)
-            raise
-
-    def print(self, exit_code: int, message: str = "") -> None:
-        """Print the outcome."""
-        runs = tuple(map(self._run_outcome, self.folders))
+    def print(self, exit_code: int, message: str = "", error: BaseException | None = None) -> None:
+        """Print the outcome of a command that ``error`` has ended, unless that is None."""
+        damage = error if isinstance(error, DamagedError) else None
+        runs = tuple(self._run_outcome(folder, damage) for folder in self.folders)
         text = self.portable(message or self.message or _sentence(runs))
         print(event_line(OutcomeEvent(exit_code=exit_code, runs=runs, message=text)), flush=True)
 
@@ -100,9 +89,9 @@ class Outcome:
         """Return a message without the folders of this machine, or of a run's ``spec``."""
         return portable_message(text, self.workspace or Path.home(), spec)
 
-    def _run_outcome(self, folder: Path) -> RunOutcome:
+    def _run_outcome(self, folder: Path, damage: DamagedError | None) -> RunOutcome:
         run = read_summary(folder)
-        problem = run.problem or self.damages.get(folder)
+        problem = run.problem or (str(damage) if damage is not None and damage.folder == folder else None)
         return RunOutcome(
             name=run.name,
             state=run.state,

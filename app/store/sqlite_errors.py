@@ -23,6 +23,7 @@ class DamagedError(StoreError):
         super().__init__(
             f"{folder.name} is damaged: {where}: {why}; `rashomon doctor {typed_run(folder)}` lists what can be saved."
         )
+        self.folder = folder
         self.where = where
         self.why = why
 

@@ -81,7 +81,9 @@ class Trash:
         count_before = len(self._deleted)
         for folder in self._left():
             with suppress(OSError, StoreError):
-                self._take(folder)
+                for run in _runs_in(folder):
+                    self._move(run, _name(run))
+                shutil.rmtree(folder, ignore_errors=True)
         return self.names[count_before:]
 
     def left(self) -> list[str]:
@@ -131,14 +133,6 @@ class Trash:
                     with suppress(OSError, StoreError), FileLock(folder / _LOCK) as lock:
                         if lock.acquire(""):
                             yield folder
-
-    def _take(self, folder: Path) -> None:
-        for run in folder_entries(folder):
-            if run.name.startswith(_HALF):
-                shutil.rmtree(run, ignore_errors=True)
-            elif run.name != _LOCK:
-                self._move(run, _name(run))
-        shutil.rmtree(folder, ignore_errors=True)
 
     def _move(self, run: Path, name: str) -> None:
         place = self._own_folder() / f"{len(self._deleted):04}-{name}"

@@ -15,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from app.commands.batch import _failures_text
 from app.exit_codes import MEANINGS
+from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.run import RunStore
-from app.store.workspace import read_summary
+from app.store.workspace import RunSummary, Workspace, read_summary
 from tests.app.commands.test_batch import wait_until
 from tests.support.command import ROOT, Rashomon, children_of, kill_all
 
@@ -53,6 +55,18 @@ def test_failed_answers_are_1_with_the_command_that_repeats_them(rashomon: Rasho
         assert "4 answers failed in x" in errors
         assert "resume x --retry-errors" in errors
     rashomon.process("resume", "x", "--retry-errors", "--display", display)
+
+
+def test_each_command_that_repeats_failures_names_a_run_that_has_them(tmp_path: Path) -> None:
+    def run(name: str, errors: int, failed: int) -> RunSummary:
+        progress = ConditionProgress("aligned", 9, 9, errors, 0, 0, 0.0, 0, {"openai:x@1": JudgedCounts(failed=failed)})
+        return RunSummary(name, "done", {}, (progress,))
+
+    text = _failures_text(Workspace(tmp_path), [run("odd", 0, 2), run("broken", 3, 0)])
+    assert "3 answers and 2 judgements failed in 2 runs" in text
+    assert "resume broken --retry-errors" in text
+    assert "judge odd --judge NAME --retry-failed" in text
+    assert _failures_text(Workspace(tmp_path), [run("odd", 0, 1)]).endswith("--retry-failed` repeats the judgements.")
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
