@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from app.engine.progress import Display
@@ -96,7 +97,7 @@ class JsonDisplay(PlainDisplay):
                 answers_per_second=throughput.per_second,
                 seconds_left=throughput.eta(run.total - run.done) if run.state == "running" else None,
                 conditions=run.progress,
-                nodes=run.nodes,
+                nodes=tuple(replace(node, note=outcome.portable(node.note, run.spec)) for node in run.nodes),
             )
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.report.portable import portable_message
 from app.report.running_accuracy import judging_progress
@@ -74,5 +74,5 @@ def listed_run(run: RunSummary, workspace: Workspace) -> ListedRun:
         cells=run.cells,
         judging=tuple(judging_progress(run)),
         conditions=run.progress,
-        nodes=run.nodes,
+        nodes=tuple(replace(node, note=portable_message(node.note, workspace.path, spec)) for node in run.nodes),
     )

@@ -26,7 +26,7 @@ def test_runs_with_and_without_a_stored_check_give_equal_answers(rashomon: Rasho
     data = ("--benchmark", "cmc-bench", "--limit", "3", "--max-pixels", "10000")
     options = ("--batch", "--model", str(model), *data, "--max-tokens", "4", "--temperature", "0", "--display", "none")
     samples = {}
-    for name, more in (("fresh", ()), ("stored", ()), ("exact", ("--exact",))):
+    for name, more in (("fresh", ()), ("stored", ("--fresh",)), ("exact", ("--exact", "--fresh"))):
         rashomon.run(*options, *more, "--name", name)
         rashomon.run("export", name, "--canonical", "--format", "json", "--out", tmp_path / name)
         samples[name] = (tmp_path / name / "samples.jsonl").read_text("utf-8")
@@ -46,7 +46,7 @@ def test_runs_with_and_without_a_stored_check_give_equal_answers(rashomon: Rasho
     assert listed["ok"]
     assert model.name in listed["message"]
     assert "forgot 2 stored checks" in rashomon.run("doctor", "--forget-checks").stderr
-    rashomon.run(*options, "--name", "again")
+    rashomon.run(*options, "--fresh", "--name", "again")
     again = batch_check(rashomon, "again")
     assert (again["confirmed"], again["checked_at"] > fresh["checked_at"]) == (0, True)
 

@@ -163,7 +163,7 @@ def test_interrupted_training_saves_a_checkpoint_and_resumes(
     process = rashomon.start("train", *command(training_set, "--save-every", "100"))
     wait_for(lambda: len(losses(folder)) > 2, process)
     os.kill(process.pid, signal.SIGINT)
-    assert "train --resume t" in process.communicate()[0]
+    assert "train --resume t" in process.communicate()[1]
     assert process.returncode == 130
     assert not children_of(process.pid)
     assert listing(rashomon)["state"] == "stopped"
