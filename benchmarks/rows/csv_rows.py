@@ -154,6 +154,7 @@ class _Table:
             if (
                 isinstance(escaped, list)
                 and len(escaped) == self._width
+                and (taken or re.search(rf'\\["{re.escape(self.separator)}]', line))  # a line end escapes nothing alone
                 and not self._swallows(escaped, [line, *taken])
             ):
                 return escaped

@@ -117,6 +117,8 @@ cells = st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs
 
 
 @given(st.lists(st.tuples(cells, cells, cells), max_size=5), st.sampled_from(",;\t|"))
+@example([("", "", "\\")], ",")
+@example([("a", "b", "\\"), ("c", "d", "e")], ",")
 def test_written_csv_is_read_back(rows: list[tuple[str, str, str]], separator: str) -> None:
     import tempfile
 
