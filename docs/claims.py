@@ -76,7 +76,7 @@ LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
 IMAGE, TEXT, BOTH, NEITHER, ABSTAIN, RIGHT = range(6)
 """The outcomes of an answer: its label, or (``RIGHT``) NEITHER for giving the right value that no source has."""
 ANSWERED, EMPTY, CUT_OFF, UNDECIDED, FAILED = range(5)
-"""What becomes of an answer. The last two have a label in truth, which the product does not know."""
+"""The fates of an answer. The last two have a label in truth, which the product does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,7 +471,7 @@ def _sign(value: float | None) -> int:
 # --- kinds of studies -----------------------------------------------------------------------------------------------------------
 
 Events = dict[str, bool]
-"""What a study claims falsely, by row; a row that it says nothing about is absent. For power: what it decides."""
+"""The false claims of a study, by row; a row without a claim is absent. For power: its decisions."""
 RULES = ("image", "text", "flag")
 
 
@@ -482,7 +482,7 @@ class Study:
     recommend: Callable[[str | None, float], Claims]
     compare: Callable[[], Compared]
     floors: Callable[[str | None], bool] | None = None
-    """Whether a model is found to beat the policies, said or not."""
+    """The models that are found to beat the policies, stated or not."""
 
 
 Open = Callable[[Random, World, bool], Study]
@@ -754,7 +754,7 @@ def _oracle(random: Random, world: World, layouts: Layouts, rule: str | None, *,
 
 
 def power_study(random: Random, start: Open, layouts: Layouts = power_layout, *, worlds: int = 10) -> Events:
-    """Two models with a true difference of twice an oracle's half-width: is it found?"""
+    """Two models with a true difference of twice an oracle's half-width, which should be shown."""
     number, rule = int(random.integers(worlds)), RULES[random.integers(3)]
     truth, decided = power_world(number, layouts), power_world(number, layouts, 0.0)
     apart, alike, whole = (start(random, world, False) for world in (truth.apart, truth.alike, decided.alike))
@@ -957,8 +957,10 @@ class Commands:
                 assert text == self._run(
                     workspace, "recommend", *models, *floors, "--margin", str(margin), *more, "--json"
                 )
-            told = json.loads(text)["result"]
-            return Claims.of(told["holds"], told["advice"], told["behaviour"], told["unknown"], told["by_rule"])
+            result = json.loads(text)["result"]
+            return Claims.of(
+                result["holds"], result["advice"], result["behaviour"], result["unknown"], result["by_rule"]
+            )
 
         return Study(recommend, lambda: _compared(workspace, models))
 
@@ -1064,9 +1066,9 @@ _HEADLINE = re.compile(
 def _compared(workspace: Workspace, models: Sequence[str]) -> Compared:
     """Return the claims of ``compare``: its first lines, and the table of differences of its JSON."""
     comparison = compare([run_folder(workspace, name) for name in models])
-    told = [claim for line in headlines(comparison) for claim in _HEADLINE.findall(line)]
-    assert len(told) == len(models) - 1, headlines(comparison)
-    accuracy = {run: 0 if insignificant else _sign(float(points)) for run, points, insignificant in told}
+    claims = [claim for line in headlines(comparison) for claim in _HEADLINE.findall(line)]
+    assert len(claims) == len(models) - 1, headlines(comparison)
+    accuracy = {run: 0 if insignificant else _sign(float(points)) for run, points, insignificant in claims}
     (table,) = (table_json(table) for table in comparison.tables if table.name == "differences")
     metrics = {}
     for row in table.rows:

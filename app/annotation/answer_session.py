@@ -110,9 +110,9 @@ class AnswerSession:
         self.person = spec.model.removeprefix(PERSON)
         self._info = asdict(describe(spec.model))
         self._protocol = spec.to_protocol()
-        found = [find_judge(name, self.benchmark) for name in spec.judge]
-        self._judges = [judge for judge in found if isinstance(judge, FunctionJudge)]
-        self.model_judges = [judge.id for judge in found if not isinstance(judge, FunctionJudge)]
+        judges = [find_judge(name, self.benchmark) for name in spec.judge]
+        self._judges = [judge for judge in judges if isinstance(judge, FunctionJudge)]
+        self.model_judges = [judge.id for judge in judges if not isinstance(judge, FunctionJudge)]
         positions = [
             (hash64(f"{spec.seed}|answer|{self.person}|{number}"), number, position.done)
             for number, position in enumerate(store.positions())
