@@ -1,0 +1,34 @@
+// Elements of the page. Every text from a model, a data set or a file gets here as text, never as markup.
+
+/**
+ * Return a new element. `attributes` may have listeners as `onclick`, and `class`; a false or null attribute is left out.
+ * Children are elements, texts, arrays of them, or null.
+ */
+export function element(name, attributes = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value === true) node.setAttribute(key, "");
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(key, String(value));
+  }
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+/** Return a new SVG element, as `element` does. */
+export function shape(name, attributes = {}, ...children) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
+  node.append(...children.flat(Infinity));
+  return node;
+}
+
+/** Replace the children of the element with this id. */
+export function fill(id, ...children) {
+  document.getElementById(id).replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+}
+
+/** Say something short in the status line, which screen readers read out. */
+export function say(text) {
+  document.getElementById("status").textContent = text;
+}

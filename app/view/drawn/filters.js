@@ -1,0 +1,6 @@
+// Filters of the list.
+
+/** Draw it. */
+export function drawFilters(page) {
+  void page;
+}

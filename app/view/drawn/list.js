@@ -1,0 +1,6 @@
+// The list of instances.
+
+/** Draw it. */
+export function drawList(page) {
+  void page;
+}
