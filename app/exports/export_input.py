@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.compare.tables import Comparison
-from app.exports.thumbnails import Thumbnail, make_thumbnails
+from app.report.thumbnails import Thumbnail, make_thumbnails
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
 from app.report.judge_selection import caveat, judged_records, resolve_judge
 from app.report.portable import portable_identity, portable_spec

@@ -16,7 +16,7 @@ from typing import Any
 
 from app.exports.export_input import Export, ExportedRun, Files, headline_metrics, media_of, score_of
 from app.exports.tabular import run_json
-from app.exports.thumbnails import Thumbnail
+from app.report.thumbnails import Thumbnail
 from app.json_output.envelope import plain
 from app.report.samples import sample_to_json
 from benchmarks.repeats import split_repeat
