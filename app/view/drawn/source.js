@@ -36,36 +36,42 @@ export class ServedSource {
   }
 }
 
-/** Contents that the page was saved with; nothing leaves the page. */
+/** Contents that the page was saved with; nothing leaves the page. See app/view/saved/page.py for its elements. */
 export class SavedSource {
-  constructor(contents) { this.contents = contents; }
+  constructor(contents) {
+    this.contents = contents;
+    this.blocks = new Map(); // the parsed blocks of rows and instances
+  }
   async head() { return this.contents.head; }
   async index() { return this.contents.index; }
   async overview() { return this.contents.overview; }
-  async rows(numbers) { return numbers.map((number) => this.contents.rows[number]); }
-  async instance(number) { return this.withMedia(this.contents.instances[number]); }
+  async rows(numbers) { return numbers.map((number) => this.item("rows", number)); }
+  async instance(number) { return this.withMedia(this.item("instances", number)); }
   async answerText(number, run, from) {
-    const { answer, length } = this.contents.instances[number].answers[run];
+    const { answer, length } = this.item("instances", number).answers[run];
     return { text: answer.slice(from), length };
   }
   async search(words) {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-    return this.contents.instances
-      .filter((instance) => {
-        const texts = [instance.id, instance.question, ...instance.answers.map((answer) => answer?.answer ?? "")].join("\n").toLowerCase();
-        return wanted.every((word) => texts.includes(word));
-      })
-      .map((instance) => instance.number);
+    return [...Array(this.contents.head.instances).keys()].filter((number) => {
+      const { id, question, answers } = this.item("instances", number);
+      const texts = [id, question, ...answers.map((answer) => answer?.answer ?? "")].join("\n").toLowerCase();
+      return wanted.every((word) => texts.includes(word));
+    });
   }
   changes() { return new Promise(() => {}); }
 
-  /** Media are in the file once each, under the keys that the addresses of instances are. */
+  /** Return an item of a block, which is parsed once. */
+  item(kind, number) {
+    const id = `${kind}-${Math.floor(number / this.contents.block)}`;
+    if (!this.blocks.has(id)) this.blocks.set(id, JSON.parse(document.getElementById(id).textContent));
+    return this.blocks.get(id)[number % this.contents.block];
+  }
+
+  /** Media are in the file once each, in elements whose ids are the addresses of instances. */
   withMedia(instance) {
-    const media = instance.media.map((medium) => ({
-      ...medium,
-      original: this.contents.media[medium.original] ?? null,
-      preview: this.contents.media[medium.preview] ?? null,
-    }));
+    const text = (id) => document.getElementById(id)?.textContent ?? null;
+    const media = instance.media.map((medium) => ({ ...medium, original: text(medium.original), preview: text(medium.preview) }));
     return { ...instance, media };
   }
 }
