@@ -46,7 +46,7 @@ export class SavedSource {
   async instance(number) { return this.withMedia(this.contents.instances[number]); }
   async answerText(number, run, from) {
     const { answer, length } = this.contents.instances[number].answers[run];
-    return { text: answer.slice(from), length };
+    return { text: [...answer].slice(from).join(""), length };
   }
   async search(words) {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
