@@ -4,23 +4,23 @@ export const LACKING = 255; // the run lacks the instance, or it has no label
 export const FLAGS = { overridden: 1, disputed: 2, truncated: 4 };
 export const SORTS = { run: "run order", changed: "most changed", shortest: "shortest answers", longest: "longest answers", slowest: "slowest answers" };
 
-function decoded(text, Values) {
+function decodeArray(text, Values) {
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   return new Values(bytes.buffer);
 }
 
 /** Return an index with typed arrays in place of texts. */
 export function decodeIndex(index) {
-  const condition = decoded(index.condition, Uint8Array);
-  const strata = Object.entries(index.strata).map(([key, { values, codes }]) => [key, { values, codes: decoded(codes, Uint32Array) }]);
+  const condition = decodeArray(index.condition, Uint8Array);
+  const strata = Object.entries(index.strata).map(([key, { values, codes }]) => [key, { values, codes: decodeArray(codes, Uint32Array) }]);
   const runs = index.runs.map((run) => ({
-    outcome: decoded(run.outcome, Uint8Array),
-    label: decoded(run.label, Uint8Array),
-    flags: decoded(run.flags, Uint8Array),
-    tokens: decoded(run.tokens, Uint32Array),
-    seconds: decoded(run.seconds, Float32Array),
+    outcome: decodeArray(run.outcome, Uint8Array),
+    label: decodeArray(run.label, Uint8Array),
+    flags: decodeArray(run.flags, Uint8Array),
+    tokens: decodeArray(run.tokens, Uint32Array),
+    seconds: decodeArray(run.seconds, Float32Array),
   }));
-  return { revision: index.revision, size: condition.length, condition, group: decoded(index.group, Uint32Array), strata: new Map(strata), runs };
+  return { revision: index.revision, size: condition.length, condition, group: decodeArray(index.group, Uint32Array), strata: new Map(strata), runs };
 }
 
 /** Write new codes into an index. */
@@ -47,7 +47,7 @@ export function selectInstances(index, head, state, changed, searched) {
   const selected = new Uint32Array(index.size);
   let count = 0;
   for (let number = 0; number < kept.length; number += 1) if (kept[number]) selected[count++] = number;
-  return sorted(selected.subarray(0, count), index, head, runs, state.sort);
+  return sortNumbers(selected.subarray(0, count), index, head, runs, state.sort);
 }
 
 /** Return 1 for each of `names` that is among `values`, and 0 for the others. */
@@ -96,7 +96,7 @@ function keepDiffering(kept, runs, pending) {
   for (let number = 0; number < kept.length; number += 1) kept[number] &= differ[number];
 }
 
-function sorted(numbers, index, head, runs, sort) {
+function sortNumbers(numbers, index, head, runs, sort) {
   if (sort === "run" || !(sort in SORTS)) return numbers;
   const keys = sort === "changed" ? changeScores(index, head) : extremes(index.size, runs, sort);
   return numbers.sort((first, second) => keys[first] - keys[second] || first - second);
