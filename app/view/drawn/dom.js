@@ -11,8 +11,17 @@ export function element(name, attributes = {}, ...children) {
     else if (value === true) node.setAttribute(key, "");
     else if (value !== false && value !== null && value !== undefined) node.setAttribute(key, String(value));
   }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(...present(children));
   return node;
+}
+
+function present(children) {
+  return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+}
+
+/** Return a new button. */
+export function button(text, onclick, attributes = {}) {
+  return element("button", { type: "button", onclick, ...attributes }, text);
 }
 
 /** Return a new SVG element, as `element` does. */
@@ -25,10 +34,19 @@ export function shape(name, attributes = {}, ...children) {
 
 /** Replace the children of the element with this id. */
 export function fill(id, ...children) {
-  document.getElementById(id).replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  document.getElementById(id).replaceChildren(...present(children));
 }
 
-/** Say something short in the status line, which screen readers read out. */
-export function say(text) {
+/** Return a number with its thousands apart. */
+export function counted(number) {
+  return number.toLocaleString("en");
+}
+
+let silence = 0;
+
+/** Say something in the status line, which screen readers read out; it goes after a while, unless it is to `stay`. */
+export function say(text, { stay = false } = {}) {
+  clearTimeout(silence);
   document.getElementById("status").textContent = text;
+  if (text && !stay) silence = setTimeout(say, 6000, "");
 }

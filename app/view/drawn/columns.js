@@ -1,0 +1,148 @@
+// The index as typed arrays, and the filters and orders of the list over them.
+
+export const LACKING = 255; // the run lacks the instance, or it has no label
+export const FLAGS = { overridden: 1, disputed: 2, truncated: 4 };
+export const SORTS = { run: "run order", changed: "most changed", shortest: "shortest answers", longest: "longest answers", slowest: "slowest answers" };
+
+function decodeArray(text, Values) {
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  return new Values(bytes.buffer);
+}
+
+/** Return an index with typed arrays in place of texts. */
+export function decodeIndex(index) {
+  const condition = decodeArray(index.condition, Uint8Array);
+  const strata = Object.entries(index.strata).map(([key, { values, codes }]) => [key, { values, codes: decodeArray(codes, Uint32Array) }]);
+  const runs = index.runs.map((run) => ({
+    outcome: decodeArray(run.outcome, Uint8Array),
+    label: decodeArray(run.label, Uint8Array),
+    flags: decodeArray(run.flags, Uint8Array),
+    tokens: decodeArray(run.tokens, Uint32Array),
+    seconds: decodeArray(run.seconds, Float32Array),
+  }));
+  return { revision: index.revision, size: condition.length, condition, group: decodeArray(index.group, Uint32Array), strata: new Map(strata), runs };
+}
+
+/** Write new codes into an index. */
+export function applyChanges(index, changes) {
+  for (const { number, run, ...codes } of changes) {
+    const columns = index.runs[run];
+    if (columns && number < index.size) for (const [key, value] of Object.entries(codes)) columns[key][number] = value;
+  }
+}
+
+/** Return the numbers of the instances that a state selects, in its order. `changed` and `searched` are numbers, or null for all. */
+export function selectInstances(index, head, state, changed, searched) {
+  const kept = new Uint8Array(index.size).fill(1);
+  const places = state.run.filter((place) => place < index.runs.length);
+  const runs = places.length ? places.map((place) => index.runs[place]) : index.runs;
+  if (state.condition.length) keepCodes(kept, index.condition, codesOf(state.condition, head.conditions));
+  for (const [key, values] of Object.entries(state.strata)) {
+    const column = index.strata.get(key);
+    if (column) keepCodes(kept, column.codes, [0, ...codesOf(values, column.values)]);
+  }
+  if (state.outcome.length || state.label.length || state.flag.length) keepAnswers(kept, runs, head, state);
+  if (state.differ) keepDiffering(kept, runs, head.outcomes.indexOf("pending"));
+  for (const numbers of [changed, searched]) if (numbers) keepNumbers(kept, numbers);
+  const selected = new Uint32Array(index.size);
+  let count = 0;
+  for (let number = 0; number < kept.length; number += 1) if (kept[number]) selected[count++] = number;
+  return sortNumbers(selected.subarray(0, count), index, head, runs, state.sort);
+}
+
+/** Return 1 for each of `names` that is among `values`, and 0 for the others. */
+function codesOf(values, names) {
+  const wanted = new Set(values);
+  return names.map((name) => (wanted.has(name) ? 1 : 0));
+}
+
+function keepCodes(kept, codes, allowed) {
+  for (let number = 0; number < kept.length; number += 1) if (!allowed[codes[number]]) kept[number] = 0;
+}
+
+function keepNumbers(kept, numbers) {
+  const wanted = new Uint8Array(kept.length);
+  for (const number of numbers) wanted[number] = 1;
+  for (let number = 0; number < kept.length; number += 1) kept[number] &= wanted[number];
+}
+
+/** Keep the instances for which an answer has one of the outcomes, one of the labels, and one of the flags. */
+function keepAnswers(kept, runs, head, state) {
+  const table = (values, names) => new Uint8Array(256).map((_, code) => (values.length ? Number(values.includes(names[code])) : 1));
+  const outcomes = table(state.outcome, head.outcomes);
+  const labels = table(state.label, head.labels);
+  const mask = state.flag.reduce((bits, flag) => bits | (FLAGS[flag] ?? 0), 0);
+  const matching = new Uint8Array(kept.length);
+  for (const { outcome, label, flags } of runs) {
+    for (let number = 0; number < kept.length; number += 1) {
+      if (outcomes[outcome[number]] && labels[label[number]] && (!mask || flags[number] & mask)) matching[number] = 1;
+    }
+  }
+  for (let number = 0; number < kept.length; number += 1) kept[number] &= matching[number];
+}
+
+/** Keep the instances whose answers, as far as there are any, have more than one label, or outcome where there is no label. */
+function keepDiffering(kept, runs, pending) {
+  const first = new Int16Array(kept.length).fill(-1);
+  const differ = new Uint8Array(kept.length);
+  for (const { outcome, label } of runs) {
+    for (let number = 0; number < kept.length; number += 1) {
+      if (outcome[number] === LACKING || outcome[number] === pending) continue;
+      const value = label[number] === LACKING ? 256 + outcome[number] : label[number];
+      if (first[number] < 0) first[number] = value;
+      else if (first[number] !== value) differ[number] = 1;
+    }
+  }
+  for (let number = 0; number < kept.length; number += 1) kept[number] &= differ[number];
+}
+
+function sortNumbers(numbers, index, head, runs, sort) {
+  if (sort === "run" || !(sort in SORTS)) return numbers;
+  const keys = sort === "changed" ? changeScores(index, head) : extremes(index.size, runs, sort);
+  return numbers.sort((first, second) => keys[first] - keys[second] || first - second);
+}
+
+/** Return the length or time by which each instance is sorted: of its most extreme answer; where it is unknown, the last. */
+function extremes(size, runs, sort) {
+  const keys = new Float64Array(size).fill(Infinity);
+  for (const run of runs) {
+    const values = sort === "slowest" ? run.seconds : run.tokens;
+    for (let number = 0; number < size; number += 1) {
+      if (!values[number]) continue;
+      const key = sort === "shortest" ? values[number] : -values[number];
+      if (key < keys[number]) keys[number] = key;
+    }
+  }
+  return keys;
+}
+
+/** Return how much the runs differ from the baseline, negated: 2 for each that is right where it is wrong or wrong where it is right, 1 for another label. */
+function changeScores(index, head) {
+  const [baseline, ...others] = index.runs;
+  const judged = new Uint8Array(256);
+  judged[head.outcomes.indexOf("right")] = judged[head.outcomes.indexOf("wrong")] = 1;
+  const keys = new Float64Array(index.size);
+  for (const { outcome, label } of others) {
+    for (let number = 0; number < index.size; number += 1) {
+      if (!judged[outcome[number]] || !judged[baseline.outcome[number]]) continue;
+      if (outcome[number] !== baseline.outcome[number]) keys[number] -= 2;
+      else if (label[number] !== baseline.label[number]) keys[number] -= 1;
+    }
+  }
+  return keys;
+}
+
+/** Return the number of instances by code; `columns` are arrays of codes, of which an instance counts once for each code. */
+export function countCodes(columns, codes) {
+  const counts = new Uint32Array(codes);
+  const last = new Int32Array(codes).fill(-1);
+  for (let number = 0; number < columns[0].length; number += 1) {
+    for (const column of columns) {
+      const code = column[number];
+      if (code >= codes || last[code] === number) continue;
+      last[code] = number;
+      counts[code] += 1;
+    }
+  }
+  return counts;
+}
