@@ -272,7 +272,8 @@ class Pair:
 
     ``verdict`` has the sentences that ``rashomon compare`` prints first of the pair. ``label_counts`` has the number of shared
     instances by their outcomes in the baseline and in the run, in the order of ``outcomes``, which are labels and what is no
-    label. ``changes`` has the numbers of the instances "lost" and "gained", and those whose label "differs".
+    label. ``changes`` has the numbers of the instances "lost" and "gained", of those whose label "differs", and of those whose
+    label became another, as "WAS>NOW".
     """
 
     run: int

@@ -157,7 +157,10 @@ def _pair(overview: PairOverview, comparison: Comparison, numbers: Callable[[str
 
 def _changes(overview: PairOverview, benchmark: Benchmark) -> Mapping[str, Sequence[Change]]:
     """Return the answers lost, gained, and with another label; where labels name no source, a lost one was right."""
-    return {**(overview.effects or _turns(overview.flips, benchmark)), "differs": overview.flips}
+    changes: dict[str, list[Change]] = {}
+    for change in overview.flips:
+        changes.setdefault(clean(f"{change.was}>{change.now}"), []).append(change)
+    return {**(overview.effects or _turns(overview.flips, benchmark)), "differs": overview.flips, **changes}
 
 
 def _turns(flips: Sequence[Change], benchmark: Benchmark) -> Mapping[str, Sequence[Change]]:
