@@ -7,7 +7,7 @@ import { foldedPart, printedTable, tableNotes, textLines } from "./tables.js";
 const NARROW = "(max-width: 699px)";
 const NEXT = "What would change it";
 const LEAST_WAIT = 2000; // milliseconds between two computations of a run in progress
-const BESIDE = ["without-looking"]; // tables on what takes no looking, which stand beside the first one
+const TABLES_BESIDE = ["without-looking"]; // tables on what takes no looking, which stand beside the first one
 
 const results = { page: null, wanted: null, error: "", seconds: 0, drawn: null, open: null };
 
@@ -97,7 +97,7 @@ function firstTables(overview) {
 }
 
 function isFirst(overview, table) {
-  return table.name === overview.lead || BESIDE.includes(table.name);
+  return table.name === overview.lead || TABLES_BESIDE.includes(table.name);
 }
 
 function foldedParts(page, overview, pair) {
