@@ -27,10 +27,15 @@ class NoPageError(Exception):
 
 
 class Tab:
-    """A tab of a browser, driven through its debugging protocol."""
+    """A tab of a browser, driven through its debugging protocol.
+
+    Attributes:
+        events: The events of the protocol's domains that were enabled, as they came with the replies to commands.
+    """
 
     def __init__(self, socket: Any) -> None:
         self._socket, self._number = socket, 0
+        self.events: list[dict[str, Any]] = []
 
     async def call(self, method: str, **parameters: Any) -> Any:
         """Send a command and return its result."""
@@ -41,6 +46,8 @@ class Tab:
                 message = json.loads((await asyncio.wait_for(self._socket.receive(), PATIENCE / 6)).data)
             except TimeoutError as error:  # a command that comes as a page goes is never replied to
                 raise NoPageError(method) from error
+            if "method" in message:
+                self.events.append(message)
             if message.get("id") == self._number:
                 if "error" in message:
                     raise NoPageError(message["error"]["message"])
