@@ -112,6 +112,14 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
     default=None,
     help="Open the browser, or only print the link; default: open it if there is one here.",
 )
+@click.option(
+    "--save", type=PATH, metavar="FILE", help="Write the page to one HTML file instead, which needs no server."
+)
+@click.option(
+    "--media",
+    type=click.Choice(["thumbnails", "full", "none"]),
+    help="With --save: the media to include; full needs a licence that lets you pass them on. Default: thumbnails.",
+)
 @trust
 @judge
 @click.pass_obj
@@ -121,6 +129,16 @@ def view(workspace: Any, /, run: Sequence[str], **options: Any) -> int:
     Without RUN, the newest runs on the same data are shown. Only this machine can reach the page, and only the browser that
     opens the printed link.
     """
+    file, media = options.pop("save"), options.pop("media")
+    if file is None and media is not None:
+        raise click.UsageError("--media belongs to --save.")
+    if file is not None:
+        served = [options.pop(name) for name in ("at", "port", "browser")]
+        if any(value is not None for value in served):
+            raise click.UsageError("--at, --port and --browser belong to the page that is served; leave out --save.")
+        from app.commands.save_page import save_page
+
+        return save_page(workspace, run, file, media or "thumbnails", **options)
     from app.commands.view import ViewArguments
     from app.commands.view import view as view_runs
 

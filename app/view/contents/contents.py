@@ -39,6 +39,7 @@ from app.view.contents.instance import RunAnswer, answer_text, unreadable_answer
 from app.view.contents.instances import Instances
 from app.view.contents.live_run import UNREADABLE, Judging, LiveRun, RunNames, outcome_by
 from app.view.contents.media import MediaFiles
+from app.view.contents.overview import read_overview
 from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.vocabulary import RULES
@@ -133,9 +134,8 @@ class Contents:
         for run in self.runs:
             if run.viewed.problem is not None:
                 return Overview(revision=revision, problem=f"{run.viewed.label}: {run.viewed.problem}")
-        # Integration point: app.view.contents.overview.read_overview(self._results, self.folders, self._requested_judge,
-        # self.rule, self.instances.numbers.__getitem__), with this revision.
-        return Overview(revision=revision, problem="The results are not on this page yet; `rashomon show` prints them.")
+        numbers = self.instances.numbers.__getitem__
+        return read_overview(self._results, self.folders, self._requested_judge, self.rule, numbers, revision)
 
     def refresh(self) -> int:
         """Read what has changed in the runs, and return the revision; it costs little where nothing has."""

@@ -78,6 +78,11 @@ class MediaFiles:
             marks=tuple(clean(mark.label) for mark in medium.marks),
         )
 
+    def file(self, address: str) -> MediaFile | None:
+        """Return the medium behind an address in what :meth:`describe` returned; None if that was long ago."""
+        with self._lock:
+            return self._files.get(address.removeprefix(f"{_FOLDER}/"))
+
     def original(self, name: str) -> MediaFile | None:
         """Return the medium whose file has this name; None if the page was not told of it."""
         with self._lock:

@@ -50,7 +50,9 @@ def test_nothing_in_the_sources_ends_its_element_or_loads_anything() -> None:
     sources = {path.name: path.read_text("utf-8") for path in (*SHEETS, *MODULES)}
     for name, text in sources.items():
         assert not re.search(r"(?i)</(script|style)|<!--|<script", text), name
-        assert not re.search(r"@import|url\(|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), name
+        assert not re.search(r"@import|url\(|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), (
+            name
+        )
         assert not re.search(r"(?<!www\.w3\.org)https?://(?!www\.w3\.org)", text), name
 
 
