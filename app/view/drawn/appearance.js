@@ -34,11 +34,16 @@ export function indexedAppearance(page, number, place) {
   return answerAppearance(head, head.conditions[index.condition[number]], head.outcomes[outcome[number]], name);
 }
 
+/** Return an appearance in words. */
+export function spokenAppearance(appearance) {
+  if (appearance === null) return "no answer";
+  const { word, outcome } = appearance;
+  return word === outcomeWord(outcome) ? word : `${word}, ${outcomeWord(outcome)}`;
+}
+
 /** Return an element with the glyph and the word of an appearance. */
-export function badge(appearance, attributes = {}) {
-  if (appearance === null) return element("span", { class: "badge none", ...attributes }, "–");
-  const { glyph, word, kind, outcome } = appearance;
-  const hint = word === outcomeWord(outcome) ? null : outcomeWord(outcome);
-  return element("span", { class: `badge ${kind}`, title: hint, ...attributes },
-    element("span", { class: "glyph", "aria-hidden": "true" }, glyph), " ", word, hint && element("span", { class: "unseen" }, ` (${hint})`));
+export function badge(appearance) {
+  const { glyph, word, kind } = appearance;
+  return element("span", { class: `badge ${kind}`, title: spokenAppearance(appearance) },
+    element("span", { class: "glyph", "aria-hidden": "true" }, glyph), " ", word, element("span", { class: "unseen" }, spokenAppearance(appearance).slice(word.length)));
 }

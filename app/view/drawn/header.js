@@ -12,7 +12,13 @@ export function drawHeader(page, help) {
   fill("header",
     element("div", { class: "title" }, element("h1", {}, page.head.title),
       button(["◐", element("span", {}, " Theme")], toggleTheme, { class: "quiet", title: "Light or dark (t)", "aria-label": "Theme: light or dark" }), button(["?", element("span", {}, " Keys")], help, { class: "quiet", title: "Keys (?)", "aria-label": "Keys" })),
-    element("ul", { class: "runs", "aria-label": "Runs" }, page.head.runs.map(runChip)));
+    element("ul", { class: "runs", id: "runs", "aria-label": "Runs" }));
+  drawRuns(page);
+}
+
+/** Draw the runs with their progress. */
+export function drawRuns(page) {
+  fill("runs", page.head.runs.map(runChip));
 }
 
 function runChip({ label, model, state, note, problem, done, total, errors, judge }, place) {

@@ -16,11 +16,11 @@ export function drawInstance(page) {
   document.body.classList.toggle("open", number !== null);
   if (number === null) { openPart = awaited = null; page.shown = page.displayed = null; section.replaceChildren(); return; }
   if (openPart?.instance.number === number) drawAround(page);
-  if (openPart?.instance.number !== number || openPart.revision !== page.revision) read(page, number);
+  if (openPart?.instance.number !== number || openPart.revision !== page.instanceRevision) read(page, number);
 }
 
 async function read(page, number) {
-  const { revision } = page;
+  const { instanceRevision: revision } = page;
   const key = `${number} ${revision}`;
   if (awaited === key) return;
   awaited = key;

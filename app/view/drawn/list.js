@@ -1,13 +1,14 @@
 // The list of instances: only the rows in view are elements, and their texts are read as they come into view.
 
-import { badge, indexedAppearance } from "./appearance.js";
+import { indexedAppearance, spokenAppearance } from "./appearance.js";
 import { element, fill, say } from "./dom.js";
 
-const BESIDE = 12; // rows above and below the view that are drawn, too
+const BESIDE = 6; // rows above and below the view that are drawn, too
 const PAGE = 100; // rows that are read at a time
 const CACHED = 5000;
 const rowTexts = new Map(); // rows by number
 const requested = new Set();
+const rowNodes = new Map(); // elements of rows, by number
 let listParts = null; // the elements of the list: { rows, inside, heads, body }
 let waiting = 0;
 let printing = false;
@@ -29,6 +30,7 @@ export function drawList(page) {
   listParts.body.style.height = numbers.length ? `${numbers.length * rowHeight()}px` : "auto";
   if (!numbers.includes(page.cursor)) page.cursor = numbers[0] ?? null;
   listParts.rows.style.setProperty("--above", `${document.getElementById("filters").offsetHeight}px`);
+  rowNodes.clear();
   drawRows(page);
   if (wasHidden) reveal(page);
 }
@@ -54,7 +56,15 @@ function drawRows(page) {
   const first = printing ? 0 : Math.max(0, Math.floor(listParts.rows.scrollTop / height) - BESIDE);
   const last = Math.min(numbers.length, printing ? 300 : Math.ceil((listParts.rows.scrollTop + listParts.rows.clientHeight) / height) + BESIDE);
   const inView = Array.from(numbers.subarray(first, last));
-  listParts.body.replaceChildren(...inView.map((number, offset) => drawRow(page, places, number, first + offset, height)));
+  const drawn = new Set(inView);
+  for (const number of rowNodes.keys()) if (!drawn.has(number)) rowNodes.delete(number);
+  const nodes = inView.map((number, offset) => {
+    if (!rowNodes.has(number)) rowNodes.set(number, drawRow(page, places, number, first + offset, height));
+    const node = rowNodes.get(number);
+    node.setAttribute("aria-selected", String(number === page.cursor));
+    return node;
+  });
+  arrange(listParts.body, nodes);
   if (!numbers.length) listParts.body.append(element("p", { class: "empty" }, page.searching ? "Searching …" : "No instance is selected by these filters."));
   listParts.rows.setAttribute("aria-activedescendant", page.cursor === null ? "" : `row${page.cursor}`);
   if (inView.some((number) => !rowTexts.has(number) && !requested.has(number))) {
@@ -63,14 +73,26 @@ function drawRows(page) {
   }
 }
 
+/** Make these the children of an element; those that stay are not touched. */
+function arrange(parent, nodes) {
+  const staying = new Set(nodes);
+  for (const node of [...parent.children]) if (!staying.has(node)) node.remove();
+  nodes.forEach((node, place) => { if (parent.children[place] !== node) parent.insertBefore(node, parent.children[place] ?? null); });
+}
+
 function drawRow(page, places, number, position, height) {
   const row = rowTexts.get(number);
   const condition = page.head.conditions[page.index.condition[number]];
   const node = element("div", {
-    class: "row", role: "row", id: `row${number}`, "aria-rowindex": position + 2, "aria-selected": String(number === page.cursor),
+    class: "row", role: "row", id: `row${number}`, "aria-rowindex": position + 2,
     onclick: () => openInstance(page, number),
   }, element("div", { role: "gridcell" }, element("span", {}, row?.question ?? "…"), element("span", { class: "detail" }, element("b", {}, condition), ` ${row?.id ?? ""}`)),
-  places.map((place) => element("div", { role: "gridcell" }, badge(indexedAppearance(page, number, place)), element("span", { class: "detail" }, row?.answers[place] ?? " "))));
+  places.map((place) => {
+    const appearance = indexedAppearance(page, number, place);
+    const answer = row?.answers[place] ?? "";
+    return element("div", { role: "gridcell", "aria-label": `${spokenAppearance(appearance)} ${answer}` },
+      element("span", { class: `badge ${appearance?.kind ?? "none"}` }, appearance ? `${appearance.glyph} ${appearance.word}` : "–"), element("span", { class: "detail" }, answer));
+  }));
   node.style.top = `${position * height}px`;
   return node;
 }
@@ -86,7 +108,7 @@ async function readTexts(page, inView) {
     say(error.message);
     return; // they stay requested until something changes, so that a server that is gone is not asked again and again
   }
-  numbers.forEach((number) => requested.delete(number));
+  for (const number of numbers) { requested.delete(number); rowNodes.delete(number); }
   if (!document.getElementById("list").hidden) drawRows(page);
 }
 

@@ -3,7 +3,7 @@
 import { applyChanges, decodeIndex, selectInstances } from "./columns.js";
 import { say } from "./dom.js";
 import { drawFilters } from "./filters.js";
-import { drawHeader, followTheme } from "./header.js";
+import { drawHeader, drawRuns, followTheme } from "./header.js";
 import { drawInstance } from "./instance.js";
 import { listenToKeys, openHelp } from "./keys.js";
 import { drawList, forgetTexts, printList } from "./list.js";
@@ -11,6 +11,7 @@ import { openSource } from "./source.js";
 import { drawOverview } from "./overview.js";
 import { FILTERS, readState, writeState } from "./state.js";
 
+const SEARCHED_AGAIN = 5000; // ms after which a search is repeated where the runs have changed
 const LONGEST_PAUSE = 30000; // ms between two attempts to reach the server
 
 /** The page's contents and state, which every part draws. */
@@ -21,14 +22,16 @@ class Page {
     this.index = null; // the index with typed arrays
     this.overview = null;
     this.revision = head.revision;
+    this.instanceRevision = head.revision; // the last one that changed the open instance
     this.state = this.validState();
     this.cursor = this.state.instance; // the number of the instance that is marked in the list
     this.shown = null; // the open instance, once it is read
     this.displayed = null; // its number, once its pictures are displayed
-    this.search = { words: "", numbers: null };
+    this.search = { words: "", numbers: null, revision: 0, time: 0 };
     this.selection = { key: null, numbers: new Uint32Array() };
   }
 
+  /** Whether the words that are searched for have not been searched for yet. */
   get searching() { return this.state.words !== this.search.words; }
 
   /** Return the state in the address, as far as this page has what it names. */
@@ -65,13 +68,14 @@ class Page {
     const { state, search, overview } = this;
     const pair = state.changed ? overview?.pairs.find(({ run }) => run === state.against) : null;
     const changed = state.changed ? (pair?.changes[state.changed] ?? []) : null;
-    const key = JSON.stringify([this.revision, overview?.revision, search.words, state.sort, FILTERS.map((name) => state[name])]);
+    const key = JSON.stringify([this.revision, overview?.revision, search.words, search.time, state.sort, FILTERS.map((name) => state[name])]);
     if (this.selection.key !== key) this.selection = { key, numbers: selectInstances(this.index, this.head, state, changed, search.numbers) };
     return this.selection.numbers;
   }
 
   draw() {
-    if (this.searching) this.find();
+    const { words, revision, time } = this.search;
+    if (this.searching || (words && revision !== this.revision && Date.now() - time > SEARCHED_AGAIN)) this.find();
     document.getElementById("overview").hidden = this.state.instance !== null;
     drawOverview(this);
     drawFilters(this);
@@ -81,16 +85,16 @@ class Page {
 
   /** Search for the words of the state; until then the list stays as it is. */
   async find() {
-    const { words } = this.state;
+    const { revision, state: { words } } = this;
     if (this.finding === words) return;
     this.finding = words;
+    let numbers = words ? [] : null;
     try {
-      const numbers = words ? await this.source.search(words) : null;
-      if (this.state.words === words) this.search = { words, numbers };
+      if (words) numbers = await this.source.search(words);
     } catch (error) {
-      if (this.state.words === words) this.search = { words, numbers: [] };
       say(error.message);
     }
+    if (this.state.words === words) this.search = { words, numbers, revision, time: Date.now() };
     this.finding = null;
     this.draw();
   }
@@ -126,14 +130,17 @@ class Page {
     if (whole) {
       this.head = await this.source.head();
       forgetTexts();
+      this.instanceRevision = revision;
       await this.readIndex();
     } else {
       this.head = { ...this.head, runs, revision };
       applyChanges(this.index, changes);
       forgetTexts(changes.map(({ number }) => number));
       this.revision = revision;
+      const { group } = this.index;
+      if (changes.some(({ number }) => group[number] === group[this.state.instance])) this.instanceRevision = revision;
     }
-    drawHeader(this, openHelp);
+    drawRuns(this);
     this.draw();
     this.readOverview();
   }
