@@ -186,12 +186,7 @@ class Contents:
                     number=number,
                     id=clean(self.instances.ids[number]),
                     question=clean(question)[:HEAD],
-                    answers=tuple(
-                        None
-                        if row is None or (row.outcome == "pending" and not row.answer)
-                        else clean(row.answer)[:HEAD]
-                        for row in rows
-                    ),
+                    answers=tuple(map(_answer_head, self.runs, rows)),
                 )
             )
         return tuple(viewed)
@@ -275,7 +270,9 @@ class Contents:
             judge = run.judge if run.judge in record.verdicts else None
             label = None if judge is None else record.verdicts[judge].label
             row = replace(row, outcome=outcome_by(record, run.judge, self.benchmark), label=label, overridden=False)
-        return RunAnswer(detail, record, judge, row, self._repeats(run, repeats), build)
+        error = record.answer.error if record.answer is not None else None
+        message = None if error is None else run.message(error)
+        return RunAnswer(detail, record, judge, row, self._repeats(run, repeats), build, message)
 
     def _repeats(self, run: LiveRun, numbers: Sequence[int]) -> tuple[Repeat, ...]:
         rows = self._sample_rows(run, numbers) if numbers else {}
@@ -288,6 +285,13 @@ class Contents:
             )
             for number, row in rows.items()
         )
+
+
+def _answer_head(run: LiveRun, row: SampleRow | None) -> str | None:
+    """Return the start of an answer, or its error; None where there is none."""
+    if row is None or (row.outcome == "pending" and not row.answer):
+        return None
+    return (run.message(row.answer) if row.outcome == "error" else clean(row.answer))[:HEAD]
 
 
 def kind_of(benchmark: Benchmark, condition: str, label: str) -> str:

@@ -110,7 +110,7 @@ class LiveRun:
     def message(self, error: BaseException | str) -> str:
         """Return a message for the page, without the folders of this machine."""
         text = str(error) or type(error).__name__
-        return clean(portable_message(text, self._workspace.path, self._spec))
+        return clean(portable_message(text, self._workspace.path, self._spec), newlines=True)
 
     def _update(self, store: RunStore, revision: int) -> bool:
         version = store.version()
