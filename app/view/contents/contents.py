@@ -91,6 +91,7 @@ class Contents:
                 LiveRun(store, workspace, name, judging, AnswerColumns(ordinals, self.labels))
                 for store, name, ordinals in zip(stores, names, self.instances.ordinals, strict=True)
             )
+        self._present = [run.present for run in self.runs]
 
     # --- the whole page --------------------------------------------------------------------------
 
@@ -133,8 +134,8 @@ class Contents:
         for run in self.runs:
             if run.viewed.problem is not None:
                 return Overview(revision=revision, problem=f"{run.viewed.label}: {run.viewed.problem}")
-        # Integration point: app.view.contents.overview.read_overview(self._results, self.folders, self._requested_judge,
-        # self.rule, self.instances.numbers.__getitem__), with this revision.
+        # Integration point: return read_overview(
+        #     self._results, self.folders, self._requested_judge, self.rule, self.instances.numbers.__getitem__, revision)
         return Overview(revision=revision, problem="The results are not on this page yet; `rashomon show` prints them.")
 
     def refresh(self) -> int:
@@ -142,9 +143,28 @@ class Contents:
         with self._lock:
             revision = self.revision + 1
             changed = [run.refresh(revision) for run in self.runs]
+            if self._select_judge():
+                changed += [run.refresh(revision) for run in self.runs]
             if any(changed):
                 self.revision = revision
             return self.revision
+
+    def _select_judge(self) -> bool:
+        """Choose the judge again if another one has labelled anything, as tables do; return whether it is another."""
+        present = [run.present for run in self.runs]
+        if present == self._present:
+            return False
+        self._present = present
+        try:
+            with ExitStack() as stack:
+                stores = [stack.enter_context(run.open()) for run in self.runs if run.viewed.problem is None]
+                judge = resolve_judge(stores, self._requested_judge) if stores else self.runs[0].judge
+        except UNREADABLE:  # it stays as it was
+            return False
+        is_other = judge != self.runs[0].judge
+        for run in self.runs:
+            run.judging = Judging(judge, run.judging.is_default)
+        return is_other
 
     def changes(self, since: int) -> Changes:
         """Return what has changed since a revision of the page."""
@@ -262,7 +282,7 @@ class Contents:
                 detail = read_sample_detail(self.workspace, run.folder, ordinal, run.judges)
                 if detail is None:
                     raise RashomonError("the instance is gone.")
-                record, row = run.judged(store, detail.record), detail.row
+                record, row = run.judged(detail.record), detail.row
         except UNREADABLE as error:
             return unreadable_answer(run.columns.outcome(number), run.message(error))
         judge = next((name for name in run.judges if name in record.verdicts), None)
@@ -270,8 +290,8 @@ class Contents:
             judge = run.judge if run.judge in record.verdicts else None
             label = None if judge is None else record.verdicts[judge].label
             row = replace(row, outcome=outcome_by(record, run.judge, self.benchmark), label=label, overridden=False)
-        error = record.answer.error if record.answer is not None else None
-        message = None if error is None else run.message(error)
+        problem = record.answer.error if record.answer is not None else None
+        message = None if problem is None else run.message(problem)
         return RunAnswer(detail, record, judge, row, self._repeats(run, repeats), build, message)
 
     def _repeats(self, run: LiveRun, numbers: Sequence[int]) -> tuple[Repeat, ...]:

@@ -11,6 +11,7 @@ import pytest
 
 from app.annotation.override import override, retract_override
 from app.exports.export_input import load_runs
+from app.report.judge_selection import effective_judges
 from app.report.samples import sample_to_row
 from app.store.run import RunStore
 from app.store.samples import SampleRow
@@ -186,6 +187,28 @@ def test_an_override_is_in_force_until_it_is_retracted(tmp_path: Path) -> None:
     assert contents.rows([0])[0].answers == (None,)
 
 
+def test_a_model_that_is_asked_what_a_rule_leaves_undecided_counts_once_it_has_labelled(tmp_path: Path) -> None:
+    items = instances(1)
+    folder = make_run(Workspace(tmp_path), "run", items, says("12"), undecided=lambda item: item is items[1])
+    with RunStore.open(folder) as store:
+        spec = store.meta("spec")
+        store.set_meta("spec", {**spec, "judge": [*spec["judge"], "org/judge"], "undecided_by": spec["judge"][0]})
+    contents = Contents(Workspace(tmp_path), [folder])
+    assert listed(contents)[items[1].id].outcome == "undecided"
+    with RunStore.open(folder) as store:
+        answer = store.answer_of(items[1].id)
+        assert answer is not None
+        store.add_verdicts([(*answer, Verdict("org/judge@1", "labelled", "TEXT", "so"))])
+    contents.refresh()
+    assert contents.head().runs[0].judge == "first(match@4, org/judge@1)"
+    with RunStore.read(folder) as store:
+        rows = {row.id: row for row in store.sample_rows(range(6), effective_judges(store))}
+    assert {id_: (column.outcome, column.label) for id_, column in listed(contents).items()} == {
+        id_: (row.outcome, row.label) for id_, row in rows.items()
+    }
+    assert listed(contents)[items[1].id].label == "TEXT"
+
+
 def test_a_panel_labels_as_in_exports(tmp_path: Path) -> None:
     stage, items = Stage(tmp_path), instances(2)
     folder = stage.run("run", asked=items, answering=says("12"))
@@ -197,6 +220,9 @@ def test_a_panel_labels_as_in_exports(tmp_path: Path) -> None:
             if answer is not None
         ]
         store.add_verdicts([(generation, condition, verdict) for generation, condition, verdict in verdicts])
+    other = stage.run("other", asked=items, model="policy:random")  # without the panel's second member
+    both = Contents(stage.workspace, [folder, other], judge="all(match, other)")
+    assert {column.outcome for column in listed(both, 1).values()} == {"pending"}
     contents = Contents(stage.workspace, [folder], judge="all(match, other)")
     (run,) = load_runs(stage.workspace, [folder], "all(match, other)")
     columns = listed(contents)
