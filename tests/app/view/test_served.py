@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from app.store.run_references import newest_of_a_build
 from app.store.workspace import Workspace
 from app.view.served.admission import Admission, AdmissionRequest, RefusedError
 from benchmarks.vocabulary import Mark, Media, Text
@@ -313,6 +314,16 @@ def test_the_newest_runs_on_the_same_data_are_the_default(home: Path) -> None:
             assert viewer.json("/api/rows?numbers=0")[0]["answers"] == ["15", "12"]
             assert other.json("/api/rows?numbers=0")[0]["answers"] == ["12"]
             assert other.get("/api/head", Cookie=viewer.cookie).status == 403
+
+
+def test_runs_of_several_benchmarks_are_no_page_and_no_default(home: Path, tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "workspace")
+    for name, benchmark in (("old", "cmc-bench"), ("other", "clash"), ("new", "cmc-bench")):
+        stage.run(name, asked=instances(1), benchmark=benchmark)
+    assert [folder.name for folder in newest_of_a_build(stage.workspace)] == ["new", "old"]
+    assert [folder.name for folder in newest_of_a_build(stage.workspace, most=1)] == ["new"]
+    stderr = Rashomon(tmp_path).run("view", "old", "other", code=2).stderr
+    assert "several benchmarks (clash, cmc-bench); view runs of one." in stderr
 
 
 def test_a_bundle_is_viewed_and_takes_no_labels(home: Path, tmp_path: Path) -> None:
