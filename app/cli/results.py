@@ -124,7 +124,7 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
 @judge
 @click.pass_obj
 def view(workspace: Any, /, run: Sequence[str], **options: Any) -> int:
-    """Look at answers in the browser: pictures, prompts and each run's answers side by side, even while they run.
+    """Look at answers side by side in the browser, with pictures. Even while runs answer.
 
     Without RUN, the newest runs on the same data are shown. Only this machine can reach the page, and only the browser that
     opens the printed link.

@@ -92,6 +92,7 @@ class Contents:
                 LiveRun(store, workspace, name, judging, AnswerColumns(ordinals, self.labels))
                 for store, name, ordinals in zip(stores, names, self.instances.ordinals, strict=True)
             )
+        self._present = [run.present for run in self.runs]
 
     # --- the whole page --------------------------------------------------------------------------
 
@@ -142,9 +143,28 @@ class Contents:
         with self._lock:
             revision = self.revision + 1
             changed = [run.refresh(revision) for run in self.runs]
+            if self._select_judge():
+                changed += [run.refresh(revision) for run in self.runs]
             if any(changed):
                 self.revision = revision
             return self.revision
+
+    def _select_judge(self) -> bool:
+        """Choose the judge again if another one has labelled anything, as tables do; return whether it is another."""
+        present = [run.present for run in self.runs]
+        if present == self._present:
+            return False
+        self._present = present
+        try:
+            with ExitStack() as stack:
+                stores = [stack.enter_context(run.open()) for run in self.runs if run.viewed.problem is None]
+                judge = resolve_judge(stores, self._requested_judge) if stores else self.runs[0].judge
+        except UNREADABLE:  # it stays as it was
+            return False
+        is_other = judge != self.runs[0].judge
+        for run in self.runs:
+            run.judging = Judging(judge, run.judging.is_default)
+        return is_other
 
     def changes(self, since: int) -> Changes:
         """Return what has changed since a revision of the page."""
@@ -186,12 +206,7 @@ class Contents:
                     number=number,
                     id=clean(self.instances.ids[number]),
                     question=clean(question)[:HEAD],
-                    answers=tuple(
-                        None
-                        if row is None or (row.outcome == "pending" and not row.answer)
-                        else clean(row.answer)[:HEAD]
-                        for row in rows
-                    ),
+                    answers=tuple(map(_answer_head, self.runs, rows)),
                 )
             )
         return tuple(viewed)
@@ -267,7 +282,7 @@ class Contents:
                 detail = read_sample_detail(self.workspace, run.folder, ordinal, run.judges)
                 if detail is None:
                     raise RashomonError("the instance is gone.")
-                record, row = run.judged(store, detail.record), detail.row
+                record, row = run.judged(detail.record), detail.row
         except UNREADABLE as error:
             return unreadable_answer(run.columns.outcome(number), run.message(error))
         judge = next((name for name in run.judges if name in record.verdicts), None)
@@ -275,7 +290,9 @@ class Contents:
             judge = run.judge if run.judge in record.verdicts else None
             label = None if judge is None else record.verdicts[judge].label
             row = replace(row, outcome=outcome_by(record, run.judge, self.benchmark), label=label, overridden=False)
-        return RunAnswer(detail, record, judge, row, self._repeats(run, repeats), build)
+        problem = record.answer.error if record.answer is not None else None
+        message = None if problem is None else run.message(problem)
+        return RunAnswer(detail, record, judge, row, self._repeats(run, repeats), build, message)
 
     def _repeats(self, run: LiveRun, numbers: Sequence[int]) -> tuple[Repeat, ...]:
         rows = self._sample_rows(run, numbers) if numbers else {}
@@ -288,6 +305,13 @@ class Contents:
             )
             for number, row in rows.items()
         )
+
+
+def _answer_head(run: LiveRun, row: SampleRow | None) -> str | None:
+    """Return the start of an answer, or its error; None where there is none."""
+    if row is None or (row.outcome == "pending" and not row.answer):
+        return None
+    return (run.message(row.answer) if row.outcome == "error" else clean(row.answer))[:HEAD]
 
 
 def kind_of(benchmark: Benchmark, condition: str, label: str) -> str:

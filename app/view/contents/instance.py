@@ -40,6 +40,8 @@ class RunAnswer:
     row: SampleRow
     repeats: tuple[Repeat, ...]
     build: Path
+    error: str | None
+    """The answer's error without the folders of this machine."""
 
 
 def display(text: str, limit: int = LONGEST) -> str:
@@ -142,7 +144,7 @@ def _viewed_answer(read: RunAnswer, places: Mapping[Media, int], first: Prompt, 
         answer=text[:LONGEST],
         length=len(text),
         reasoning=_reasoning(record.generations),
-        error=display(answer.error or "unknown") if answer is not None and answer.finish_reason == "error" else None,
+        error=display(read.error or "unknown") if answer is not None and answer.finish_reason == "error" else None,
         truncated=record.is_cut_off,
         overridden=row.overridden,
         completion_tokens=None if answer is None else answer.completion_tokens,

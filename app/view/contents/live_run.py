@@ -21,7 +21,7 @@ from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Record
-from judges.panel import panel_judge
+from judges.panel import Panel, panel_judge
 from mlx_backends.shared_names import without_folders
 
 UNREADABLE = (RashomonError, sqlite3.Error, OSError, ValueError)
@@ -50,9 +50,9 @@ class LiveRun:
     """A run of the page.
 
     Attributes:
-        judge: The id of the judge whose labels are displayed.
+        judging: The judge whose labels are displayed; a change of it takes effect with the next :meth:`refresh`.
         judges: The ids of the judges whose labels count, the first that has judged; not used where :attr:`is_panel`.
-        is_panel: True if labels are computed from those of a panel's members.
+        present: The ids of the judges that have labelled anything.
         viewed: The run as the page displays it.
     """
 
@@ -60,21 +60,31 @@ class LiveRun:
         self, store: RunStore, workspace: Workspace, names: RunNames, judging: Judging, columns: AnswerColumns
     ) -> None:
         """Read a run. Raises RashomonError if that fails."""
-        self.folder, self.columns, self.judge = store.folder, columns, judging.judge
-        self._workspace, self._names, self._has_overrides = workspace, names, judging.is_default
+        self.folder, self.columns, self.judging = store.folder, columns, judging
+        self._workspace, self._names = workspace, names
         self._spec, self._identity = store.meta("spec"), _identity(store)
         self._benchmark = get_benchmark(self._spec["benchmark"])
         self._received = is_opened_bundle(self.folder.parent.parent)
-        self._panel = resolve_panel(self.judge, present_judges([store]))
-        # As where samples are browsed: the model comes first, which labels only what a rule leaves undecided.
-        self._members = (self.judge,) if self._panel is None else tuple(reversed(self._panel.members))
-        self.is_panel = self._panel is not None and not judging.is_default
-        self.judges = self._judges(store)
+        self._panel: Panel | None = None
+        self.judges: tuple[str, ...] = ()
+        self.present: tuple[str, ...] = ()
         self._version: tuple[int, ...] | None = None
+        self._used: Judging | None = None
+        """The judge that the columns were written by."""
         self._stamp: Stamp | None = None
         self._checked = 0.0
         self._update(store, 1)
         self.viewed = self._view(read_summary(self.folder))
+
+    @property
+    def judge(self) -> str:
+        """The id of the judge whose labels are displayed."""
+        return self.judging.judge
+
+    @property
+    def is_panel(self) -> bool:
+        """True if labels are computed from those of a panel's members."""
+        return self._panel is not None and not self.judging.is_default
 
     def open(self) -> RunStore:
         """Open the run's store. Raises StoreError if it is gone, RashomonError if another run is in its place."""
@@ -91,6 +101,7 @@ class LiveRun:
         """Read what has changed in the run, as of ``revision``; return whether anything has."""
         stamp, now = run_stamp(self.folder), time.monotonic()
         is_due = self.viewed.state in _AT_WORK and now - self._checked > _STATE_SECONDS
+        is_due = is_due or self.viewed.judge != clean(self.judge)
         if stamp == self._stamp and not is_due:
             return False
         self._stamp, self._checked = stamp, now
@@ -100,40 +111,42 @@ class LiveRun:
                 has_changed = self._update(store, revision)
             self.viewed = self._view(read_summary(self.folder))
         except UNREADABLE as error:
+            self._stamp = None  # it is tried again
             self.viewed = replace(self.viewed, problem=self.message(error), writable=False)
         return has_changed or self.viewed != before
 
-    def judged(self, store: RunStore, record: Record) -> Record:
+    def judged(self, record: Record) -> Record:
         """Return a record with the panel's verdict, if the page displays a panel's."""
-        return self._adder(store)(record) if self.is_panel else record
+        return self._adder()(record) if self.is_panel else record
 
     def message(self, error: BaseException | str) -> str:
         """Return a message for the page, without the folders of this machine."""
         text = str(error) or type(error).__name__
-        return clean(portable_message(text, self._workspace.path, self._spec))
+        return clean(portable_message(text, self._workspace.path, self._spec), newlines=True)
 
     def _update(self, store: RunStore, revision: int) -> bool:
-        version = store.version()
-        if version == self._version:
+        version, judging = store.version(), self.judging
+        if (version, judging) == (self._version, self._used):
             return False
         ordinals = None if self._version is None else store.changed_since(self._version)
-        judges = self._judges(store)
-        if judges != self.judges:  # a person's first override
+        self.present = tuple(present_judges([store]))
+        self._panel = resolve_panel(self.judge, self.present)
+        # As where samples are browsed: people's overrides come first, then the model that labels what a rule leaves undecided.
+        members = (self.judge,) if self._panel is None else tuple(reversed(self._panel.members))
+        judges = (*(sorted(count_overrides([store])) if judging.is_default else ()), *members)
+        if (judges, judging) != (self.judges, self._used):
             ordinals = None
         facts = [] if ordinals == [] else list(self._facts(store, judges, ordinals))
         has_changed = self.columns.write(facts, revision)
-        self.judges, self._version = judges, version
+        self.judges, self._version, self._used = judges, version, judging
         return has_changed
-
-    def _judges(self, store: RunStore) -> tuple[str, ...]:
-        return (*(sorted(count_overrides([store])) if self._has_overrides else ()), *self._members)
 
     def _facts(self, store: RunStore, judges: Sequence[str], ordinals: Sequence[int] | None) -> Iterator[AnswerFacts]:
         return self._panel_facts(store, ordinals) if self.is_panel else store.answer_facts(judges, ordinals)
 
     def _panel_facts(self, store: RunStore, ordinals: Sequence[int] | None) -> Iterator[AnswerFacts]:
         """Yield what :meth:`Samples.answer_facts` does, by a panel's verdicts, which are computed from whole records."""
-        add = self._adder(store)
+        add = self._adder()
         for page in store.pages(at=ordinals):
             for row in page.instances:
                 record = add(store.record(page, row, store.instance(row)))
@@ -150,9 +163,9 @@ class LiveRun:
                     seconds=0.0 if answer is None else (answer.prefill_s or 0) + (answer.decode_s or 0),
                 )
 
-    def _adder(self, store: RunStore) -> Callable[[Record], Record]:
+    def _adder(self) -> Callable[[Record], Record]:
         assert self._panel is not None
-        return panel_judge(self._panel, present_judges([store]), self._benchmark.labels)
+        return panel_judge(self._panel, self._panel.members, self._benchmark.labels)
 
     def _view(self, run: RunSummary) -> ViewedRun:
         if run.problem is not None:

@@ -66,15 +66,18 @@ class MediaFiles:
     def describe(self, file: MediaFile) -> Medium:
         """Return a medium as the page displays it, with addresses below the page's."""
         medium, path = file.medium, file.path
-        # Sounds, videos and 3D models are decoded only for their preview.
-        facts = preview_media(medium, path, 1).facts if medium.modality == "image" else _facts(medium, path)
+        if medium.modality == "image":
+            glance = preview_media(medium, path, 1)
+            facts, is_usable = glance.facts, glance.picture is not None
+        else:  # decoded only for its preview, which takes seconds
+            facts, is_usable = _facts(medium, path), path is not None
         is_original = path is not None and path.parent.name != THUMBNAILS and medium.suffix in TYPES
         return Medium(
             modality=medium.modality,
             facts=clean(facts),
             type=TYPES.get(medium.suffix, "application/octet-stream"),
-            original=self._add(medium.name, file) if is_original else None,
-            preview=self._add(preview_name(medium), file) if path is not None else None,
+            original=self._add(medium.name, file) if is_usable and is_original else None,
+            preview=self._add(preview_name(medium), file) if is_usable else None,
             marks=tuple(clean(mark.label) for mark in medium.marks),
         )
 

@@ -12,12 +12,13 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 import app.view
+from app.text.escape import clean
 from app.view.contents.contents import Contents
 from app.view.contents.encoding import to_json
 from app.view.contents.media import TYPES
 from app.view.served.threads import in_thread
 from app.view.served.watcher import Watcher
-from benchmarks.errors import SpecError
+from benchmarks.errors import MediaError, SpecError
 
 _DRAWN = Path(app.view.__file__).parent / "drawn"
 _FILE_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
@@ -105,7 +106,10 @@ def _original(contents: Contents, name: str) -> Response | None:
 
 
 def _preview(contents: Contents, name: str) -> Response:
-    picture = contents.media.preview(name)
+    try:
+        picture = contents.media.preview(name)
+    except MediaError as error:
+        return PlainTextResponse(clean(str(error)), 404)
     if picture is None:
         return PlainTextResponse("the page displays no such medium", 404)
     return Response(picture, media_type="image/webp", headers=_CACHED)
