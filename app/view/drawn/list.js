@@ -65,7 +65,7 @@ function drawRows(page) {
     return node;
   });
   arrange(listParts.body, nodes);
-  if (!numbers.length) listParts.body.append(element("p", { class: "empty" }, page.searching ? "Searching …" : "No instance is selected by these filters."));
+  if (!numbers.length) listParts.body.append(element("p", { class: "empty" }, page.waiting ? "Reading …" : "No instance is selected by these filters."));
   listParts.rows.setAttribute("aria-activedescendant", page.cursor === null ? "" : `row${page.cursor}`);
   if (inView.some((number) => !rowTexts.has(number) && !requested.has(number))) {
     clearTimeout(waiting);
