@@ -14,6 +14,8 @@ from app.compare.tables import Comparison
 from app.compare.verdict import short_verdict, verdict
 from benchmarks.vocabulary import Estimate
 
+ALL_CONDITIONS = "all conditions"
+
 
 @dataclass(frozen=True)
 class PairOverview:
@@ -40,6 +42,12 @@ class PairOverview:
     position: str
     effects: Mapping[str, Sequence[Change]] = field(default_factory=dict)
     """The answers lost and those gained; empty where labels name no source."""
+
+    @property
+    def differences(self) -> tuple[ConditionDifference, ...]:
+        """The difference over all conditions if there are several, then that under each condition."""
+        every = (ConditionDifference(ALL_CONDITIONS, self.difference),) if len(self.conditions) > 1 else ()
+        return (*every, *self.conditions)
 
 
 def pair_overviews(comparison: Comparison, recommendation: Recommendation | str) -> tuple[PairOverview, ...]:

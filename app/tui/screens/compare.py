@@ -444,12 +444,6 @@ def _recommendation_text(recommendation: Recommendation | str, tuning_verdict: s
         literal(recommendation.summary, "bold"),
         Content.styled(f"Margin: {margin} points; + and - change it, m enters it. u enters costs and limits.", DIM),
     ]
-    sections = {
-        "Reasons": recommendation.advice if recommendation.advice != (recommendation.summary,) else (),
-        "Differences": recommendation.behaviour,
-        "Not established": recommendation.caveats,
-    }
-    for title, lines in (*sections.items(), recommendation.to_try):
-        if lines:
-            text += [Content(""), Content.styled(title, f"bold {HEADING}"), *(literal(f"- {line}") for line in lines)]
+    for title, lines in (*recommendation.reasons.items(), *recommendation.open_questions.items()):
+        text += [Content(""), Content.styled(title, f"bold {HEADING}"), *(literal(f"- {line}") for line in lines)]
     return Content("\n").join(text)

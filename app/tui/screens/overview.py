@@ -28,7 +28,6 @@ from benchmarks.errors import RashomonError
 
 FLIPS, TEXTS = "flips", "texts"
 """The kinds of differing answers: other labels, and other texts under the same label."""
-_ALL_CONDITIONS = "all conditions"
 _OTHER_TEXT = "other text"
 _MAX_CONDITION, _MAX_LABEL = 20, 14
 
@@ -113,9 +112,7 @@ class Overview(Vertical):
         run, baseline = literal(pair.second.label, limit=60), literal(pair.first.label, limit=60)
         set_panel_title(conditions, Content.assemble("Accuracy: ", run, " less ", baseline, ", points [95% CI]"))
         conditions.border_subtitle = Content(content.position)
-        rows = [ForestRow(row.condition, row.difference) for row in content.conditions]
-        if len(rows) > 1:
-            rows.insert(0, ForestRow(_ALL_CONDITIONS, content.difference))
+        rows = [ForestRow(row.condition, row.difference) for row in content.differences]
         self.query_one(ForestPlot).show(rows)
         self._list()
         if TEXTS in self.kinds:

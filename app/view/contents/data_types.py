@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.json_output.samples import VerdictJson
-from app.json_output.tables import EstimateJson, TableJson
+from app.json_output.tables import EstimateJson
 from app.store.samples import SAMPLE_OUTCOMES, SampleOutcome
 from benchmarks.vocabulary import Origin
 
@@ -220,34 +220,60 @@ class ViewedInstance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedCell:
-    """A cell as every screen prints it, and the estimate behind it, if there is one."""
+    """A cell as exports print it, and the estimate behind it as ``show --json`` has it, if there is one."""
 
     text: str
     estimate: EstimateJson | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrintedTable:
-    """A table: its JSON as ``show --json`` and ``compare --json`` print it, and its cells, row by row, as text."""
+class PrintedRow:
+    """A row: its label, and a cell for each column."""
 
-    table: TableJson
-    cells: tuple[tuple[PrintedCell, ...], ...]
+    label: str
+    cells: tuple[PrintedCell, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedTable:
+    """A table of ``show``, ``compare`` or ``recommend`` as text. ``notes`` include the reasons of cells that are n/a."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[PrintedRow, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Sentences below a title, which may be empty."""
+
+    title: str
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionRow:
-    """The difference of accuracy under a condition, or over all of them, as a share; above 0 the run is better."""
+    """The difference of accuracy under a condition, or over all of them, as a share; above 0 the run is better.
+
+    ``points`` and ``interval`` are the same in percentage points, as text; without an interval that is empty.
+    """
 
     condition: str
     difference: EstimateJson
+    points: str
+    interval: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
     """A run beside the baseline: what a reader sees first.
 
-    ``label_counts`` has the number of shared instances by their outcomes in the baseline and in the run, in the order of
-    ``outcomes``. ``changes`` has the numbers of the instances "lost" and "gained", and those whose label "differs".
+    ``verdict`` has the sentences that ``rashomon compare`` prints first of the pair. ``label_counts`` has the number of shared
+    instances by their outcomes in the baseline and in the run, in the order of ``outcomes``, which are labels and what is no
+    label. ``changes`` has the numbers of the instances "lost" and "gained", of those whose label "differs", and of those whose
+    label became another, as "WAS>NOW"; ``meaning`` says when an answer is lost or gained.
     """
 
     run: int
@@ -256,15 +282,17 @@ class Pair:
     outcomes: tuple[str, ...]
     label_counts: tuple[tuple[int, ...], ...]
     changes: dict[str, tuple[int, ...]]
+    meaning: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """The verdict above the answers, of the runs at a ``revision``.
 
-    ``lead`` is the name of the table that a user reads first, and ``headlines`` the sentences above it; both are those of
-    ``rashomon show``. ``pairs`` and ``comparison`` are empty with one run. ``recommendation`` are sentences on which run to take,
-    ``next`` those on what would change or decide it. ``problem`` says why there are no results yet.
+    ``headlines`` are the sentences of ``rashomon show``, those on each run first. ``tables`` are the ones it prints; the first,
+    named ``lead``, is what a user reads first. With several runs, ``pairs``, ``remarks`` and ``comparison`` are what ``rashomon
+    compare`` prints of each pair, of all together, and as tables; ``recommendation`` says which run to take, and why. ``next``
+    is what would change or decide it. ``problem`` says why there are no results yet.
     """
 
     revision: int
@@ -273,9 +301,10 @@ class Overview:
     tables: tuple[PrintedTable, ...] = ()
     warnings: tuple[str, ...] = ()
     pairs: tuple[Pair, ...] = ()
+    remarks: tuple[str, ...] = ()
     comparison: tuple[PrintedTable, ...] = ()
-    recommendation: tuple[str, ...] = ()
-    next: tuple[str, ...] = ()
+    recommendation: tuple[Section, ...] = ()
+    next: tuple[Section, ...] = ()
     problem: str | None = None
 
 
