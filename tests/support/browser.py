@@ -74,13 +74,13 @@ class Tab:
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
-    async def wait_for(self, condition: str) -> Any:
-        """Return the value of a JavaScript expression once it is true."""
+    async def wait_for(self, condition: str) -> None:
+        """Wait until a JavaScript expression is true."""
         end = asyncio.get_running_loop().time() + PATIENCE
         while True:
             with suppress(NoPageError):
-                if value := await self.evaluate(condition):
-                    return value
+                if await self.evaluate(f"Boolean({condition})"):
+                    return
             assert asyncio.get_running_loop().time() < end, f"it is never so: {condition}"
             await asyncio.sleep(0.05)
 

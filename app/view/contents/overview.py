@@ -13,7 +13,7 @@ from app.compare.pair_overview import PairOverview, pair_overviews
 from app.compare.recommend import Recommendation
 from app.compare.result_cache import ResultCache
 from app.compare.tables import Comparison
-from app.compare.transitions import GAINED, LOST
+from app.compare.transitions import GAINED, LOSSES, LOST
 from app.json_output.tables import estimate_json
 from app.report.portable import portable_message
 from app.report.remedies import remedies_title
@@ -36,6 +36,7 @@ from benchmarks.vocabulary import Cell, Estimate, Table
 
 _LISTED = "flipped"
 """The table that the page has as its list."""
+_TURNS = "lost: a right label became a wrong one. gained: the reverse."
 _EXAMPLES = "How many examples decide"
 
 
@@ -152,6 +153,7 @@ def _pair(overview: PairOverview, comparison: Comparison, numbers: Callable[[str
             name: tuple(numbers(change.instance) for change in changes)
             for name, changes in _changes(overview, benchmark).items()
         },
+        meaning=LOSSES if overview.effects else _TURNS,
     )
 
 

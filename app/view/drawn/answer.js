@@ -52,7 +52,7 @@ function answerMarks({ truncated, overridden }) {
 function answerParts(page, instance, place, answer) {
   return [
     answer.error && element("p", { class: "problem text" }, answer.error),
-    answer.reason && element("p", { class: "reason text" }, answer.reason),
+    answer.reason && element("p", { class: "reason text" }, "Reason: ", answer.reason),
     answer.reasoning && folded(`reasoning ${place}`, "Reasoning", element("p", { class: "text muted" }, answer.reasoning)),
     answerText(page, instance, place, answer),
     pairList([["Behaviour", answer.behaviour], ["Judge", answer.judge], ["Its own answer", answer.own_answer]]),

@@ -125,9 +125,9 @@ function extremeRanks(size, runs, sort) {
 /** Return ranks by what differs from the baseline: 2 for each run that is right where it is wrong or the reverse, 1 for another label. */
 function changeRanks(index, head) {
   const [baseline, ...others] = index.runs;
+  const ranks = new Uint32Array(index.size).fill(LAST);
   const judged = new Uint8Array(256);
   judged[head.outcomes.indexOf("right")] = judged[head.outcomes.indexOf("wrong")] = 1;
-  const ranks = new Uint32Array(index.size).fill(LAST);
   for (const { outcome, label } of others) {
     for (let number = 0; number < index.size; number += 1) {
       if (!judged[outcome[number]] || !judged[baseline.outcome[number]]) continue;
@@ -142,7 +142,7 @@ function changeRanks(index, head) {
 export function countCodes(columns, codes) {
   const counts = new Uint32Array(codes);
   const last = new Int32Array(codes).fill(-1);
-  for (let number = 0; number < columns[0].length; number += 1) {
+  for (let number = 0; number < (columns[0]?.length ?? 0); number += 1) {
     for (const column of columns) {
       const code = column[number];
       if (code >= codes || last[code] === number) continue;

@@ -7,7 +7,7 @@ import { emptyState, FILTERS } from "./state.js";
 
 const MOST = 200; // values of a menu that are drawn at a time
 const CHANGES = { lost: "lost", gained: "gained", differs: "other label" };
-let filterBar = null; // what is drawn, and functions that bring it up to date: { revision, updates }
+let filterBar = null; // what is drawn, and functions that bring it up to date: { key, updates }
 let typing = 0;
 
 /** Draw it. */
@@ -15,25 +15,27 @@ export function drawFilters(page) {
   const section = document.getElementById("filters");
   section.hidden = page.state.instance !== null;
   if (!page.index) return;
-  if (filterBar?.index !== page.index) buildFilters(page);
+  const { conditions, labels, runs } = page.head;
+  const key = JSON.stringify([conditions, labels, runs.map(({ label }) => label), [...page.index.strata].map(([name, { values }]) => [name, values.length])]);
+  if (filterBar?.key !== key) buildFilters(page, key);
   for (const update of filterBar.updates) update();
 }
 
-function buildFilters(page) {
+function buildFilters(page, key) {
   const updates = [];
-  filterBar = { index: page.index, updates };
-  const { head, index } = page;
+  filterBar = { key, updates };
+  const { head } = page;
   const conditions = head.conditions.map((name) => [name, name]);
   const runs = head.runs.map((run, place) => [place, run.label]);
-  const chosenRuns = () => (page.state.run.length ? page.state.run.filter((place) => place < index.runs.length) : [...index.runs.keys()]);
-  const columns = (key) => chosenRuns().map((place) => index.runs[place][key]);
+  const chosenRuns = () => (page.state.run.length ? page.state.run : [...page.index.runs.keys()]);
+  const columns = (name) => chosenRuns().map((place) => page.index.runs[place][name]);
   const menus = [
-    filterMenu(page, updates, "Condition", conditions, fieldOf(page, "condition"), () => countCodes([index.condition], head.conditions.length)),
+    filterMenu(page, updates, "Condition", conditions, fieldOf(page, "condition"), () => countCodes([page.index.condition], head.conditions.length)),
     filterMenu(page, updates, "Outcome", head.outcomes.map((name) => [name, outcomeWord(name)]), fieldOf(page, "outcome"), () => countCodes(columns("outcome"), head.outcomes.length)),
     filterMenu(page, updates, "Label", head.labels.map((name) => [name, name]), fieldOf(page, "label"), () => countCodes(columns("label"), head.labels.length)),
     filterMenu(page, updates, "Marks", Object.keys(FLAGS).map((name) => [name, name === "disputed" ? "judges disagree" : name]), fieldOf(page, "flag"), () => Object.values(FLAGS).map((bit) => countFlag(columns("flags"), bit))),
     runs.length > 1 && filterMenu(page, updates, "Of runs", runs, fieldOf(page, "run"), null),
-    [...index.strata].map(([key, { values, codes }]) => filterMenu(page, updates, key, values.map((value) => [value, value]), stratumOf(page, key), () => countCodes([codes], values.length + 1).subarray(1))),
+    [...page.index.strata].map(([name, { values }]) => filterMenu(page, updates, name, values.map((value) => [value, value]), stratumOf(page, name), () => countCodes([page.index.strata.get(name).codes], values.length + 1).subarray(1))),
   ];
   fill("filters", element("div", { class: "filters", role: "search" },
     searchField(page, updates), foldButton(updates), element("div", { class: "menus" }, menus, runs.length > 1 && [differButton(page, updates), changeFields(page, updates)], sortField(page, updates)), clearButton(page, updates), matchCount(page, updates)));
@@ -41,7 +43,7 @@ function buildFilters(page) {
 
 function countFlag(columns, bit) {
   let count = 0;
-  for (let number = 0; number < columns[0].length; number += 1) if (columns.some((flags) => flags[number] & bit)) count += 1;
+  for (let number = 0; number < (columns[0]?.length ?? 0); number += 1) if (columns.some((flags) => flags[number] & bit)) count += 1;
   return count;
 }
 
@@ -152,7 +154,7 @@ function matchCount(page, updates) {
   const node = element("span", { class: "count", role: "status" });
   updates.push(() => {
     const all = counted(page.index.size);
-    node.textContent = page.searching ? "searching …" : page.isFiltered() ? `${counted(page.matching().length)} of ${all}` : `${all} instances`;
+    node.textContent = page.waiting ? "reading …" : page.isFiltered() ? `${counted(page.matching().length)} of ${all}` : `${all} instances`;
   });
   return node;
 }

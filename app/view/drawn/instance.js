@@ -51,7 +51,10 @@ function display(page, instance, revision) {
   const bar = element("div");
   openPart = { instance, revision, bar, answers, hidden: null };
   page.displayed = null;
+  const focus = document.activeElement;
+  const pane = focus === document.body || focus.closest("#list") ? question : focus.closest(".answers") ? answers : focus.closest(".question") && question;
   fill("instance", bar, element("div", { class: "panes", role: "tabpanel", "aria-label": instance.condition }, question, answers));
+  pane?.focus({ preventScroll: true }); // so that the arrow keys scroll it
   scrollTo(0, 0);
   media.ready.then((complete) => requestAnimationFrame(() => {
     if (openPart?.bar !== bar) return;
@@ -125,6 +128,7 @@ function drawAnswers(page) {
   if (!places.length) answers.append(element("p", { class: "empty" }, "Every run is hidden."));
   Object.assign(answers, { scrollTop, scrollLeft });
   if (focus) answers.querySelector(`[data-run="${focus}"] button`)?.focus({ preventScroll: true });
+  answers.parentNode.classList.toggle("many", places.length > 3);
   openPart.hidden = String(page.state.hidden);
   document.dispatchEvent(new CustomEvent("answers", { detail: { number: instance.number } }));
 }

@@ -3,7 +3,7 @@
 import { indexedAppearance, spokenAppearance } from "./appearance.js";
 import { element, fill, say } from "./dom.js";
 
-const BESIDE = 6; // rows above and below the view that are drawn, too
+const OVERSCAN = 6; // rows above and below the view that are drawn, too
 const PAGE = 100; // rows that are read at a time
 const CACHED = 5000;
 const rowTexts = new Map(); // rows by number
@@ -53,8 +53,8 @@ function drawRows(page) {
   const numbers = page.matching();
   const places = page.visibleRuns();
   const height = rowHeight();
-  const first = printing ? 0 : Math.max(0, Math.floor(listParts.rows.scrollTop / height) - BESIDE);
-  const last = Math.min(numbers.length, printing ? 300 : Math.ceil((listParts.rows.scrollTop + listParts.rows.clientHeight) / height) + BESIDE);
+  const first = printing ? 0 : Math.max(0, Math.floor(listParts.rows.scrollTop / height) - OVERSCAN);
+  const last = Math.min(numbers.length, printing ? 300 : Math.ceil((listParts.rows.scrollTop + listParts.rows.clientHeight) / height) + OVERSCAN);
   const inView = Array.from(numbers.subarray(first, last));
   const drawn = new Set(inView);
   for (const number of rowNodes.keys()) if (!drawn.has(number)) rowNodes.delete(number);
@@ -65,7 +65,7 @@ function drawRows(page) {
     return node;
   });
   arrange(listParts.body, nodes);
-  if (!numbers.length) listParts.body.append(element("p", { class: "empty" }, page.searching ? "Searching …" : "No instance is selected by these filters."));
+  if (!numbers.length) listParts.body.append(element("p", { class: "empty" }, page.waiting ? "Reading …" : "No instance is selected by these filters."));
   listParts.rows.setAttribute("aria-activedescendant", page.cursor === null ? "" : `row${page.cursor}`);
   if (inView.some((number) => !rowTexts.has(number) && !requested.has(number))) {
     clearTimeout(waiting);

@@ -31,8 +31,11 @@ class Page {
     this.selection = { key: null, numbers: new Uint32Array() };
   }
 
-  /** Whether the words that are searched for have not been searched for yet. */
+  /** Say that the words have not been searched for yet. */
   get searching() { return this.state.words !== this.search.words; }
+
+  /** Say that what the filters need is still being read. */
+  get waiting() { return this.searching || (this.state.changed && !this.overview); }
 
   /** Return the state in the address, as far as this page has what it names. */
   validState() {
@@ -180,6 +183,10 @@ async function start() {
   drawHeader(page, openHelp);
   listenToKeys(page);
   addEventListener("popstate", () => { page.state = page.validState(); page.draw(); });
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the address is for the state
+    document.querySelector(page.state.instance === null ? ".rows" : ".question")?.focus();
+  });
   addEventListener("beforeprint", () => printList(page, true));
   addEventListener("afterprint", () => printList(page, false));
   page.draw();

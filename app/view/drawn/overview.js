@@ -33,7 +33,9 @@ function fetchOverview(page) {
   const wait = page.overview ? Math.max(LEAST_WAIT, 2 * results.seconds) : 0;
   setTimeout(async () => {
     try {
-      page.overview = await page.source.overview();
+      const overview = await page.source.overview();
+      if (!overview) throw new Error("There are no results here.");
+      page.overview = overview;
     } catch (error) {
       results.error = error.message;
     }
@@ -47,7 +49,7 @@ function fetchOverview(page) {
 
 function resultsPanel(page) {
   const overview = page.overview;
-  if (results.error) return problemPanel(results.error, retryButton(page));
+  if (results.error && !overview) return problemPanel(results.error, retryButton(page));
   if (!overview) return problemPanel("Results: computing …");
   if (overview.problem !== null) return problemPanel(overview.problem);
   const pair = pairOf(page);
@@ -56,6 +58,7 @@ function resultsPanel(page) {
   const summary = element("summary", {}, element("h2", {}, verdict ?? "No answer counts yet."), overview.warnings.length ? warningCount(overview) : null);
   const panel = element("details", { class: "results", open, "data-key": "results" }, summary);
   panel.addEventListener("toggle", () => { results.open = panel.open; });
+  if (results.error) panel.append(element("p", { class: "warning" }, `! ${results.error} `, retryButton(page)));
   panel.append(
     element("div", { class: "lines" }, more.map((line) => element("p", {}, line)), overview.remarks.map((line) => element("p", {}, line))),
     ...overview.warnings.map((line) => element("p", { class: "warning" }, `! ${line}`)),
@@ -190,6 +193,7 @@ function transitions(page, pair, baseline, name) {
       changeButton(page, pair, "gained", `▲ ${pair.changes.gained?.length ?? 0} gained`),
       changeButton(page, pair, "differs", `≠ ${pair.changes.differs?.length ?? 0} with another label`),
     ),
+    element("p", { class: "muted" }, pair.meaning),
     element(
       "div",
       { class: "box", tabindex: 0, role: "region", "aria-label": title, "data-key": "transitions" },

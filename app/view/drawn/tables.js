@@ -44,8 +44,8 @@ function printedCell(cell, bars) {
   if (cell.text.length >= PROSE && !cell.estimate) return element("td", { class: "prose" }, cell.text);
   const { value, low, high } = cell.estimate ?? {};
   const drawn = bars && isShare(value) && isShare(low) && isShare(high);
-  const empty = cell.estimate && value === null;
-  return element("td", { class: empty ? "muted" : null }, cell.text, drawn ? intervalBar(value, low, high) : null);
+  const name = cell.estimate && value === null ? "muted" : !cell.estimate && /\p{L}/u.test(cell.text) ? "word" : null;
+  return element("td", { class: name }, cell.text, drawn ? intervalBar(value, low, high) : null);
 }
 
 function isShare(number) {
