@@ -20,14 +20,14 @@ class Licence:
 
 
 _COCO = "COCO's images: Flickr's, each under a licence of its own (COCO's metadata), for research"
-_OWN = Licence(("your own data, whose terms only you know",))
+OWN = Licence(("your own data, whose terms only you know",))
 _UNKNOWN = Licence(("not known to Rashomon",))
 
 LICENCES: Mapping[str, Mapping[str, Licence]] = {
     "cmc-bench": {
         "chartqa": Licence(("GPL-3.0 (its repository); charts of Statista, Pew, OWID and OECD",)),
         "mmmu": Licence(("Apache-2.0 (its repository); images of third parties",)),
-        "rows": _OWN,
+        "rows": OWN,
     },
     "clash": {
         "published": Licence(
@@ -39,10 +39,10 @@ LICENCES: Mapping[str, Mapping[str, Licence]] = {
         "sugar-crepe": Licence(("SugarCrepe's captions: MIT (its repository)", _COCO)),
         "coco": Licence((_COCO,)),
         "spatial": Licence((_COCO,)),
-        "rows": _OWN,
+        "rows": OWN,
     },
     "mmkc-bench": {"published": Licence(("not stated elsewhere",))},
-    "crosscheck-bench": {"products": _OWN, "products-figure-8": _OWN, "rows": _OWN},
+    "crosscheck-bench": {"products": OWN, "products-figure-8": OWN, "rows": OWN},
     "contra4": {
         "published": Licence(("Contra4's questions: Apache-2.0 (its repository), for research", _COCO)),
     },
@@ -58,7 +58,7 @@ LICENCES: Mapping[str, Mapping[str, Licence]] = {
         )
     },
     "retrieval": {
-        "log": _OWN,
+        "log": OWN,
         "misleading-chartqa": Licence(
             ("not stated (its repository has no licence, and asks to cite its EMNLP 2025 paper)",)
         ),

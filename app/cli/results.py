@@ -25,6 +25,7 @@ from app.cli.options import (
     option_group,
     run_name,
     run_names,
+    some_run_names,
     split_commas,
     width,
     worker_options,
@@ -100,6 +101,48 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
         show_speed(workspace, run, as_json=options["as_json"])
     else:
         show_runs(workspace, run, ShowArguments(**options))
+
+
+@click.command(epilog=RUN_HELP)
+@some_run_names
+@click.option("--at", metavar="ID", help="Open the page at this instance: its id, or the beginning of it.")
+@number("--port", ranges.PORT, default=None, help="The port to serve at; default: a free one.")
+@click.option(
+    "--browser/--no-browser",
+    default=None,
+    help="Open the browser, or only print the link; default: open it if there is one here.",
+)
+@click.option(
+    "--save", type=PATH, metavar="FILE", help="Write the page to one HTML file instead, which needs no server."
+)
+@click.option(
+    "--media",
+    type=click.Choice(["thumbnails", "full", "none"]),
+    help="With --save: the media to include; full needs a licence that lets you pass them on. Default: thumbnails.",
+)
+@trust
+@judge
+@click.pass_obj
+def view(workspace: Any, /, run: Sequence[str], **options: Any) -> int:
+    """Look at answers side by side in the browser, with pictures. Even while runs answer.
+
+    Without RUN, the newest runs on the same data are shown. Only this machine can reach the page, and only the browser that
+    opens the printed link.
+    """
+    file, media = options.pop("save"), options.pop("media")
+    if file is None and media is not None:
+        raise click.UsageError("--media belongs to --save.")
+    if file is not None:
+        served = [options.pop(name) for name in ("at", "port", "browser")]
+        if any(value is not None for value in served):
+            raise click.UsageError("--at, --port and --browser belong to the page that is served; leave out --save.")
+        from app.commands.save_page import save_page
+
+        return save_page(workspace, run, file, media or "thumbnails", **options)
+    from app.commands.view import ViewArguments
+    from app.commands.view import view as view_runs
+
+    return view_runs(workspace, run, ViewArguments(**options))
 
 
 @click.command(

@@ -67,7 +67,11 @@ def list_bundle(workspace: Workspace, file: Path, *, imports: bool, yes: bool, a
     for note in facts.notes:
         print(clean(f"  {note}"))
     print_runs(bundle, as_json=False)
-    print(clean(f"next: {bundle.command()} show RUN; --import copies the runs to your workspace"))
+    print(
+        clean(
+            f"next: {bundle.command()} show RUN, or view RUN in a browser; --import copies the runs to your workspace"
+        )
+    )
     return 0
 
 

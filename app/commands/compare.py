@@ -122,6 +122,9 @@ def _write(workspace: Workspace, comparison: Comparison, formats: Sequence[str],
             ExportOptions(width=arguments.width),
             warnings=comparison.warnings,
             comparison=comparison,
+            folders=comparison.folders,
+            workspace=workspace,
+            requested_judge=arguments.judge,
         )
         for file_format in dict.fromkeys(formats):
             update(f"writing {file_format}")

@@ -14,12 +14,13 @@ from app.json_output.show import ShownRun, ShownSamples, ShownSpecs, ShownSpeeds
 from app.json_output.tables import table_json
 from app.report.checks import stored_check
 from app.report.error_messages import error_lines
-from app.report.headline import asked_clause, counted_answers, headline, other_tables_note
+from app.report.headline import asked_clause, other_tables_note
 from app.report.media import media_path
 from app.report.portable import portable_message
-from app.report.provenance import spec_of, spec_toml
-from app.report.remedies import Remedy, remedies, remedies_title
+from app.report.provenance import spec_toml
+from app.report.remedies import Remedy, remedies_title
 from app.report.render import print_table
+from app.report.run_overview import lead_table, run_headlines, run_remedies
 from app.report.samples import origin_clause
 from app.report.speed import lines as speed_lines
 from app.report.speed import read_speed
@@ -36,10 +37,7 @@ from benchmarks.answer_confidence import likelihood_remarks
 from benchmarks.errors import StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.repeats_table import NAME as REPEATS
-from benchmarks.scorecard import NAME as SCORECARD
-from benchmarks.scorecard import scorecard_sentences
-from benchmarks.stats.intervals import few_pages
-from benchmarks.vocabulary import Media, Table
+from benchmarks.vocabulary import Media
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +89,9 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
     with spinner("computing the tables"):
         inputs = read_inputs(folders, arguments.judge).with_trust(arguments.trust)
         tables = tables_from(inputs, only=table)
-        headlines = _headlines(inputs, tables) if table is None else []
+        headlines = run_headlines(inputs, tables) if table is None else []
         runs = [_shown_run(folder, label, inputs) for folder, label in zip(folders, inputs.runs, strict=True)]
-        to_try = _to_try(folders[0], inputs) if table is None and len(folders) == 1 else []
+        to_try = run_remedies(folders[0], inputs) if table is None and len(folders) == 1 else []
     if arguments.as_json:
         result = ShownTables(
             runs=tuple(runs),
@@ -114,7 +112,7 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
     for line in headlines:
         print(clean(line))
     print()
-    lead = _lead(inputs, tables)
+    lead = lead_table(inputs, tables)
     printed = tables
     if table is None and not arguments.all_tables:
         printed = [tables[0] if lead is None else lead, *(table_ for table_ in tables[1:] if table_.name == REPEATS)]
@@ -153,26 +151,6 @@ def _faults(store: RunStore) -> Iterator[str]:
     yield from (line[:1].upper() + line[1:] for line in (*error_lines(store), *remarks))
 
 
-def _lead(inputs: TableInputs, tables: Sequence[Table]) -> Table | None:
-    """Return the scorecard where that is what a user reads first."""
-    return next((table for table in tables if inputs.leads_with_scorecard and table.name == SCORECARD), None)
-
-
-def _headlines(inputs: TableInputs, tables: Sequence[Table]) -> list[str]:
-    """Return a line for each run: its scorecard where that leads, else its accuracy and behaviour; then what qualifies them."""
-    if (lead := _lead(inputs, tables)) is None:
-        lines = [" ".join(headline(label, run, inputs.judge, inputs.benchmark)) for label, run in inputs.runs.items()]
-    else:
-        lines = [" ".join(scorecard_sentences(label, lead, run)) for run, label in enumerate(inputs.runs)]
-    few = few_pages(*(run.clusters.own_count for run in inputs.runs.values()))
-    asks = "Say what should win where they disagree with --trust image, text or flag."
-    return [
-        *lines,
-        *inputs.not_shown,
-        *filter(None, [few, asks if lead is not None and inputs.asks_what_should_win else ""]),
-    ]
-
-
 def _print_next(inputs: TableInputs, other_tables: str, steps: Sequence[Remedy]) -> None:
     """Print which other tables there are, and what to try with the model of a single run."""
     if any(map(inputs.benchmark.origins, inputs.runs.values())) and inputs.leads_with_scorecard:
@@ -194,12 +172,6 @@ def show_speed(workspace: Workspace, runs: Sequence[str], *, as_json: bool) -> N
         print_json("show", ShownSpeeds(speeds=tuple(map(speed_json, speeds))), folders=folders)
     else:
         print("\n".join(clean(line) for speed in speeds for line in speed_lines(speed)))
-
-
-def _to_try(folder: Path, inputs: TableInputs) -> list[Remedy]:
-    """Return what to try with the model of the only run among ``inputs``."""
-    (answers,), benchmark, judge = inputs.runs.values(), inputs.benchmark, inputs.judge
-    return remedies(folder.name, spec_of(folder), benchmark, counted_answers(answers, judge, benchmark))
 
 
 def _answering_modes(store: RunStore) -> Iterator[str]:

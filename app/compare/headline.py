@@ -18,19 +18,25 @@ _BY_ACCURACY = "By the benchmark's accuracy, which counts an invention as right 
 
 
 def headlines(comparison: Comparison) -> list[str]:
-    """Return the headlines of each pair of runs, of own rows losses and gains before all else, and one for the paper's rows.
+    """Return the headlines of each pair of runs, and those of the whole comparison."""
+    return [
+        *(sentence for pair in comparison.pairs for sentence in pair_headlines(pair, comparison)),
+        *shared_headlines(comparison),
+    ]
 
-    A sentence on each model that is not shown to use its sources follows those of the pairs.
-    """
+
+def pair_headlines(pair: RunPair, comparison: Comparison) -> list[str]:
+    """Return the headlines of a pair of runs, of own rows losses and gains before all else."""
+    differences = next(table for table in comparison.tables if table.name == "differences")
+    transitions = transitions_headline(pair, comparison.views) if shows_transitions(comparison) else ""
+    return [*filter(None, [transitions, _pair_headline(pair, comparison, differences)])]
+
+
+def shared_headlines(comparison: Comparison) -> list[str]:
+    """Return the headlines of no single pair: models that are not shown to use their sources, few pages, the paper's rows."""
     tables = {table.name: table for table in comparison.tables}
-    sentences: list[str] = []
-    for pair in comparison.pairs:
-        if shows_transitions(comparison):
-            sentences.append(transitions_headline(pair, comparison.views))
-        sentences.append(_pair_headline(pair, comparison, tables["differences"]))
-    sentences += [run.not_shown for run in comparison.views.runs]
-    if few := few_pages(*(pair.clusters.own_count for pair in comparison.pairs)):
-        sentences.append(few)
+    sentences = [run.not_shown for run in comparison.views.runs]
+    sentences.append(few_pages(*(pair.clusters.own_count for pair in comparison.pairs)))
     if "tradeoff" in tables and not comparison.pairs:
         sentences.append("No two of these runs are quantisations of one model, so none is compared with another.")
     if "published" in tables:

@@ -76,6 +76,22 @@ class Recommendation:
     unreliable: str = ""
     """Why the recommended run is not to be relied on, if anything speaks against it; the advice has it too."""
 
+    @property
+    def reasons(self) -> dict[str, tuple[str, ...]]:
+        """The sentences behind the summary, by title."""
+        return _without_empty(
+            {"Reasons": self.advice if self.advice != (self.summary,) else (), "Differences": self.behaviour}
+        )
+
+    @property
+    def open_questions(self) -> dict[str, tuple[str, ...]]:
+        """The sentences on what may change the recommendation, by title."""
+        return _without_empty({"Not established": self.caveats, self.to_try[0]: self.to_try[1]})
+
+
+def _without_empty(sections: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    return {title: lines for title, lines in sections.items() if lines}
+
 
 def recommend(
     folders: Sequence[Path],

@@ -60,9 +60,7 @@ def plan(
         raise SpecError("--trust decides by what should win; leave --metric and --lower-is-better out.")
     target = trust_target(views, trust) if trust else target_metric(views, metric, lower_is_better=lower_is_better)
     rows = [row for run in views.runs for row in _run_rows(run, views, target if metric else None, width)]
-    models = tuple(run for run in views.runs if run.is_model)
-    # Policies are floors: a model is compared with one only if it is the only model.
-    shares = target_shares(replace(views, runs=models) if len(models) > 1 else views, target)
+    shares = _decisive_shares(views, target)
     if len(views.runs) > 1:
         rows += _paired_rows(shares, width, margin)
     examples = max(run.examples for run in views.runs)
@@ -79,6 +77,18 @@ def plan(
         )
     table = Table("plan", "What an interval of the wanted width takes", _COLUMNS, tuple(rows), tuple(notes))
     return _plan_sentence(shares, width, margin), table
+
+
+def planned_examples(views: RunViews, *, width: float, margin: float, trust: str | None = None) -> str:
+    """Return how many examples decide, in the sentence of :func:`plan`. Raises SpecError as that does."""
+    target = trust_target(views, trust) if trust else target_metric(views, None, lower_is_better=False)
+    return _plan_sentence(_decisive_shares(views, target), width, margin)
+
+
+def _decisive_shares(views: RunViews, target: TargetMetric) -> TargetShares:
+    """Return the shares of the models; policies are floors: a model is compared with one only if it is the only model."""
+    models = tuple(run for run in views.runs if run.is_model)
+    return target_shares(replace(views, runs=models) if len(models) > 1 else views, target)
 
 
 def _plan_sentence(shares: TargetShares, width: float, margin: float) -> str:

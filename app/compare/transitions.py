@@ -40,6 +40,10 @@ _ACT = {act: number for number, act in enumerate(ACTS)}
 _ACTS = (*ACTS, "unknown")
 
 LOST, GAINED, CHANGED = "lost", "gained", "changed"
+LOSSES = (
+    "lost: the baseline gives a value of its sources, or flags their conflict, and the run invents, gives no answer or, "
+    "where nothing disagrees, flags or gives a value that is not displayed. gained: the reverse. The two are never netted."
+)
 Mask = NDArray[np.bool_]
 
 
@@ -136,9 +140,7 @@ def transitions_table(pairs: Sequence[RunPair], views: RunViews) -> Table | None
     acts = "; ".join(f"{act}: {ACTS[act]}" for act in acts_of(views.benchmark))
     notes = (
         f"Rows: what the baseline's answers do; columns: what the run's do. {acts}; unknown: without a verdict.",
-        "lost: the baseline gives a value of its sources, or flags their conflict, and the run invents, gives no answer or, "
-        "where nothing disagrees, flags or gives a value that is not displayed. gained: the reverse. The two are never "
-        "netted. changed: something else under conflict, neither lost nor gained.",
+        f"{LOSSES} changed: something else under conflict, neither lost nor gained.",
         *([f"Left out: {left_out:,} answers without a source, or to a wrong source alone."] if left_out else []),
     )
     cells = tuple((label, tuple(counts[i] for i in used)) for label, counts in rows)

@@ -22,10 +22,10 @@ from app.exports.export_input import media_of
 from app.exports.formats import read_export
 from app.exports.report.export import html_report
 from app.exports.tabular import markdown_tables
-from app.exports.thumbnails import LONGEST_SIDE, small_picture
 from app.report.media import preview_media
 from app.report.portable import portable_identity, portable_spec, portable_text
 from app.report.provenance import spec_toml
+from app.report.thumbnails import LONGEST_SIDE, small_picture
 from app.store.bundles.archive import make_folder_of
 from app.store.bundles.layout import (
     BUILDS,

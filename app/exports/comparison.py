@@ -1,15 +1,18 @@
-"""Export of a comparison: its tables, figures and warnings, and in HTML every answer of its runs side by side."""
+"""Export of a comparison: its tables, figures and warnings, and in HTML the page of its runs' answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from app.exports.export_input import Export, Files
 from app.exports.figures import to_pdf_files, to_png_files, to_svg_files
-from app.exports.sample_browser import page
 from app.report.latex import document
 from app.report.render import to_csv, to_markdown
-from app.text.escape import markdown
+from app.text.escape import clean, markdown
+from app.view.contents.contents import Contents
+from app.view.contents.overview import printed_table
+from app.view.saved.page import saved_page
 
 
 def _csv(export: Export) -> Files:
@@ -32,7 +35,11 @@ def _latex(export: Export) -> Files:
 
 
 def _html(export: Export) -> Files:
-    return {"comparison.html": page(export)}
+    assert export.workspace is not None
+    contents = Contents(export.workspace, export.folders, judge=export.requested_judge, saved=True)
+    tables = tuple(printed_table(table) for table in (*export.tables, export.runs_table()))
+    overview = replace(contents.overview(), comparison=tables, warnings=tuple(map(clean, export.warnings)))
+    return {"comparison.html": saved_page(contents, overview=overview)}
 
 
 WRITERS: Mapping[str, Callable[[Export], Files]] = {

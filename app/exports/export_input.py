@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from app.compare.tables import Comparison
-from app.exports.thumbnails import Thumbnail, make_thumbnails
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
 from app.report.judge_selection import caveat, judged_records, resolve_judge
 from app.report.portable import portable_identity, portable_spec
 from app.report.tables import TABLES, TableInputs, read_inputs, run_labels, unique_labels
+from app.report.thumbnails import Thumbnail, make_thumbnails
 from app.store.lending import ReusedAnswers
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore

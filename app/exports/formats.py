@@ -35,7 +35,7 @@ FORMAT_DESCRIPTIONS = {
     "latex": "tables as a document",
     "json": "tables; samples as stored",
     "parquet": "tables; samples",
-    "html": "report, sample browser",
+    "html": "report, page of answers",
     "lm-eval": "lm-evaluation-harness",
     "inspect": "Inspect's log",
     "png": "figures, 300 dpi",

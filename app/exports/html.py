@@ -1,12 +1,19 @@
-"""Export to HTML: the report, and the sample browser."""
+"""Export to HTML: the report, and the page of answers that it links to."""
 
 from __future__ import annotations
 
-from app.exports import sample_browser
 from app.exports.export_input import Export, Files
 from app.exports.report.export import html_report
+from app.view.contents.contents import Contents
+from app.view.saved.page import saved_page
+
+_PAGE = "samples.html"
 
 
 def to_html_files(export: Export) -> Files:
     """Return ``report.html`` and ``samples.html``."""
-    return {"report.html": html_report(export), "samples.html": sample_browser.page(export)}
+    assert export.workspace is not None
+    options = export.options
+    contents = Contents(export.workspace, export.folders, judge=export.requested_judge, rule=options.trust, saved=True)
+    report = html_report(export, lambda instance: f"{_PAGE}#instance={contents.number(instance)}")
+    return {"report.html": report, _PAGE: saved_page(contents, canonical=options.canonical)}

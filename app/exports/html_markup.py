@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from base64 import b64encode
 from html import escape
 
 from app.report.render import cell_text, format_value, missing_value_notes
 from app.text.escape import clean
+from app.view.saved.document import source_digest
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 
@@ -53,11 +53,10 @@ def data_uri(image: bytes, kind: str) -> str:
     return f"data:image/{kind};base64,{b64encode(image).decode()}"
 
 
-def page_head(title: str, style: str, script: str = "") -> str:
-    """Return the beginning of a page, to the end of its head; only its own ``style`` and ``script`` are allowed."""
-    scripts = f" script-src '{_digest(script)}';" if script else ""
+def page_head(title: str, style: str) -> str:
+    """Return the beginning of a page without scripts, to the end of its head; only its own ``style`` is allowed."""
     policy = (
-        f"default-src 'none'; img-src data:; style-src '{_digest(style)}';{scripts} base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; img-src data:; style-src '{source_digest(style)}'; base-uri 'none'; form-action 'none'"
     )
     return "\n".join(
         [
@@ -69,7 +68,3 @@ def page_head(title: str, style: str, script: str = "") -> str:
             f"<title>{escape_text(title)}</title><style>{style}</style></head>",
         ]
     )
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -16,9 +16,9 @@ from typing import Any
 
 from app.exports.export_input import Export, ExportedRun, Files, headline_metrics, media_of, score_of
 from app.exports.tabular import run_json
-from app.exports.thumbnails import Thumbnail
 from app.json_output.envelope import plain
 from app.report.samples import sample_to_json
+from app.report.thumbnails import Thumbnail
 from benchmarks.repeats import split_repeat
 from benchmarks.vocabulary import Generation, Media, Record, Verdict, digest
 

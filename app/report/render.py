@@ -42,6 +42,21 @@ def _counted(cell: Estimate) -> list[str]:
     return [f"n={cell.n}/{cell.n + cell.missing}"] if cell.missing else []
 
 
+def points(share: float | None) -> str:
+    """Format a difference of shares in percentage points: ``+1.2``, ``0.0``, ``n/a``."""
+    if share is None:
+        return "n/a"
+    text = f"{100 * share:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text
+
+
+def points_interval(difference: Estimate) -> str:
+    """Format the interval of a difference of shares in percentage points: ``[-0.3, +2.7]``; empty if it has none."""
+    if difference.value is None or difference.low is None or difference.high is None:
+        return ""
+    return f"[{points(difference.low)}, {points(difference.high)}]"
+
+
 def missing_value_notes(table: Table) -> list[str]:
     """Return the reasons why cells are n/a, each once, with the columns it applies to."""
     reasons: dict[str, list[str]] = {}

@@ -46,7 +46,7 @@ from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot, WorkspaceWa
 from benchmarks.errors import RashomonError, StoreError, did_you_mean
 
 if TYPE_CHECKING:
-    from app.tui.result_cache import ResultCache
+    from app.compare.result_cache import ResultCache
 
 STYLES: list[str | PurePath] = [
     Path(__file__).parent / "styles" / f"{group}.tcss"
@@ -225,7 +225,7 @@ class RashomonApp(App[int]):
     @cached_property
     def results(self) -> ResultCache:
         """The cache of computed tables and comparisons, shared by all screens."""
-        from app.tui.result_cache import ResultCache
+        from app.compare.result_cache import ResultCache
 
         return ResultCache()
 

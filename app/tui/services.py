@@ -20,7 +20,7 @@ from app.tui.settings import Settings
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
 
 if TYPE_CHECKING:
-    from app.tui.result_cache import ResultCache
+    from app.compare.result_cache import ResultCache
 
 T = TypeVar("T")
 Severity = Literal["information", "warning", "error"]

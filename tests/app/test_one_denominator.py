@@ -290,7 +290,6 @@ _WITH_OUTCOMES = {
     "engine/plugin_results.py": "checks a plugin's verdict",
     "exports/report/limitations.py": "lists the outcomes that are no label",
     "exports/report/mistakes.py": "lists what answers do that are not right",
-    "exports/sample_browser.py": "displays a sample's label",
     "exports/inspect_log.py": "writes the number of each outcome",
     "parity/tables.py": "the heading of a column",
     "report/headline.py": "lists the outcomes that are no label",
@@ -301,6 +300,7 @@ _WITH_OUTCOMES = {
     "store/verdicts.py": "declares the counters of a run",
     "tui/theme.py": "the appearance of each outcome",
     "tui/widgets/answer_pair.py": "displays a sample's label",
+    "view/contents/live_run.py": "names an answer's outcome",
 }
 """The modules of ``app`` that may name the outcomes of answers, and for what."""
 _OUTCOMES = ("labelled", "unparsed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from tests.support.data.contra4 import COCO, PLAIN, copy_rows, mixed_rows, real_
 from tests.support.data.small import write_picture
 from tests.support.fault_server import FaultServer
 from tests.support.remote import KEYS
+from tests.support.saved_page import read_saved_page
 from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 from tests.support.tiny_qwen3_omni import build_tiny_omni
 
@@ -76,11 +76,11 @@ def test_real_media_appear_with_the_sample_and_in_the_report(tmp_path: Path) -> 
     for kind, fact in (("audio", " Hz, "), ("3D model", " points"), ("image", " pixels"), ("video", " frames, ")):
         assert sum(f": {kind}, " in line and fact in line for line in lines) == 1
     rashomon.run("export", "r", "--format", "html", "--out", tmp_path / "out")
-    page = (tmp_path / "out" / "samples.html").read_text("utf-8")
-    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    media = json.loads(data)["media"]
-    assert len(media) == len({part.sha256 for item in instances for part in item.parts if isinstance(part, Media)})
-    assert all(item["picture"] for item in media.values())
+    saved = read_saved_page((tmp_path / "out" / "samples.html").read_text("utf-8"))
+    assert len(saved.media) == len(
+        {part.sha256 for item in instances for part in item.parts if isinstance(part, Media)}
+    )
+    assert all(medium["preview"] in saved.media for item in saved.instances for medium in item["media"])
 
 
 @real_rows

@@ -21,7 +21,7 @@ from pathlib import Path
 from app.commands.export import ExportArguments, export
 from app.commands.show import ShowArguments, show
 from app.exports.export_input import media_of
-from app.exports.thumbnails import make_thumbnails
+from app.report.thumbnails import make_thumbnails
 from app.store.bundles.layout import MANIFEST
 from app.store.run import RunStore
 from app.store.workspace import Workspace

@@ -9,6 +9,7 @@ import pytest
 from app.compare.by_condition import accuracy_by_condition
 from app.compare.instances import compare_instance, flips, read_excerpts, text_changes
 from app.compare.pairs import RunPair
+from app.compare.result_cache import ResultCache
 from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import compare
 from app.exports.formats import DEFAULT_FORMATS, FORMAT_DESCRIPTIONS, FORMATS, export_runs
@@ -16,7 +17,6 @@ from app.report.tables import tables_of, without_published
 from app.store.run import RunStore
 from app.store.run_references import PublishedRow
 from app.store.workspace import Workspace
-from app.tui.result_cache import ResultCache
 from benchmarks.errors import SpecError, StoreError, StoreFullError
 from benchmarks.vocabulary import Estimate, Generation, Instance, Table, Verdict
 from tests.support.full_disk import no_room_above

@@ -64,11 +64,16 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One answer, with the picture of its prompt if there is one; ``lines`` are names with texts."""
+    """One answer, with the picture of its prompt if there is one; ``lines`` are names with texts.
+
+    ``link`` is the address, relative to the report, where the instance is displayed with every answer; empty without one.
+    """
 
     lines: tuple[tuple[str, str], ...]
     picture: PILImage | None = None
     facts: str = ""
+    instance: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from app.compare.run_view import load_views
 from app.exports.export_input import Export, Files
 from app.exports.report.contents import report_of
-from app.exports.report.document import Report
+from app.exports.report.document import Example, Report
 from app.exports.report.evidence import Evidence
 from app.exports.report.write_html import to_html
 from app.exports.report.write_latex import to_latex_files
@@ -21,9 +22,14 @@ def to_report_files(export: Export) -> Files:
     return {"report.html": to_html(report), **to_latex_files(report)}
 
 
-def html_report(export: Export) -> str:
-    """Return the report as one HTML document."""
-    return to_html(build_report(export))
+def html_report(export: Export, link_of: Callable[[str], str] = lambda instance: "") -> str:
+    """Return the report as one HTML document; ``link_of`` has the address of an instance by its id, empty without one."""
+    report = build_report(export)
+    first_page = [
+        replace(block, link=link_of(block.instance)) if isinstance(block, Example) else block
+        for block in report.first_page
+    ]
+    return to_html(replace(report, first_page=first_page))
 
 
 def build_report(export: Export) -> Report:

@@ -122,8 +122,8 @@ def find_example(evidence: Evidence) -> Example | None:
     for media in media_of(record):
         preview = preview_media(media, media_path(exported.build, media), _PICTURE_PIXELS)
         if preview.picture is not None:
-            return Example(tuple(lines), preview.picture, preview.facts)
-    return Example(tuple(lines))
+            return Example(tuple(lines), preview.picture, preview.facts, record.instance.id)
+    return Example(tuple(lines), instance=record.instance.id)
 
 
 def _wrong_kind(evidence: Evidence, kind: AnswerKind) -> str | None:

@@ -127,7 +127,8 @@ def _(block: Example) -> str:
         out = io.BytesIO()
         block.picture.save(out, "WEBP", quality=70, method=2)
         picture = f'<img src="{data_uri(out.getvalue(), "webp")}" alt="{escape_text(block.facts)}">'
-    return f'<div class="example"><p>For example:</p>{picture}<dl>{lines}</dl></div>'
+    link = f'<p><a href="{escape_text(block.link)}">This question with every answer</a></p>' if block.link else ""
+    return f'<div class="example"><p>For example:</p>{picture}<dl>{lines}</dl>{link}</div>'
 
 
 @_block.register

@@ -16,6 +16,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from app.compare.headline import headlines
 from app.compare.non_inferiority import format_points
+from app.compare.pair_overview import PairOverview, pair_overviews
 from app.compare.recommend import Recommendation
 from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import Comparison
@@ -23,7 +24,7 @@ from app.compare.utility import parse_requirements
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.flips import FlippedScreen, SideBySideScreen
-from app.tui.screens.overview import FLIPS, TEXTS, Overview, PairOverview, pair_overviews
+from app.tui.screens.overview import FLIPS, TEXTS, Overview
 from app.tui.screens.results import ResultsScreen
 from app.tui.screens.zoom import zoom
 from app.tui.theme import DIM, HEADING, PARTIAL
@@ -443,12 +444,6 @@ def _recommendation_text(recommendation: Recommendation | str, tuning_verdict: s
         literal(recommendation.summary, "bold"),
         Content.styled(f"Margin: {margin} points; + and - change it, m enters it. u enters costs and limits.", DIM),
     ]
-    sections = {
-        "Reasons": recommendation.advice if recommendation.advice != (recommendation.summary,) else (),
-        "Differences": recommendation.behaviour,
-        "Not established": recommendation.caveats,
-    }
-    for title, lines in (*sections.items(), recommendation.to_try):
-        if lines:
-            text += [Content(""), Content.styled(title, f"bold {HEADING}"), *(literal(f"- {line}") for line in lines)]
+    for title, lines in (*recommendation.reasons.items(), *recommendation.open_questions.items()):
+        text += [Content(""), Content.styled(title, f"bold {HEADING}"), *(literal(f"- {line}") for line in lines)]
     return Content("\n").join(text)

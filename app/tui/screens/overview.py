@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from textual import on
@@ -13,15 +12,10 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from app.compare.by_condition import ConditionDifference, accuracy_by_condition
-from app.compare.cost import accuracy_difference
-from app.compare.instances import Change, InstanceComparison, compare_instance, flips, lost_and_gained, read_excerpts
-from app.compare.pairs import RunPair
-from app.compare.recommend import Recommendation
+from app.compare.instances import Change, InstanceComparison, compare_instance, read_excerpts
+from app.compare.pair_overview import PairOverview
 from app.compare.run_view import RunViews
-from app.compare.tables import Comparison
 from app.compare.transitions import GAINED, LOST
-from app.compare.verdict import short_verdict, verdict
 from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
 from app.tui.screens.base import RashomonScreen
@@ -31,65 +25,11 @@ from app.tui.widgets.forest import ForestPlot, ForestRow
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from benchmarks.errors import RashomonError
-from benchmarks.vocabulary import Estimate
 
 FLIPS, TEXTS = "flips", "texts"
 """The kinds of differing answers: other labels, and other texts under the same label."""
-_ALL_CONDITIONS = "all conditions"
 _OTHER_TEXT = "other text"
 _MAX_CONDITION, _MAX_LABEL = 20, 14
-
-
-@dataclass(frozen=True)
-class PairOverview:
-    """The content of the overview of one pair of a comparison.
-
-    Attributes:
-        number: The index of the pair.
-        verdict: The recommended run, or for a fine-tuned model whether it is worth shipping, in a short sentence or two.
-        tuning_verdict: The latter with its reasons; empty unless the run is a fine-tuned model, and the baseline its base.
-        difference: The difference of accuracy over all conditions.
-        label_counts: The number of shared instances by their labels in the baseline and in the run.
-        position: The position of the pair among the pairs; must be ours.
-    """
-
-    number: int
-    pair: RunPair
-    verdict: str
-    tuning_verdict: str
-    warnings: tuple[str, ...]
-    difference: Estimate
-    conditions: tuple[ConditionDifference, ...]
-    flips: tuple[Change, ...]
-    label_counts: Mapping[tuple[str, str], int]
-    position: str
-    effects: Mapping[str, Sequence[Change]] = field(default_factory=dict)
-    """The answers lost and those gained; empty where labels name no source."""
-
-
-def pair_overviews(comparison: Comparison, recommendation: Recommendation | str) -> tuple[PairOverview, ...]:
-    """Return the overview of every pair; takes seconds for large runs. A ``str`` says why nothing can be recommended."""
-    summary = recommendation if isinstance(recommendation, str) else recommendation.summary
-    count = len(comparison.pairs)
-    tunings = {
-        (tuning.base.name, tuning.tuned.name): (short_verdict(tuning), verdict(tuning))
-        for tuning in comparison.fine_tunings
-    }
-    return tuple(
-        PairOverview(
-            number,
-            pair,
-            *tunings.get((pair.first.name, pair.second.name), (summary, "")),
-            comparison.warnings,
-            accuracy_difference(pair, comparison.views),
-            accuracy_by_condition(pair, comparison.views),
-            tuple(flips(pair)),
-            pair.flips(),
-            f"run {number + 1} of {count}, n shows the next" if count > 1 else "",
-            lost_and_gained(pair, comparison.views.benchmark),
-        )
-        for number, pair in enumerate(comparison.pairs)
-    )
 
 
 class Overview(Vertical):
@@ -172,9 +112,7 @@ class Overview(Vertical):
         run, baseline = literal(pair.second.label, limit=60), literal(pair.first.label, limit=60)
         set_panel_title(conditions, Content.assemble("Accuracy: ", run, " less ", baseline, ", points [95% CI]"))
         conditions.border_subtitle = Content(content.position)
-        rows = [ForestRow(row.condition, row.difference) for row in content.conditions]
-        if len(rows) > 1:
-            rows.insert(0, ForestRow(_ALL_CONDITIONS, content.difference))
+        rows = [ForestRow(row.condition, row.difference) for row in content.differences]
         self.query_one(ForestPlot).show(rows)
         self._list()
         if TEXTS in self.kinds:

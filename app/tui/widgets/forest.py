@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
+from app.report.render import points, points_interval
 from app.tui.hostile_text import sanitize
 from app.tui.theme import DIM
 from benchmarks.vocabulary import Estimate
@@ -121,17 +122,10 @@ def _interval_line(estimate: Estimate, limit: float, width: int) -> Content:
 
 def _numbers(estimate: Estimate) -> Content:
     """Return the value and its interval in percentage points."""
-    if estimate.value is None:
-        return Content.styled(f"{'n/a':>{_VALUE}}", DIM)
-    value = Content.styled(f"{_points(estimate.value):>{_VALUE}}", direction(estimate).style)
-    if estimate.low is None or estimate.high is None:
-        return value
-    return value + Content.styled(f" [{_points(estimate.low)}, {_points(estimate.high)}]", DIM)
-
-
-def _points(share: float) -> str:
-    text = f"{100 * share:+.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else text
+    value, interval = points(estimate.value), points_interval(estimate)
+    return Content.styled(f"{value:>{_VALUE}}", direction(estimate).style if estimate.value is not None else DIM) + (
+        Content.styled(f" {interval}", DIM) if interval else Content("")
+    )
 
 
 class ForestPlot(Widget):

@@ -10,6 +10,7 @@ import pytest
 import rashomon
 from app.compare.published import paper_models
 from app.compare.recommend import recommend
+from app.compare.result_cache import ResultCache
 from app.compare.run_view import load_views
 from app.compare.tables import compare
 from app.exports.formats import export_runs
@@ -18,7 +19,6 @@ from app.report import tables as tables_module
 from app.report.tables import read_inputs, tables_from, tables_of, without_published
 from app.store.run_references import PublishedRow
 from app.store.workspace import Workspace
-from app.tui.result_cache import ResultCache
 from benchmarks.cmc_bench.tables import NOTE_WRONG_IMAGE
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark

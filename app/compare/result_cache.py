@@ -12,6 +12,7 @@ from app.compare.instances import Change, text_changes
 from app.compare.published import paper_columns, paper_models
 from app.compare.recommend import Recommendation, recommend_views
 from app.compare.run_view import RunViews, load_views
+from app.compare.sample_size import planned_examples
 from app.compare.tables import Comparison, compare_views
 from app.compare.utility import has_costs, parse_requirements
 from app.report.judge_selection import present_judges
@@ -89,10 +90,23 @@ class ResultCache:
 
         def recommended() -> Recommendation:
             views = self._views(folders, judge)
-            decides = views.own_rows_only and names_sources(views.benchmark) and not has_costs(user)
-            return recommend_views(views, margin=margin, user=user, limits=limits, trust=rule if decides else None)
+            trust = None if has_costs(user) else _decisive_rule(views, rule)
+            return recommend_views(views, margin=margin, user=user, limits=limits, trust=trust)
 
         return self._cached("recommendation", folders, (judge, margin, requirements, rule), recommended)
+
+    def planned_examples(self, folders: Sequence[Path], judge: str | None, rule: str | None = None) -> str:
+        """Return how many examples would decide between the runs, or give a single one a narrow interval.
+
+        Raises:
+            SpecError: No answers count.
+        """
+
+        def planned() -> str:
+            views = self._views(folders, judge)
+            return planned_examples(views, width=0.05, margin=0.03, trust=_decisive_rule(views, rule))
+
+        return self._cached("planned", folders, (judge, rule), planned)
 
     def paper_models(self, folders: Sequence[Path], judge: str | None = None) -> list[str]:
         """Return the models of the paper to which the runs can be compared."""
@@ -117,6 +131,11 @@ class ResultCache:
             while len(self._results) > _SIZE:
                 del self._results[next(iter(self._results))]
             return cast(T, entry[1])
+
+
+def _decisive_rule(views: RunViews, rule: str | None) -> str | None:
+    """Return the rule on what should win where it decides: on data of the user's own."""
+    return rule if views.own_rows_only and names_sources(views.benchmark) else None
 
 
 def store_versions(folders: Sequence[Path]) -> tuple[tuple[int, ...], ...]:

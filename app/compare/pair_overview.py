@@ -1,0 +1,75 @@
+"""Overview of each pair of a comparison: what a reader sees first of a baseline and a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.compare.by_condition import ConditionDifference, accuracy_by_condition
+from app.compare.cost import accuracy_difference
+from app.compare.instances import Change, flips, lost_and_gained
+from app.compare.pairs import RunPair
+from app.compare.recommend import Recommendation
+from app.compare.tables import Comparison
+from app.compare.verdict import short_verdict, verdict
+from benchmarks.vocabulary import Estimate
+
+ALL_CONDITIONS = "all conditions"
+
+
+@dataclass(frozen=True)
+class PairOverview:
+    """The content of the overview of one pair of a comparison.
+
+    Attributes:
+        number: The index of the pair.
+        verdict: The recommended run, or for a fine-tuned model whether it is worth shipping, in a short sentence or two.
+        tuning_verdict: The latter with its reasons; empty unless the run is a fine-tuned model, and the baseline its base.
+        difference: The difference of accuracy over all conditions.
+        label_counts: The number of shared instances by their labels in the baseline and in the run.
+        position: The position of the pair among the pairs; must be ours.
+    """
+
+    number: int
+    pair: RunPair
+    verdict: str
+    tuning_verdict: str
+    warnings: tuple[str, ...]
+    difference: Estimate
+    conditions: tuple[ConditionDifference, ...]
+    flips: tuple[Change, ...]
+    label_counts: Mapping[tuple[str, str], int]
+    position: str
+    effects: Mapping[str, Sequence[Change]] = field(default_factory=dict)
+    """The answers lost and those gained; empty where labels name no source."""
+
+    @property
+    def differences(self) -> tuple[ConditionDifference, ...]:
+        """The difference over all conditions if there are several, then that under each condition."""
+        every = (ConditionDifference(ALL_CONDITIONS, self.difference),) if len(self.conditions) > 1 else ()
+        return (*every, *self.conditions)
+
+
+def pair_overviews(comparison: Comparison, recommendation: Recommendation | str) -> tuple[PairOverview, ...]:
+    """Return the overview of every pair; takes seconds for large runs. A ``str`` says why nothing can be recommended."""
+    summary = recommendation if isinstance(recommendation, str) else recommendation.summary
+    count = len(comparison.pairs)
+    tunings = {
+        (tuning.base.name, tuning.tuned.name): (short_verdict(tuning), verdict(tuning))
+        for tuning in comparison.fine_tunings
+    }
+    return tuple(
+        PairOverview(
+            number,
+            pair,
+            *tunings.get((pair.first.name, pair.second.name), (summary, "")),
+            comparison.warnings,
+            accuracy_difference(pair, comparison.views),
+            accuracy_by_condition(pair, comparison.views),
+            tuple(flips(pair)),
+            pair.flips(),
+            f"run {number + 1} of {count}, n shows the next" if count > 1 else "",
+            lost_and_gained(pair, comparison.views.benchmark),
+        )
+        for number, pair in enumerate(comparison.pairs)
+    )

@@ -1,0 +1,1 @@
+"""Contents of the page, read from runs."""

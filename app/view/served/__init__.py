@@ -1,0 +1,1 @@
+"""Server of the page, for one browser on this machine."""
