@@ -3,6 +3,7 @@
 import { element, fill, say } from "./dom.js";
 import { drawFilters } from "./filters.js";
 import { drawInstance } from "./instance.js";
+import { drawLabelling } from "./labelling.js";
 import { drawList } from "./list.js";
 import { openSource } from "./source.js";
 import { drawOverview } from "./overview.js";
@@ -26,6 +27,7 @@ class Page {
   }
 
   draw() {
+    if (drawLabelling(this)) return;
     drawOverview(this);
     drawFilters(this);
     drawList(this);

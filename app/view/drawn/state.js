@@ -2,6 +2,7 @@
 
 export const EMPTY = {
   instance: null, // the number of the open instance
+  labelling: null, // the place of the run whose answers are labelled, on the whole page
   condition: [], outcome: [], label: [], // any of several
   run: [], // the places of the runs that the outcome and the label are of; empty: any
   strata: {}, // key: values
@@ -20,7 +21,7 @@ export function readState() {
   const parameters = new URLSearchParams(location.hash.slice(1));
   for (const [key, value] of parameters) {
     if (key.startsWith("in.")) (state.strata[key.slice(3)] ??= []).push(value);
-    else if (key === "instance" && /^\d{1,9}$/.test(value)) state.instance = Number(value);
+    else if (["instance", "labelling"].includes(key) && /^\d{1,9}$/.test(value)) state[key] = Number(value);
     else if (key === "against" && /^\d{1,4}$/.test(value)) state.against = Number(value);
     else if (["run", "hidden"].includes(key) && /^\d{1,4}$/.test(value)) state[key].push(Number(value));
     else if (["condition", "outcome", "label"].includes(key)) state[key].push(value);
