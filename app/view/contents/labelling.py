@@ -16,6 +16,7 @@ from app.annotation.session import LabellingSession, draw_sample
 from app.report.judge_selection import undecided_instances
 from app.report.reference_lines import reference_lines
 from app.store.bundles.opening import is_opened_bundle
+from app.store.database import DATABASE
 from app.store.integrity.ownership import ForeignRunError
 from app.store.run import RunStore
 from app.text.escape import clean
@@ -214,6 +215,6 @@ def _blindly(folder: Path) -> Iterator[None]:
     try:
         yield
     except RashomonError as error:
-        text = str(error).replace(str(folder), "this run")
+        text = str(error).replace(str(folder / DATABASE), "this run").replace(str(folder), "this run")
         error.args = (re.sub(rf"(?<![\w-]){re.escape(folder.name)}(?![\w-])", "this run", text),)
         raise

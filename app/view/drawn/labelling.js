@@ -23,13 +23,13 @@ export function drawLabelling(page) {
   return true;
 }
 
-/** Offer the runs that can be labelled, unless they are offered already. */
+/** Offer the runs that can be labelled, above the list; they are drawn again only where they have changed. */
 function drawOffer(page, place) {
   const runs = page.head.saved ? [] : page.head.runs.map((run, number) => ({ run, number })).filter(({ run }) => run.writable);
   const offers = JSON.stringify(runs.map(({ run }) => [run.label, run.done < run.total]));
+  place.hidden = !runs.length || page.state.instance !== null;
   if (place.dataset.offers === offers) return;
   place.dataset.offers = offers;
-  place.hidden = !runs.length;
   const buttons = runs.map(({ run, number }) => {
     const unfinished = run.done < run.total;
     const text = unfinished ? `${run.label} (unfinished)` : run.label;

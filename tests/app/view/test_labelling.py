@@ -276,6 +276,28 @@ def test_what_was_saved_survives_the_end_of_the_server(tmp_path: Path) -> None:
         assert on_page(folder).begin(0, "ann").count == saved
 
 
+def test_a_run_that_another_process_writes_to_is_busy(
+    folder: Path, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"run": 0, "name": "ann"}
+    item = client.post("/api/labelling/begin", json=body).json()["item"]["id"]
+    connect = sqlite3.connect
+
+    def impatient(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*args, **{**options, "timeout": 0.1})
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", impatient)
+    with connect(folder / "run.sqlite", isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        reply = client.post("/api/labelling/give", json={**body, "item": item, "label": "TEXT"})
+        other.execute("ROLLBACK")
+    assert (reply.status_code, labels_of(folder)) == (409, {})
+    assert reply.text == "this run is in use by another process; try again later."
+    assert client.post("/api/labelling/begin", json=body).json()["item"]["id"] == item
+    assert client.post("/api/labelling/give", json={**body, "item": item, "label": "TEXT"}).status_code == 200
+
+
 # --- overrides -----------------------------------------------------------------------------------
 
 

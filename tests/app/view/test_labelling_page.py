@@ -315,7 +315,7 @@ def test_overriding_on_the_page_once_the_picture_is_displayed(tmp_path: Path) ->
     drive(folder, tmp_path / "profile", script)
 
 
-def test_an_answer_saved_on_the_page_is_that_person_s(tmp_path: Path) -> None:
+def test_a_session_begins_under_a_valid_name_and_on_a_run_of_ones_own(tmp_path: Path) -> None:
     folder = make(tmp_path / "workspace")
 
     async def script(tab: Tab, page: PageServer) -> None:
