@@ -6,6 +6,7 @@ import { drawFilters } from "./filters.js";
 import { drawHeader, drawRuns, followTheme } from "./header.js";
 import { drawInstance } from "./instance.js";
 import { listenToKeys, openHelp } from "./keys.js";
+import { drawLabelling } from "./labelling.js";
 import { drawList, forgetTexts, printList } from "./list.js";
 import { openSource } from "./source.js";
 import { drawOverview } from "./overview.js";
@@ -77,6 +78,7 @@ class Page {
   }
 
   draw() {
+    if (drawLabelling(this)) return;
     const { words, revision, time } = this.search;
     if (this.searching || (words && revision !== this.revision && Date.now() - time > SEARCHED_AGAIN)) this.find();
     document.getElementById("overview").hidden = this.state.instance !== null;
