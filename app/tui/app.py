@@ -87,7 +87,7 @@ class RashomonApp(App[int]):
         snapshot: The workspace as of its last reading.
         under_cursor: The folder of the run under the cursor of Runs; empty where there is none.
         marked: The folders of the runs marked on Runs.
-        images: How pictures are drawn: "sixel", "kitty", "half" or "off".
+        images: How pictures are drawn: "sixel", "kitty", "blocks", "half" or "off".
         image_widget: The widget that draws pictures, None for our own.
         settings: The user's settings.
         settings_problems: One sentence for every invalid setting.
