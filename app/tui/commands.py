@@ -87,6 +87,13 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("everywhere.go.trainings", "f8", "Trainings", "Trainings of adapters, with their loss curves."),
     Command("everywhere.go.sets", "f10", "Sets", "Question sets: every model tried on one, and a new one."),
+    Command(
+        "everywhere.page",
+        "W",
+        "Page",
+        "Open the page of this answer, or of these runs, in the browser.",
+        optional_in="runs,live,samples,compare,flipped,answers",
+    ),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),
     Command("table.up", "up,k", "Up", "The previous row.", palette=False),

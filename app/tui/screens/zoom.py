@@ -105,6 +105,9 @@ class ZoomScreen(RashomonScreen):
     def displayed_runs(self) -> tuple[Path, ...]:
         return self._below.displayed_runs()
 
+    def page_at(self) -> str:
+        return self._below.page_at()
+
     def unsaved(self) -> str:
         return self._below.unsaved()
 
