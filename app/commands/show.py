@@ -173,6 +173,12 @@ def _headlines(inputs: TableInputs, tables: Sequence[Table]) -> list[str]:
     ]
 
 
+def result_in_brief(folder: Path, inputs: TableInputs) -> tuple[list[str], list[Remedy]]:
+    """Return the headlines of a run, and what to try with its model; ``inputs`` are those of this run alone."""
+    tables = tables_from(inputs, only=SCORECARD) if inputs.leads_with_scorecard else []
+    return _headlines(inputs, tables), _to_try(folder, inputs)
+
+
 def _print_next(inputs: TableInputs, other_tables: str, steps: Sequence[Remedy]) -> None:
     """Print which other tables there are, and what to try with the model of a single run."""
     if any(map(inputs.benchmark.origins, inputs.runs.values())) and inputs.leads_with_scorecard:

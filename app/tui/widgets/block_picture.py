@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.color import Color
@@ -22,7 +22,7 @@ from textual.widget import Widget
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_SHARPNESS = 80
+_SHARPNESS = 150
 """The percentage by which edges are emphasised where an image is scaled down, so that small text stays legible."""
 _VTE, _ITERM = 6200, (3, 5)
 """The first versions that draw sextants themselves."""
@@ -124,13 +124,29 @@ def draw_blocks(image: Image, size: Size, symbols: Symbols) -> list[Strip]:
 
 
 def _scaled(image: Image, width: int, height: int) -> Image:
+    """Return the image at this size; where that is smaller, sharpened, but without colours beyond those nearby."""
+    from PIL import ImageChops
     from PIL.Image import Resampling
     from PIL.ImageFilter import UnsharpMask
 
     scaled = image.resize((width, height), Resampling.LANCZOS, reducing_gap=3)
     if width * height >= image.width * image.height:
         return scaled
-    return scaled.filter(UnsharpMask(radius=1, percent=_SHARPNESS, threshold=0))
+    darkest, lightest = (
+        _extremes(image, choose).resize((width, height), Resampling.BOX, reducing_gap=3)
+        for choose in (ImageChops.darker, ImageChops.lighter)
+    )
+    sharpened = scaled.filter(UnsharpMask(radius=1, percent=_SHARPNESS, threshold=0))
+    return ImageChops.darker(ImageChops.lighter(sharpened, darkest), lightest)
+
+
+def _extremes(image: Image, choose: Callable[[Image, Image], Image]) -> Image:
+    """Return the darkest or lightest colour among each pixel and its neighbours."""
+    from PIL import ImageChops
+
+    for across, down in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        image = choose(image, ImageChops.offset(image, across, down))
+    return image
 
 
 def _fit(blocks: Any) -> tuple[Any, Any, Any]:
