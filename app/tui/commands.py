@@ -92,7 +92,7 @@ COMMANDS: tuple[Command, ...] = (
         "W",
         "Page",
         "Open the page of this answer, or of these runs, in the browser.",
-        optional_in="runs,live,samples,compare,flipped,answers",
+        optional_in="live,samples,compare,flipped,answers",
     ),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),

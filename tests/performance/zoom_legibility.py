@@ -1,119 +1,108 @@
-"""Legibility of zoomed pictures: ``python -m tests.performance.zoom_legibility PICTURES OUT [COUNT]``.
+"""Legibility of zoomed charts for a reader who has not seen them, as sheets of pictures of what a terminal shows.
 
-It opens Zoom on ``COUNT`` pictures of a folder, presses keys, and writes what the terminal shows as pictures for a reader who has
-not seen the originals: the whole picture in half blocks, and three parts of it in the finest blocks of any font, each in two
-sizes of a terminal. The reader writes down the printed number that is nearest to the middle of each part; ``truth`` holds the
-same parts of the originals.
+    python -m tests.performance.zoom_legibility CHARTS OUT            # 30 charts as a whole, in half blocks
+    python -m tests.performance.zoom_legibility CHARTS OUT POINTS     # parts of them, and the same parts of the originals
+
+The reader looks at the whole charts, chooses three places with a number in each, and writes them into POINTS, a JSON object of
+the chart's number to pairs of shares of its width and height. The parts around these places are drawn in quadrants, with marks
+at the edges. The reader writes down the numbers at the marks before looking at ``truth``.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
-import os
+import json
 import random
-import shutil
 import sys
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from PIL import Image, ImageDraw, ImageFont
-from rich.color import ColorTriplet
-from textual.pilot import Pilot
-from textual.widgets import Static
+from PIL import Image, ImageDraw
+from textual.geometry import Region, Size
 
-from app.tui.app import RashomonApp
-from app.tui.screens.zoom import ZoomPicture, ZoomScreen
-from app.tui.widgets.block_picture import QUADRANTS
-from benchmarks.vocabulary import Media
-from tests.support.runs import instances
-from tests.support.tui_computed import open_samples
-from tests.support.tui_stage import SIZES, Stage, drive, strips, until
+from app.tui.widgets.block_picture import HALF, QUADRANTS, Symbols, draw_blocks
+from app.tui.widgets.viewport import Viewport
 
-CLOSER = {"80x24": 4, "120x40": 3}
-"""The steps of enlargement, after which a column of cells is about as many pixels in both sizes."""
-PARTS = {"left": ("left",) * 3, "middle": (), "right": ("right",) * 3}
-CELL = (8, 16)
-FONT = "DejaVuSansMono.ttf"
+CHARTS = 30
+AREAS = {"80x24": (Size(80, 21), 5), "120x40": (Size(120, 36), 4)}
+"""The cells that a terminal of this size has for a picture, and the steps of enlargement."""
+CELL = Size(4, 8)
+"""A cell in pixels of a sheet."""
 
 
-def paint(app: RashomonApp) -> Image.Image:
-    """Return the screen as a terminal draws it that draws blocks itself."""
-    (width, height), lines = CELL, strips(app)
-    image = Image.new("RGB", (app.size.width * width, app.size.height * height))
-    draw, font = ImageDraw.Draw(image), ImageFont.truetype(FONT, 13)
-    for row, line in enumerate(lines):
-        column = 0
+def draw(image: Image.Image, area: Size, symbols: Symbols) -> Image.Image:
+    """Return an image as a terminal draws it in ``area``."""
+    scale = min(area.width / image.width, 2 * area.height / image.height)
+    size = Size(max(1, round(image.width * scale)), max(1, round(image.height * scale / 2)))
+    drawn = Image.new("RGB", (size.width * CELL.width, size.height * CELL.height))
+    width, height = CELL.width // symbols.columns, CELL.height // symbols.rows
+    for y, line in enumerate(draw_blocks(image, size, symbols)):
+        x = 0
         for segment in line:
             style = segment.style
-            colour, ground = (
-                tuple(value.triplet if value is not None and value.triplet else default)
-                for value, default in (
-                    (style.color if style else None, ColorTriplet(220, 220, 220)),
-                    (style.bgcolor if style else None, ColorTriplet(18, 18, 18)),
-                )
-            )
+            assert style is not None
+            assert style.color is not None
+            assert style.bgcolor is not None
+            colours = [tuple(colour.get_truecolor()) for colour in (style.bgcolor, style.color)]
             for character in segment.text:
-                x, y = column * width, row * height
-                draw.rectangle((x, y, x + width - 1, y + height - 1), ground)
-                pattern = QUADRANTS.characters.find(character)
-                for block in range(4) if pattern > 0 else ():
-                    if pattern >> block & 1:
-                        left, top = x + block % 2 * width // 2, y + block // 2 * height // 2
-                        draw.rectangle((left, top, left + width // 2 - 1, top + height // 2 - 1), colour)
-                if pattern < 0:
-                    draw.text((x, y), character, colour, font)
-                column += 1
+                for block in range(symbols.columns * symbols.rows):
+                    left = x * CELL.width + block % symbols.columns * width
+                    top = y * CELL.height + block // symbols.columns * height
+                    colour = colours[symbols.characters.index(character) >> block & 1]
+                    drawn.paste(colour, (left, top, left + width, top + height))
+                x += 1
+    return drawn
+
+
+def mark(image: Image.Image, x: float, y: float) -> Image.Image:
+    """Mark a place at the edges of an image."""
+    lines, column, row = ImageDraw.Draw(image), x * image.width, y * image.height
+    for end in (0, image.height - 14):
+        lines.line((column, end, column, end + 14), "red", 3)
+    for end in (0, image.width - 14):
+        lines.line((end, row, end + 14, row), "red", 3)
     return image
 
 
-def show(content: bytes, name: str, out: Path) -> None:
-    """Write what Zoom shows of a picture."""
-    folder = Path(tempfile.mkdtemp())
-    picture = Media(hashlib.sha256(content).hexdigest(), ".png")
-    (folder / "build" / "media").mkdir(parents=True)
-    (folder / "build" / "media" / picture.name).write_bytes(content)
-    stage = Stage(folder / "workspace")
-    run = stage.run("charts", asked=instances(1, picture=picture), data=folder / "build")
-    original = Image.open(io.BytesIO(content)).convert("RGB")
-    for size in SIZES:
-        for mode in ("half", "blocks"):
-
-            async def script(pilot: Pilot[Any], app: RashomonApp, size: str = size, mode: str = mode) -> None:
-                await open_samples(pilot, app, run)
-                await pilot.press("z")
-                await until(pilot, lambda: isinstance(app.screen, ZoomScreen))
-                zoomed = app.screen.query_one(ZoomPicture)
-                await until(pilot, lambda: zoomed.viewport is not None)
-                for part, keys in PARTS.items() if mode == "blocks" else [("whole", ())]:
-                    enlarge = ("0", *["plus"] * CLOSER[size]) if mode == "blocks" else ()
-                    await pilot.press(*enlarge, *keys)
-                    assert zoomed.viewport is not None
-                    region = zoomed.viewport.part
-                    place = f"{region.x}-{region.right}" if enlarge else "pixels"
-                    await until(pilot, lambda place=place: place in str(zoomed.query_one(Static).content))  # type: ignore[misc]
-                    await pilot.pause()
-                    paint(app).save(out / f"{name}-{part}-{size}.png")
-                    box = region.x, region.y, region.right, region.bottom
-                    original.crop(box).save(out / "truth" / f"{name}-{part}-{size}.png")
-
-            app = stage.app()
-            app.images = mode
-            drive(app, script, SIZES[size])
-    stage.close()
-    shutil.rmtree(folder)
+def write_sheets(path: Path, images: Sequence[tuple[str, Image.Image]]) -> None:
+    """Write named images in sheets of 12."""
+    width = max(image.width for _, image in images) + 6
+    height = max(image.height for _, image in images) + 16
+    for first in range(0, len(images), 12):
+        sheet = Image.new("RGB", (3 * width, 4 * height), "#444444")
+        for place, (name, image) in enumerate(images[first : first + 12]):
+            corner = place % 3 * width, place // 3 * height
+            sheet.paste(image, (corner[0], corner[1] + 14))
+            ImageDraw.Draw(sheet).text(corner, name, fill="yellow")
+        sheet.save(f"{path}-{first:03d}.png")
 
 
-def main(pictures: Path, out: Path, count: int) -> None:
-    """Write the pictures of ``count`` pictures, drawn at random, but the same ones each time."""
-    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp()
-    (out / "truth").mkdir(parents=True, exist_ok=True)
-    chosen = random.Random(57).sample(sorted(pictures.glob("*.png")), count)
-    for number, path in enumerate(chosen):
-        show(path.read_bytes(), f"{number:02d}", out)
-        print(f"{number:02d} {path.name}", flush=True)
+def part_of(chart: Image.Image, x: float, y: float, area: Size, steps: int) -> Region:
+    """Return the part that Zoom shows around a place."""
+    return Viewport(Size(*chart.size), Size(area.width, 2 * area.height), x=x, y=y).zoomed(steps).part
+
+
+def main(folder: Path, out: Path, points: Path | None) -> None:
+    """Write the sheets of the whole charts, or of their parts around ``points``."""
+    out.mkdir(parents=True, exist_ok=True)
+    chosen = random.Random(57).sample(sorted(folder.glob("*.png")), CHARTS)
+    charts = [Image.open(path).convert("RGB") for path in chosen]
+    for size, (area, steps) in AREAS.items():
+        if points is None:
+            write_sheets(out / f"whole-{size}", [(str(n), draw(chart, area, HALF)) for n, chart in enumerate(charts)])
+            continue
+        parts, originals = [], []
+        for number, places in json.loads(points.read_text()).items():
+            chart = charts[int(number)]
+            for letter, (x, y) in zip("abc", places, strict=True):
+                region = part_of(chart, x, y, area, steps)
+                original = chart.crop((region.x, region.y, region.right, region.bottom))
+                share = (x * chart.width - region.x) / region.width, (y * chart.height - region.y) / region.height
+                part = mark(draw(original, area, QUADRANTS), *share)
+                parts.append((f"{number}{letter}", part))
+                originals.append((f"{number}{letter}", mark(original.resize(part.size), *share)))
+        write_sheets(out / f"parts-{size}", parts)
+        write_sheets(out / f"truth-{size}", originals)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 30)
+    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]) if len(sys.argv) > 3 else None)
