@@ -18,13 +18,13 @@ from app.exit_codes import MEANINGS
 from app.system.blas import use_one_thread
 
 _READERS = (
-    *("runs", "show", "compare", "check", "recommend", "history", "report", "export", "parity", "published"),
+    *("runs", "show", "view", "compare", "check", "recommend", "history", "report", "export", "parity", "published"),
     *("audit", "bundle", "cite", "benchmarks", "judges", "prompts", "doctor", "completion", "schema"),
 )
 """The commands that can read a bundle, which nothing writes to, in place of a workspace."""
 
 _TABLES = (
-    *(None, "open", "show", "compare", "check", "recommend", "try", "history", "report", "export", "audit"),
+    *(None, "open", "show", "view", "compare", "check", "recommend", "try", "history", "report", "export", "audit"),
     *("build", "baselines", "learning-curve", "bundle", "push"),
 )
 """The commands that compute tables; None is the terminal interface."""
@@ -41,7 +41,7 @@ SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
         run.import_command,
     ),
     "Look": (
-        *(results.runs, results.show, results.compare, results.check, results.recommend, results.history),
+        *(results.runs, results.show, results.view, results.compare, results.check, results.recommend, results.history),
         *(results.parity, results.report, results.published, results.audit),
     ),
     "People": (run.label, run.override, people.review, people.answer),

@@ -80,6 +80,7 @@ def option_group(*options: Callable[[Any], Any]) -> Callable[[_Command], _Comman
 
 run_name = click.argument("run", shell_complete=completion.runs)
 run_names = click.argument("run", nargs=-1, required=True, shell_complete=completion.runs)
+some_run_names = click.argument("run", nargs=-1, shell_complete=completion.runs)
 benchmark_name = click.argument("benchmark", shell_complete=completion.benchmarks)
 build_folder = click.option(
     "--data",

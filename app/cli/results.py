@@ -25,6 +25,7 @@ from app.cli.options import (
     option_group,
     run_name,
     run_names,
+    some_run_names,
     split_commas,
     width,
     worker_options,
@@ -100,6 +101,30 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
         show_speed(workspace, run, as_json=options["as_json"])
     else:
         show_runs(workspace, run, ShowArguments(**options))
+
+
+@click.command(epilog=RUN_HELP)
+@some_run_names
+@click.option("--at", metavar="ID", help="Open the page at this instance: its id, or the beginning of it.")
+@number("--port", ranges.PORT, default=None, help="The port to serve at; default: a free one.")
+@click.option(
+    "--browser/--no-browser",
+    default=None,
+    help="Open the browser, or only print the link; default: open it if there is one here.",
+)
+@trust
+@judge
+@click.pass_obj
+def view(workspace: Any, /, run: Sequence[str], **options: Any) -> int:
+    """Look at answers side by side in the browser, with pictures. Even while runs answer.
+
+    Without RUN, the newest runs on the same data are shown. Only this machine can reach the page, and only the browser that
+    opens the printed link.
+    """
+    from app.commands.view import ViewArguments
+    from app.commands.view import view as view_runs
+
+    return view_runs(workspace, run, ViewArguments(**options))
 
 
 @click.command(

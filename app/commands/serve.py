@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
 import logging
-import secrets
 import shlex
-import socket
 import sys
 from typing import Any
-from urllib.parse import urlsplit
 
 from app.store.workspace import Workspace
 from app.text.escape import clean
-from benchmarks.errors import SpecError
+from app.view.served.admission import (
+    HEADERS,
+    Admission,
+    AdmissionRequest,
+    RefusedError,
+    check_address,
+    is_loopback,
+)
 from benchmarks.extras import require_extra
 
 _FOCUS = """
@@ -39,8 +41,8 @@ def serve(workspace: Workspace, *, host: str, port: int, images: str | None) -> 
     The printed link holds a token that opens one session in one browser: other users of this machine can reach the port, but
     are refused without that session. Raises SpecError if the address cannot be used.
     """
-    _check_address(host, port)
-    if not _loopback(host):
+    check_address(host, port)
+    if not is_loopback(host):
         print(
             f"WARNING: the connection to {clean(host)}:{port} is not encrypted. Anybody who can read the traffic can take over "
             "the session, read this workspace, start runs and use your API keys.",
@@ -48,7 +50,7 @@ def serve(workspace: Workspace, *, host: str, port: int, images: str | None) -> 
         )
     command = [sys.executable, "-P", "-m", "app.main", "--workspace", str(workspace.path)]
     command += ["--images", images or "half"]  # a browser's terminal does not support Sixel
-    admission = Admission(f"rashomon-{port}")
+    admission = Admission("rashomon serve", host, f"rashomon-{port}")
     require_extra("serve", "browsers")
     server = _server(shlex.join(command), host, port, admission)
     address = f"[{host}]" if ":" in host else host
@@ -63,31 +65,6 @@ def _ignore_asyncio(event: sys.UnraisableHookArgs) -> None:
     """Ignore what asyncio says of loops and pipes that Ctrl-C left unfinished; print other errors of finalisers."""
     if not str(getattr(event.object, "__module__", "")).startswith("asyncio."):
         sys.__unraisablehook__(event)
-
-
-class Admission:
-    """A token that can be exchanged once for a session, whose secret the browser keeps as a cookie."""
-
-    def __init__(self, cookie: str) -> None:
-        self.cookie = cookie
-        self.token = secrets.token_urlsafe(32)
-        self._session = secrets.token_urlsafe(32)
-        self._used = False
-
-    def exchange(self, token: str) -> str | None:
-        """Return the session's secret for the token, the first time; else None."""
-        if self._used or not _equal(token, self.token):
-            return None
-        self._used = True
-        return self._session
-
-    def admits(self, secret: str | None) -> bool:
-        """Return whether a cookie holds the session's secret."""
-        return self._used and secret is not None and _equal(secret, self._session)
-
-
-def _equal(text: str, secret: str) -> bool:
-    return hmac.compare_digest(text.encode("utf-8", "surrogateescape"), secret.encode())
 
 
 def _server(command: str, host: str, port: int, admission: Admission) -> Any:
@@ -116,68 +93,24 @@ def _server(command: str, host: str, port: int, admission: Admission) -> Any:
 
     @web.middleware
     async def guard(request: web.Request, handler: Any) -> Any:
-        if not is_allowed(request.host, request.headers.get("Origin"), host):
-            raise web.HTTPForbidden(text="this page is served only under its own address")
-        token = request.query.get("token") if request.path == "/" else None
-        if not admission.admits(request.cookies.get(admission.cookie)):
-            secret = admission.exchange(token) if token is not None and request.method == "GET" else None
-            if secret is None:
-                raise web.HTTPForbidden(
-                    text="this page is served to one session. Open the link that `rashomon serve` printed; it works once. "
-                    "Run `rashomon serve` again for a new link."
-                )
-            redirect = _without_token(web.HTTPSeeOther("/"))
-            redirect.set_cookie(admission.cookie, secret, path="/", httponly=True, samesite="Strict")
+        token = request.query.get("token")
+        secret = request.cookies.get(admission.cookie)
+        asked = AdmissionRequest(
+            request.method, request.path, request.host, request.headers.get("Origin"), token, secret
+        )
+        try:
+            new_secret = admission.admit(asked)
+        except RefusedError as refusal:
+            raise web.HTTPForbidden(text=str(refusal)) from refusal
+        if new_secret is not None:
+            redirect = web.HTTPSeeOther("/", headers={**HEADERS, "Cache-Control": "no-store"})
+            if new_secret:
+                redirect.set_cookie(admission.cookie, new_secret, path="/", httponly=True, samesite="Strict")
             raise redirect
-        if token is not None:
-            raise _without_token(web.HTTPSeeOther("/"))
         response = await handler(request)
         if not response.prepared:
             response.headers["Content-Security-Policy"] = _POLICY
-            response.headers["X-Content-Type-Options"] = "nosniff"
-            response.headers["Referrer-Policy"] = "no-referrer"
-        return response
-
-    def _without_token(response: Any) -> Any:
-        response.headers["Referrer-Policy"] = "no-referrer"
-        response.headers["Cache-Control"] = "no-store"
+            response.headers.update(HEADERS)
         return response
 
     return Guarded(command, host=host, port=port, title="rashomon")
-
-
-def is_allowed(requested: str, origin: str | None, host: str) -> bool:
-    """Return whether a request comes from one of our own pages, and not from another site in the user's browser.
-
-    ``requested`` is its Host header. It must be an IP address, ``localhost`` or the served name, because any other name could
-    be made to resolve to this machine. ``origin`` is its Origin header, which must match if it is present.
-    """
-    try:
-        name = urlsplit(f"//{requested}").hostname or ""
-        source = urlsplit(origin).netloc if origin is not None else requested
-    except ValueError:
-        return False
-    return source == requested and (name in ("localhost", host.lower()) or _address(name) is not None)
-
-
-def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(name)
-    except ValueError:
-        return None
-
-
-def _loopback(host: str) -> bool:
-    address = _address(host)
-    return host == "localhost" if address is None else address.is_loopback
-
-
-def _check_address(host: str, port: int) -> None:
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or "there is no such address"
-        raise SpecError(f"cannot serve at {host}:{port}: {reason}; choose another --port or --host.") from error

@@ -229,7 +229,7 @@ class Database:
             finally:
                 self._watch.stop()
 
-    def _streamed(self, sql: str, values: Sequence[Any]) -> Iterator[Any]:
+    def _streamed(self, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Iterator[Any]:
         """Yield the rows of a query that may be too many to hold; nothing else may be read meanwhile."""
         with self._explained():
             self._watch.start()

@@ -153,6 +153,20 @@ class RunStore(AnswerSums):
         )
         return tuple(self._rows(f"SELECT {', '.join(counts)}")[0])
 
+    def changed_since(self, version: Sequence[int]) -> list[int] | None:
+        """Return the ordinals with an answer or a verdict that was added since :meth:`version`; None if any was set aside."""
+        with self._snapshot():
+            now = self.version()
+            for place, table in ((0, "generation"), (2, "verdict")):
+                (added,) = self._ids(f"SELECT coalesce(sum(accepted), 0) FROM {table} WHERE id > ?", (version[place],))
+                if now[place + 1] - version[place + 1] != added:
+                    return None
+            return self._ids(
+                "SELECT instance FROM generation WHERE id > ? UNION"
+                " SELECT g.instance FROM verdict v JOIN generation g ON g.id = v.generation WHERE v.id > ?",
+                (version[0], version[2]),
+            )
+
     @property
     def has_answers(self) -> bool:
         """True if there is an answer that was not set aside."""

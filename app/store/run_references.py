@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from app.run_spec import LARGEST_SPEC, resolve_models
 from app.store.bundles.layout import SPEC, BundleError
@@ -49,6 +50,8 @@ _ACCEPTED = "Name a run by its name, its folder, FILE:RUN, latest:MODEL or @SET.
 _LISTED = 5
 """The number of runs that are listed for an ambiguous name."""
 _LONGEST = 200
+_LOOKED_AT = 200
+"""The number of runs that are looked at for others on the data of the newest one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,27 @@ def run_folder(workspace: Workspace, text: str, *, whole: bool = False) -> Path:
 def run_folders(workspace: Workspace, texts: Iterable[str]) -> list[Path]:
     """Return the folder of each run; see :func:`run_folder`."""
     return [run_folder(workspace, text) for text in texts]
+
+
+def newest_of_a_build(workspace: Workspace, most: int = 20) -> list[Path]:
+    """Return the folders of the run that was changed last, and of the others on the same data, newest first; ``most`` at most.
+
+    Only the runs that were changed last are looked at, so that thousands of runs take no time. Raises StoreError without a run.
+    """
+    names = [name for _, name in sorted(_changes(workspace, workspace.run_names()), reverse=True)]
+    shared: tuple[str, Any] | None = None
+    runs = []
+    for name in names[:_LOOKED_AT]:
+        with suppress(StoreError), RunStore.read(workspace.runs_folder / name) as run:
+            data = run.meta("spec")["benchmark"], run.meta("identity").get("data digest")
+            shared = shared or data
+            if data == shared:
+                runs.append((float(run.meta("created")), name))
+        if len(runs) == most:
+            break
+    if not runs:
+        raise StoreError(f"there is no run in {workspace.runs_folder} that can be read; `rashomon demo` makes some.")
+    return [workspace.runs_folder / name for _, name in sorted(runs, reverse=True)]
 
 
 def changeable_run(workspace: Workspace, text: str) -> Path:

@@ -6,9 +6,9 @@ Matches are returned as ordinals, so that a list of 100,000 costs one number eac
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from app.store.database import storable
 from app.store.verdicts import Verdicts
@@ -92,8 +92,47 @@ class SampleRow:
     answer: str
 
 
+class AnswerFacts(NamedTuple):
+    """The answer to an instance without its text: outcome and label as in a :class:`SampleRow`, and what it took.
+
+    Tokens and seconds are those of the last step; None and 0 where they are unknown.
+    """
+
+    ordinal: int
+    outcome: SampleOutcome
+    label: str | None
+    overridden: bool
+    disputed: bool
+    truncated: bool
+    tokens: int | None
+    seconds: float
+
+
 class Samples(Verdicts):
     """The part of a run's store that filters and lists samples."""
+
+    def sample_keys(self) -> Iterator[tuple[int, str, str, str, str]]:
+        """Yield (ordinal, id, group, condition, strata as JSON) of every sample, in order; nothing else may be read meanwhile."""
+        return self._streamed('SELECT ordinal, id, "group", condition, strata FROM sample ORDER BY ordinal', ())
+
+    def answer_facts(self, judges: Sequence[str], ordinals: Sequence[int] | None = None) -> Iterator[AnswerFacts]:
+        """Yield the facts of all answers, or of those to ``ordinals``, by the first of ``judges`` that has judged.
+
+        Nothing else may be read meanwhile.
+        """
+        criteria, values = SampleFilter(judges=tuple(judges)), dict[str, Any]()
+        tables = self._tables_sql(criteria, values, rows=True)
+        where = ""
+        if ordinals is not None:
+            values["ordinals"] = json.dumps(list(ordinals))
+            where = " WHERE s.ordinal IN (SELECT value FROM json_each(:ordinals))"
+        rows = self._streamed(
+            f"SELECT s.ordinal, {self._outcome_sql(criteria, values)}, {_verdict_sql(criteria, 'label')},"
+            f" {_overridden_sql('g.id')}, {_LABELS_DIFFER}, g.finish_reason = 'length', g.completion_tokens,"
+            f" coalesce(g.prefill_s, 0) + coalesce(g.decode_s, 0) FROM {tables}{where}",
+            values,
+        )
+        return map(AnswerFacts._make, rows)
 
     def sample_ordinals(self, criteria: SampleFilter) -> list[int]:
         """Return the ordinals of the samples that match, in the filter's order."""

@@ -310,7 +310,7 @@ class Summaries:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._known: dict[str, tuple[_Stamp, RunSummary]] = {}
+        self._known: dict[str, tuple[Stamp, RunSummary]] = {}
 
     def read_incrementally(self, first: float = float("inf")) -> Iterator[tuple[list[RunSummary], int]]:
         """Yield the runs read so far with the number of all runs, and finally all runs.
@@ -318,9 +318,9 @@ class Summaries:
         The newest runs are read first. The first yield comes after ``first`` seconds, each further one after twice the time of
         the one before: what the caller does with thousands of runs takes no more than a share of the time.
         """
-        stored: dict[str, tuple[_Stamp, RunSummary]] = {}
+        stored: dict[str, tuple[Stamp, RunSummary]] = {}
         current: list[RunSummary] = []
-        stamps = {name: _stamp(self._workspace.runs_folder / name) for name in self._workspace.run_names()}
+        stamps = {name: run_stamp(self._workspace.runs_folder / name) for name in self._workspace.run_names()}
         began, wait = time.monotonic(), first
         for name in sorted(stamps, key=lambda name: _changed(stamps[name]), reverse=True):
             cached = self._known.get(name)
@@ -340,11 +340,12 @@ def _oldest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
     return sorted(runs, key=lambda run: (run.created or 0, run.name))
 
 
-_Stamp = tuple[object, ...]
+Stamp = tuple[object, ...]
+"""The value of :func:`run_stamp`."""
 _CLOCK_TICK_NS = 2 * 10**9
 
 
-def _stamp(folder: Path) -> _Stamp:
+def run_stamp(folder: Path) -> Stamp:
     """Return a stamp that differs once a run's database has changed.
 
     Two changes within a clock tick leave the same file time, so a file that changed just now counts as changed each time.
@@ -361,7 +362,7 @@ def _stamp(folder: Path) -> _Stamp:
     return tuple(stats)
 
 
-def _changed(stamp: _Stamp) -> int:
+def _changed(stamp: Stamp) -> int:
     """Return the time of a run's last change, by its stamp."""
     return max((part[2] for part in stamp if isinstance(part, tuple)), default=0)
 

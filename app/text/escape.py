@@ -61,10 +61,13 @@ def clean(text: str, *, newlines: bool = False) -> str:
     characters (bidirectional, zero-width, tags) and other invisible ones. Tabs become spaces; newlines stay only with
     ``newlines``.
     """
+    if len(text) > _LONG:  # each character is looked at once
+        return text.translate({ord(other): _visible(other, newlines) for other in set(text) if _NOT_PLAIN.match(other)})
     return _NOT_PLAIN.sub(lambda match: _visible(match[0], newlines), text)
 
 
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e]")
+_LONG = 20_000
 _NOT_HARMLESS = re.compile(rf"{_NOT_PLAIN.pattern}|[=+\-@;|]")
 """The characters that a cell may have to be changed for; most cells have none."""
 

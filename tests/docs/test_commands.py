@@ -24,6 +24,7 @@ from tests.support.fault_server import FaultServer
 DOWNLOAD = "it fetches from the network"
 NOT_RUN = (
     (r"^rashomon serve\b", "it goes on until it is stopped, and is run so below"),
+    (r"^rashomon view\b", "it goes on until it is stopped, and is run in tests/app/view"),
     (r"^rashomon push (?!.*--out)", "it sends to the Hub, which a test of its own stands in for"),
     (r"^rashomon models get sentence-transformers/", DOWNLOAD),
     (r" --workers ray://HEAD:", "it needs a cluster, on which tests/end_to_end/test_ray.py runs it"),

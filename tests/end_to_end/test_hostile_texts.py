@@ -18,7 +18,7 @@ from tests.support.inside import run_inside
 
 NAMES = ("x" * 300, "x" * 5000, "org/" + "x" * 300, "policy:" + "x" * 300, "imported:x", "a\nb", "\udcff", "")
 PATHS = ("/" + "x" * 300, "y" * 250, "~nobody-at-all/x", "/dev/stdin", ".", "/", "rows=" + "x" * 300, "m+" + "x" * 300)
-LEFT_OUT = ("open", "serve", "doctor", "push", "completion")
+LEFT_OUT = ("open", "serve", "view", "doctor", "push", "completion")
 REQUIRED = {
     "run": "r",
     "names": "r",

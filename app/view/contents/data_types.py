@@ -53,7 +53,8 @@ class Head:
     """What the page needs at first. ``revision`` grows with each change of a run; ``rule`` says what should win.
 
     ``kinds`` has for each condition and label what the label counts as there: "right", "wrong", "partial", "abstained",
-    "invalid"; a page draws a label's glyph and colour by it.
+    "invalid"; a page draws a label's glyph and colour by it. Where it disagrees with an answer's outcome, right or wrong, the
+    outcome holds.
     """
 
     version: str
@@ -166,9 +167,10 @@ class Repeat:
 class ViewedAnswer:
     """A run's answer to an instance. Times are in seconds; null is unknown.
 
-    ``answer`` is what remains without the ``reasoning``; each has at most :data:`LONGEST` characters of ``length``. ``label``
-    is null where the outcome is no label. ``prompt`` has the messages of each step, empty where they are those of the first
-    run that has the instance. ``verdicts`` are by judge. ``own_answer`` is the answer to the sibling that the label rests on.
+    ``answer`` is what remains without the ``reasoning``, which begins with the replies of earlier steps; it has at most
+    :data:`LONGEST` of its ``length`` characters, and a longer reasoning is cut. ``label`` is null where the outcome is no label.
+    ``prompt`` has the messages of each step, empty where they are those of the first run that has the instance. ``verdicts``
+    are by judge. ``own_answer`` is the answer to the sibling that the label rests on.
     """
 
     outcome: SampleOutcome

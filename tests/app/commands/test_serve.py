@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from app.commands.serve import is_allowed
+from app.view.served.admission import is_allowed
 from tests.support.command import Rashomon, children_of, free_port
 
 aiohttp = pytest.importorskip("aiohttp")

@@ -1,0 +1,61 @@
+"""``rashomon view``: a page on which answers are looked at, served to the browser of this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import webbrowser
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.commands.spinner import spinner
+from app.store.run_references import newest_of_a_build, run_folders
+from app.store.workspace import Workspace
+from app.text.escape import clean
+
+
+@dataclass(frozen=True, slots=True)
+class ViewArguments:
+    """The options of ``rashomon view``. ``at`` is the id of the instance to open; ``browser`` None: open one if there is one."""
+
+    at: str | None = None
+    port: int | None = None
+    browser: bool | None = None
+    judge: str | None = None
+    trust: str | None = None
+
+
+def view(workspace: Workspace, runs: Sequence[str], arguments: ViewArguments) -> int:
+    """Serve the page of ``runs``, or of the newest ones, until Ctrl-C; return the exit code.
+
+    The printed link holds a token that opens one session in one browser. Raises SpecError for runs of several benchmarks, an
+    unknown judge or instance, and a port in use.
+    """
+    from app.view.contents.contents import Contents
+    from app.view.served.server import listen, serve_page
+
+    folders = run_folders(workspace, runs) if runs else newest_of_a_build(workspace)
+    with listen(arguments.port or 0) as listener:
+        with spinner("reading the runs"):
+            contents = Contents(workspace, folders, judge=arguments.judge, rule=arguments.trust)
+        anchor = "" if arguments.at is None else f"#instance={contents.number(arguments.at)}"
+        opens = _has_browser() if arguments.browser is None else arguments.browser
+
+        def announce(link: str) -> None:
+            print(f"{link}{anchor}", flush=True)
+            if not runs:
+                print(clean(f"The newest runs on the same data: {', '.join(folder.name for folder in folders)}."))
+            print("The link opens the page in one browser. Ctrl-C ends the server; runs continue.", flush=True)
+            if opens:
+                threading.Thread(target=webbrowser.open, args=(f"{link}{anchor}",), daemon=True).start()
+
+        serve_page(contents, listener, announce)
+    return 0
+
+
+def _has_browser() -> bool:
+    """Return whether a browser can be opened beside this terminal."""
+    if not sys.stdout.isatty() or "SSH_CONNECTION" in os.environ or "SSH_TTY" in os.environ:
+        return False
+    return sys.platform == "darwin" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ

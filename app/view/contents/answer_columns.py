@@ -1,0 +1,126 @@
+"""Columns of a run's answers, a value for each instance of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.store.samples import SAMPLE_OUTCOMES, AnswerFacts, SampleOutcome
+from app.text.escape import clean
+from app.view.contents.data_types import DISPUTED, LACKING, OVERRIDDEN, TRUNCATED, Change, RunColumns
+from app.view.contents.encoding import column
+
+_OUTCOME_CODES = {outcome: code for code, outcome in enumerate(SAMPLE_OUTCOMES)}
+_LABELLED = ("right", "wrong")
+"""The outcomes of an answer that has a label."""
+_MOST_TOKENS = 0xFFFFFFFF
+
+
+class AnswerColumns:
+    """The answers of a run as arrays, in the order of the page's instances.
+
+    Attributes:
+        changed: The revision in which each instance changed last.
+    """
+
+    def __init__(self, ordinals: NDArray[np.int64], labels: Sequence[str]) -> None:
+        """Start without any answer. ``ordinals`` are -1 where the run lacks an instance; ``labels`` are those with a code."""
+        count = len(ordinals)
+        self._ordinals, self._order, self._labels = ordinals, np.argsort(ordinals, kind="stable"), tuple(labels)
+        self._label_codes: dict[str | None, int] = {label: code for code, label in enumerate(labels)}
+        self._outcome = np.where(ordinals < 0, LACKING, _OUTCOME_CODES["pending"]).astype(np.uint8)
+        self._label = np.full(count, LACKING, np.uint8)
+        self._flags = np.zeros(count, np.uint8)
+        self._tokens = np.zeros(count, np.uint32)
+        self._seconds = np.zeros(count, np.float32)
+        self.changed = np.zeros(count, np.uint32)
+
+    def encoded(self) -> RunColumns:
+        """Return the columns of the index."""
+        return RunColumns(
+            outcome=column(self._outcome, "u1"),
+            label=column(self._label, "u1"),
+            flags=column(self._flags, "u1"),
+            tokens=column(self._tokens, "u4"),
+            seconds=column(self._seconds, "f4"),
+        )
+
+    def changes(self, run: int, since: int) -> list[Change]:
+        """Return the changes after a revision; ``run`` is the place of the run on the page."""
+        return [
+            Change(
+                number=int(number),
+                run=run,
+                outcome=int(self._outcome[number]),
+                label=int(self._label[number]),
+                flags=int(self._flags[number]),
+                tokens=int(self._tokens[number]),
+                seconds=float(self._seconds[number]),
+            )
+            for number in np.flatnonzero(self.changed > since)
+        ]
+
+    def ordinal(self, number: int) -> int | None:
+        """Return the ordinal of an instance; None if the run lacks it."""
+        ordinal = int(self._ordinals[number])
+        return None if ordinal < 0 else ordinal
+
+    def numbers(self, ordinals: Sequence[int]) -> NDArray[np.int64]:
+        """Return the number of the instance at each ordinal; those that the page does not have are left out."""
+        wanted = np.array(ordinals, np.int64)
+        if not len(wanted):
+            return wanted
+        places = np.searchsorted(self._ordinals, wanted, sorter=self._order)
+        numbers = self._order[np.minimum(places, len(self._order) - 1)]
+        return np.asarray(numbers[self._ordinals[numbers] == wanted], np.int64)
+
+    def outcome(self, number: int) -> SampleOutcome:
+        """Return the outcome of an instance that the run has."""
+        outcome: SampleOutcome = SAMPLE_OUTCOMES[int(self._outcome[number])]
+        return outcome
+
+    def label(self, number: int) -> str | None:
+        """Return the label of an instance for display; None where its outcome is no label."""
+        code = int(self._label[number])
+        return None if code == LACKING else clean(self._labels[code])
+
+    def write(self, facts: Sequence[AnswerFacts], revision: int) -> bool:
+        """Write answers as of a revision; return whether any differs. Raises ValueError for an unknown instance."""
+        numbers = self.numbers([item.ordinal for item in facts])
+        if len(numbers) != len(facts):
+            raise ValueError("an instance that the run did not have")
+        differs = np.zeros(len(facts), np.bool_)
+        codes, label_codes = _OUTCOME_CODES, self._label_codes
+        for old, values in (
+            (self._outcome, [codes.get(item.outcome, LACKING) for item in facts]),
+            (
+                self._label,
+                [label_codes.get(item.label, LACKING) if item.outcome in _LABELLED else LACKING for item in facts],
+            ),
+            (self._flags, [_flags(item) for item in facts]),
+            (self._tokens, [_tokens(item.tokens) for item in facts]),
+            (self._seconds, [_seconds(item.seconds) for item in facts]),
+        ):
+            new = np.array(values, old.dtype)
+            differs |= old[numbers] != new
+            old[numbers] = new
+        self.changed[numbers[differs]] = revision
+        return bool(differs.any())
+
+
+def _flags(item: AnswerFacts) -> int:
+    return (
+        (OVERRIDDEN if item.overridden else 0)
+        | (DISPUTED if item.disputed else 0)
+        | (TRUNCATED if item.truncated else 0)
+    )
+
+
+def _tokens(tokens: object) -> int:
+    return min(max(tokens, 0), _MOST_TOKENS) if isinstance(tokens, int) else 0
+
+
+def _seconds(seconds: float) -> float:
+    return float(seconds) if 0 <= seconds < 1e9 else 0.0

@@ -1,0 +1,137 @@
+"""Instances of the page: those of all runs, in order of first appearance, with what they are filtered by."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.store.run import RunStore
+from app.store.samples import displayable
+from app.text.escape import clean
+from app.view.contents.data_types import StratumColumn
+from app.view.contents.encoding import column
+from benchmarks.varied import example_of
+
+_MOST_CONDITIONS = 250
+"""The number of conditions that have a code; no benchmark has as many."""
+
+
+class Instances:
+    """The instances of several runs, numbered in order of first appearance.
+
+    Attributes:
+        ids: The id of each instance, as stored.
+        numbers: The number of each id.
+        conditions: The names of the conditions.
+        condition: The index in ``conditions`` of each instance.
+        group: The number of each instance's example; that of its repetition in a varied or repeated build.
+        question: The number of each instance's question under its condition, which repetitions share.
+        ordinals: For each run, the ordinal of each instance; -1 where the run lacks it.
+    """
+
+    def __init__(self, stores: Sequence[RunStore], known_conditions: Sequence[str]) -> None:
+        """Read the instances of each run; ``known_conditions`` come first."""
+        self.numbers: dict[str, int] = {}
+        conditions, groups, strata = _Codes(), _Codes(), _Codes()
+        pairs = []
+        for store in stores:
+            ordinals, numbers = array("q"), array("q")
+            for ordinal, *texts in store.sample_keys():
+                id_, group, condition, strata_text = map(_text, texts)
+                number = self.numbers.setdefault(id_, len(self.numbers))
+                if number == len(groups.of_instances):
+                    conditions.add(condition)
+                    groups.add(group)
+                    strata.add(strata_text)
+                ordinals.append(ordinal)
+                numbers.append(number)
+            pairs.append((np.array(ordinals, np.int64), np.array(numbers, np.int64)))
+        self.ids = tuple(self.numbers)
+        self.group = groups.array()
+        self.question = _questions(self.ids)
+        names = [*conditions.values]
+        order = sorted(names, key=lambda name: _place(known_conditions, name))[:_MOST_CONDITIONS]
+        self.conditions = tuple(map(clean, order))
+        recoded = np.array([min(_place(order, name), len(order) - 1) for name in names], np.uint8)
+        self.condition = recoded[conditions.array()] if names else np.zeros(0, np.uint8)
+        self.ordinals = tuple(self._placed(*pair) for pair in pairs)
+        self.strata = _strata_columns([*map(_strata_of, strata.values)], strata.array())
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def siblings(self, number: int) -> list[int]:
+        """Return the numbers of the instances of the same example, the instance itself included."""
+        return _places(self.group == self.group[number])
+
+    def repeats(self, number: int) -> list[int]:
+        """Return the numbers of the other instances that ask the same question under the same condition."""
+        same = (self.question == self.question[number]) & (self.condition == self.condition[number])
+        return [other for other in _places(same) if other != number]
+
+    def _placed(self, ordinals: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        placed = np.full(len(self.ids), -1, np.int64)
+        placed[numbers] = ordinals
+        return placed
+
+
+class _Codes:
+    """Values by number, in order of first appearance, and the number for each instance."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, int] = {}
+        self.of_instances = array("L")
+
+    def add(self, value: str) -> None:
+        """Add the value of the next instance."""
+        self.of_instances.append(self.values.setdefault(value, len(self.values)))
+
+    def array(self) -> NDArray[np.uint32]:
+        """Return the numbers."""
+        return np.array(self.of_instances, np.uint32)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) and value.isascii() else displayable(value)
+
+
+def _questions(ids: Sequence[str]) -> NDArray[np.uint32]:
+    """Return the number of the question of each id, which repetitions of an example share."""
+    if not any("~" in id_ for id_ in ids):
+        return np.arange(len(ids), dtype=np.uint32)
+    codes = _Codes()
+    for id_ in ids:
+        codes.add(example_of(id_))
+    return codes.array()
+
+
+def _strata_columns(strata: Sequence[Mapping[str, str]], places: NDArray[np.uint32]) -> dict[str, StratumColumn]:
+    """Return the columns of strata, of which each instance has those at its place."""
+    columns = {}
+    for key in sorted({key for values in strata for key in values}):
+        codes: dict[str, int] = {}
+        numbers = [codes.setdefault(values[key], len(codes) + 1) if key in values else 0 for values in strata]
+        columns[clean(key)] = StratumColumn(values=tuple(codes), codes=column(np.array(numbers)[places], "u4"))
+    return columns
+
+
+def _strata_of(text: str) -> dict[str, str]:
+    """Return the strata of stored JSON, which is not verified here; values are ready for display."""
+    try:
+        value: Any = json.loads(text)
+    except ValueError:
+        return {}
+    return {str(key): clean(str(item)) for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def _place(names: Sequence[str], name: str) -> int:
+    return names.index(name) if name in names else len(names)
+
+
+def _places(mask: NDArray[np.bool_]) -> list[int]:
+    return [int(place) for place in np.flatnonzero(mask)]

@@ -1,0 +1,152 @@
+"""Media of the page: how each is displayed, and the files behind the addresses that the page was given."""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+from app.report.media import media_path, preview_media
+from app.store.bundles.layout import THUMBNAILS
+from app.text.escape import clean
+from app.text.escape import size as text_size
+from app.view.contents.data_types import Medium
+from benchmarks.errors import MediaError
+from benchmarks.vocabulary import Media, digest
+
+TYPES: Mapping[str, str] = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".bmp": "image/bmp",
+    ".wav": "audio/wav",
+    ".mp3": "audio/mpeg",
+    ".flac": "audio/flac",
+    ".ogg": "audio/ogg",
+    ".mp4": "video/mp4",
+    ".mov": "video/quicktime",
+    ".mkv": "video/x-matroska",
+    ".webm": "video/webm",
+    ".avi": "video/x-msvideo",
+}
+"""The MIME types of the files that a browser is given; of others, such as TIFF and 3D models, it is given the preview alone."""
+
+SIDE = 1_600
+"""The longest side of a preview in pixels."""
+_MOST_FILES = 20_000
+_PREVIEW_BYTES = 32 << 20
+_FOLDER = "media"
+
+
+class MediaFile(NamedTuple):
+    """A medium, and the folder of the build that it belongs to."""
+
+    medium: Media
+    build: Path
+
+    @property
+    def path(self) -> Path | None:
+        """The file, or the thumbnail in its place; None if it is missing or unsafe."""
+        return media_path(self.build, self.medium)
+
+
+class MediaFiles:
+    """The media that the page was told of, by the names in their addresses; those displayed long ago are forgotten."""
+
+    def __init__(self) -> None:
+        self._files: OrderedDict[str, MediaFile] = OrderedDict()
+        self._previews: OrderedDict[str, bytes] = OrderedDict()
+        self._lock = Lock()
+
+    def describe(self, file: MediaFile) -> Medium:
+        """Return a medium as the page displays it, with addresses below the page's."""
+        medium, path = file.medium, file.path
+        if medium.modality == "image":
+            glance = preview_media(medium, path, 1)
+            facts, is_usable = glance.facts, glance.picture is not None
+        else:  # decoded only for its preview, which takes seconds
+            facts, is_usable = _facts(medium, path), path is not None
+        is_original = path is not None and path.parent.name != THUMBNAILS and medium.suffix in TYPES
+        return Medium(
+            modality=medium.modality,
+            facts=clean(facts),
+            type=TYPES.get(medium.suffix, "application/octet-stream"),
+            original=self._add(medium.name, file) if is_usable and is_original else None,
+            preview=self._add(preview_name(medium), file) if is_usable else None,
+            marks=tuple(clean(mark.label) for mark in medium.marks),
+        )
+
+    def original(self, name: str) -> MediaFile | None:
+        """Return the medium whose file has this name; None if the page was not told of it."""
+        with self._lock:
+            file = self._files.get(name)
+        return file if file is not None and file.medium.name == name else None
+
+    def preview(self, name: str) -> bytes | None:
+        """Return a preview as WebP; None if the page was not told of it. Raises MediaError if it cannot be drawn."""
+        with self._lock:
+            file, picture = self._files.get(name), self._previews.get(name)
+            if picture is not None:
+                self._previews.move_to_end(name)
+        if file is None or picture is not None or file.medium.name == name:
+            return picture
+        picture = draw_preview(file)
+        with self._lock:
+            self._previews[name] = picture
+            while sum(map(len, self._previews.values())) > _PREVIEW_BYTES and len(self._previews) > 1:
+                self._previews.popitem(last=False)
+        return picture
+
+    def _add(self, name: str, file: MediaFile) -> str:
+        with self._lock:
+            self._files[name] = file
+            self._files.move_to_end(name)
+            while len(self._files) > _MOST_FILES:
+                self._files.popitem(last=False)
+        return f"{_FOLDER}/{name}"
+
+
+def preview_name(medium: Media) -> str:
+    """Return the name of a preview, which depends on the marks that are drawn in it."""
+    marks = digest([(mark.label, mark.box) for mark in medium.marks])[:8] if medium.marks else "preview"
+    return f"{medium.sha256}-{marks}.webp"
+
+
+def draw_preview(file: MediaFile, side: int = SIDE) -> bytes:
+    """Return a picture of a medium as WebP, with its marks. Raises MediaError if it cannot be drawn."""
+    from PIL import Image
+
+    from benchmarks.media import load_image, read_media
+
+    medium, place = file.medium, file.path
+    if place is None:
+        raise MediaError(f"the {medium.modality}", "is not there")
+    if medium.marks and medium.modality == "image" and place.parent.name != THUMBNAILS:
+        picture: Image.Image | None = load_image(read_media(place, medium), marks=medium.marks)
+        assert picture is not None
+        picture.thumbnail((side, side))
+    else:
+        preview = preview_media(medium, place, side)
+        picture = preview.picture
+        if picture is None:
+            raise MediaError(f"the {medium.modality}", preview.facts)
+    out = io.BytesIO()
+    picture.convert("RGB").save(out, "WEBP", quality=85)
+    return out.getvalue()
+
+
+def _facts(medium: Media, path: Path | None) -> str:
+    """Return a medium's kind and size without decoding it."""
+    kind = {"point_cloud": "3D model"}.get(medium.modality, medium.modality)
+    if path is None:
+        return f"{kind}, not there"
+    try:
+        size = path.stat().st_size
+    except OSError:
+        return f"{kind}, not there"
+    return f"{kind}, {path.suffix.lstrip('.')}, {text_size(size)}"
