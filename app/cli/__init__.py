@@ -141,7 +141,7 @@ To run a model without the interface: `rashomon --batch --benchmark NAME --model
 )
 @click.option(
     "--images",
-    type=click.Choice(["auto", "sixel", "kitty", "half", "off"]),
+    type=click.Choice(["auto", "sixel", "kitty", "blocks", "half", "off"]),
     help="How the terminal interface draws images; default: as in its settings, or else the best the terminal supports.",
 )
 @click.option(

@@ -12,8 +12,10 @@ from app.store.verdict_counts import CountingStore, VerdictCounts
 from benchmarks.answer_quality import AnswerQuality
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import Record
+from benchmarks.vocabulary import Media, Record
 
+_MOST_WITHOUT_MEDIA = 8
+"""The newest answers among which one about media is looked for."""
 _MOST_ANSWERS = 1000
 """The answers whose quality is read at a time, so that no reading of a long run takes long."""
 
@@ -49,12 +51,18 @@ class RunUpdate:
 
 
 class _Store(CountingStore):
-    def newest_instance(self) -> str | None:
-        rows = self._rows(
-            "SELECT i.id FROM generation g JOIN instance i ON i.ordinal = g.instance WHERE g.accepted"
-            " ORDER BY g.id DESC LIMIT 1"
-        )
-        return rows[0][0] if rows else None
+    def newest_record(self, *, media: bool) -> Record | None:
+        """Return the instance with the newest answer; with ``media``, rather one that has media, if it is recent."""
+        limit = _MOST_WITHOUT_MEDIA if media else 1
+        rows = self._rows("SELECT instance FROM generation WHERE accepted ORDER BY id DESC LIMIT ?", (limit,))
+        ordinals = list(dict.fromkeys(ordinal for (ordinal,) in rows))
+        newest: Record | None = None
+        for ordinal in ordinals:
+            record = next(self.records(at=[ordinal]), None)
+            newest = newest or record
+            if record is not None and any(isinstance(part, Media) for part in record.instance.parts):
+                return record
+        return newest
 
     def answered_after(self, last: int) -> list[tuple[int, int]]:
         """Return the ids of the next final answers after the id ``last``, with the ordinals of their instances."""
@@ -82,10 +90,11 @@ class _Store(CountingStore):
 
 
 class Tail:
-    """Reader of one run's newest contents. Not thread-safe."""
+    """Reader of one run's newest contents; with ``media``, of the newest answer about media. Not thread-safe."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, media: bool = False) -> None:
         self.folder = folder
+        self._media = media
         self._verdicts = VerdictCounts()
         self._quality: AnswerQuality | None = None
         self._last_answer = self._seen = 0
@@ -96,8 +105,7 @@ class Tail:
             store.snapshot()
             self._verdicts.read(store)
             poor = self._read_quality(store)
-            name = store.newest_instance()
-            record = next(store.records(only=name), None) if name is not None else None
+            record = store.newest_record(media=self._media)
             canary = store.meta("canary", [])
             return RunUpdate(
                 self._verdicts.judge,

@@ -32,9 +32,11 @@ from app.tui.confirmations import confirm_addresses
 from app.tui.hostile_text import sanitize, sanitize_paste
 from app.tui.key_queue import KeyQueue
 from app.tui.keymap import format_keys, keymap
+from app.tui.open_external import open_in_browser
+from app.tui.page_servers import PageServers
 from app.tui.processes import RunProcesses
 from app.tui.screens import SCREENS
-from app.tui.screens.base import RashomonScreen
+from app.tui.screens.base import BlindError, RashomonScreen
 from app.tui.services import Severity
 from app.tui.settings import Settings, load_settings
 from app.tui.theme import THEME, legible_colours
@@ -82,12 +84,13 @@ class RashomonApp(App[int]):
 
     Attributes:
         workspace: The workspace on display.
+        pages: The servers of the page in the browser.
         processes: Starts, pauses, stops and resumes runs.
         trash: The runs that were deleted in this session.
         snapshot: The workspace as of its last reading.
         under_cursor: The folder of the run under the cursor of Runs; empty where there is none.
         marked: The folders of the runs marked on Runs.
-        images: How pictures are drawn: "sixel", "kitty", "half" or "off".
+        images: How pictures are drawn: "sixel", "kitty", "blocks", "half" or "off".
         image_widget: The widget that draws pictures, None for our own.
         settings: The user's settings.
         settings_problems: One sentence for every invalid setting.
@@ -125,6 +128,7 @@ class RashomonApp(App[int]):
         self.image_widget = image_widget
         self._watching = watch
         self.processes = RunProcesses(workspace)
+        self.pages = PageServers()
         self._use_workspace(workspace)
         self.register_theme(THEME)
         self._choose_theme()
@@ -210,6 +214,7 @@ class RashomonApp(App[int]):
 
     def on_unmount(self) -> None:
         self._watcher.stop()
+        self.pages.close()
 
     def on_rashomon_app_workspace_changed(self, message: WorkspaceChanged) -> None:
         if message.snapshot.workspace != self.workspace.path:
@@ -306,6 +311,30 @@ class RashomonApp(App[int]):
     def action_go(self, name: str) -> None:
         if not self.screen.is_modal:
             self.open_screen(name)
+
+    def action_page(self) -> None:
+        """Open the page of the runs on display in the browser, at the instance on display."""
+        screen = self.screen
+        if not isinstance(screen, RashomonScreen):
+            return
+        try:
+            instance = screen.page_at()
+        except BlindError as error:
+            self.toast(error)
+            return
+        workspace, folders = self.workspace, self._default_runs("tables")
+        if not folders:
+            self.toast("choose a run first")
+            return
+        self.toast("◐ opening the page in the browser")
+        screen.in_thread(lambda: _open_page(self.pages, workspace, folders, instance), self._page_opened, group="page")
+
+    def _page_opened(self, result: tuple[str, bool]) -> None:
+        link, opened = result
+        if opened:
+            self.toast(f"the page is open in the browser: {link}")
+        else:
+            self.push_screen(ErrorDialog(f"{link}\n\nIt is served until you quit.", heading="Open this link"))
 
     def action_help(self) -> None:
         if isinstance(self.screen, RashomonScreen):
@@ -495,6 +524,12 @@ def _on_terminal() -> bool:
         return os.isatty(sys.__stdin__.fileno()) if sys.__stdin__ is not None else False
     except (OSError, ValueError):
         return False
+
+
+def _open_page(pages: PageServers, workspace: Workspace, folders: Sequence[Path], instance: str) -> tuple[str, bool]:
+    """Serve the page; return its link, and whether it is open in the browser. Raises NoPageError."""
+    link = pages.link(workspace, folders, instance)
+    return link, open_in_browser(link)
 
 
 def _quit_question(names: Sequence[str]) -> str:

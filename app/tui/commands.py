@@ -87,6 +87,13 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("everywhere.go.trainings", "f8", "Trainings", "Trainings of adapters, with their loss curves."),
     Command("everywhere.go.sets", "f10", "Sets", "Question sets: every model tried on one, and a new one."),
+    Command(
+        "everywhere.page",
+        "W",
+        "Page",
+        "Open the page of this answer, or of these runs, in the browser.",
+        optional_in="live,samples,compare,flipped,answers",
+    ),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),
     Command("table.up", "up,k", "Up", "The previous row.", palette=False),
@@ -185,9 +192,16 @@ COMMANDS: tuple[Command, ...] = (
     Command("samples.back", "escape", "Back", "Return to the list, or to the previous screen.", palette=False),
     # zoom
     Command("zoom.close", "z,ctrl+z", "Back", "Return from the picture.", footer=True),
+    Command("zoom.closer", "plus,equals_sign", "Closer", "Enlarge the middle of the picture.", footer=True),
+    Command("zoom.wider", "minus,underscore", "Wider", "Show more of the picture.", footer=True),
     Command("zoom.next", "n,right_square_bracket", "Next", "The next medium.", footer=True),
     Command("zoom.previous", "N,left_square_bracket", "Previous", "The previous medium.", footer=True),
-    Command("zoom.outside", "v", "Open media", "Open the medium in the system's viewer.", footer=True),
+    Command("zoom.whole", "0", "Whole", "Show the whole picture.", optional_in="zoom"),
+    Command("zoom.move.left", "left,h", "Left", "Move to the left.", palette=False),
+    Command("zoom.move.right", "right,l", "Right", "Move to the right.", palette=False),
+    Command("zoom.move.up", "up,k", "Up", "Move up.", palette=False),
+    Command("zoom.move.down", "down,j", "Down", "Move down.", palette=False),
+    Command("zoom.outside", "v", "Open media", "Open the medium in the system's viewer.", optional_in="zoom"),
     Command("zoom.back", "escape", "Back", "Return from the picture.", palette=False),
     # label
     *(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -22,14 +23,30 @@ def open_in_viewer(path: Path) -> None:
     Raises:
         NoViewerError: If the system has no viewer.
     """
-    program = "open" if sys.platform == "darwin" else "xdg-open"
-    if shutil.which(program) is None:
-        raise NoViewerError(f"{program} is not installed; open the file yourself: {path}.")
-    # An absolute path cannot be mistaken for an option.
+    if not _open(str(path.resolve())):  # an absolute path cannot be mistaken for an option
+        raise NoViewerError(f"{_program()} is not installed; open the file yourself: {path}.")
+
+
+def open_in_browser(link: str) -> bool:
+    """Open a link in the browser and return True; return False if there is none beside this terminal."""
+    remote = "SSH_CONNECTION" in os.environ or "SSH_TTY" in os.environ
+    desktop = sys.platform == "darwin" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
+    return desktop and not remote and _open(link)
+
+
+def _program() -> str:
+    return "open" if sys.platform == "darwin" else "xdg-open"
+
+
+def _open(target: str) -> bool:
+    """Open a file or a link; return False if this machine has no program for that."""
+    if shutil.which(_program()) is None:
+        return False
     subprocess.Popen(
-        [program, str(path.resolve())],
+        [_program(), target],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    return True

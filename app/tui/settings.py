@@ -16,7 +16,7 @@ from benchmarks.untrusted.safe_toml import parse_toml
 
 _MAX_BYTES = 1 << 20
 
-Images = Literal["auto", "sixel", "kitty", "half", "off"]
+Images = Literal["auto", "sixel", "kitty", "blocks", "half", "off"]
 
 
 Trust = Literal["not said", "image", "text", "flag"]

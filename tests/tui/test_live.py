@@ -19,7 +19,7 @@ from app.store.run import RunStore
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
 from app.tui.screens.samples import SamplesScreen
-from app.tui.widgets.picture import HalfCells
+from app.tui.widgets.block_picture import BlockPicture
 from benchmarks.vocabulary import Generation, Instance, Media
 from tests.support.runs import instances, says
 from tests.support.tui_computed import until_settled
@@ -96,7 +96,7 @@ def test_the_newest_answer_comes_with_its_picture(stage: Stage, tmp_path: Path) 
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await to_live(pilot, app)
-        await until(pilot, lambda: app.screen.query(HalfCells))
+        await until(pilot, lambda: app.screen.query(BlockPicture))
         await until(pilot, lambda: "▀▀▀" in screen_text(app))
         (build / "media" / media.name).write_bytes(b"\x89PNG\r\n\x1a\n broken")
         stage.answer(folder, asked[5:8], says("something new"))

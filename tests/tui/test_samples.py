@@ -20,7 +20,8 @@ from app.store.run import RunStore
 from app.tui.app import RashomonApp
 from app.tui.screens.label import LabelScreen
 from app.tui.screens.samples import SamplesScreen
-from app.tui.widgets.picture import HalfCells, Picture
+from app.tui.widgets.block_picture import BlockPicture
+from app.tui.widgets.picture import Picture
 from app.tui.widgets.sample_view import SampleView
 from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.vocabulary import Generation, Instance, Media, Record, Text, Verdict
@@ -339,7 +340,7 @@ def test_every_medium_is_shown_with_its_facts_or_why_not(size: tuple[int, int], 
         await pilot.press("enter")
         pictures = [picture for picture in screen.view.query(Picture) if picture.media is not None]
         await until(pilot, lambda: all(picture.query(Static) for picture in pictures))
-        assert len(screen.view.query(HalfCells)) == 3
+        assert len(screen.view.query(BlockPicture)) == 3
         captions = [str(picture.query_one(Static).content) for picture in pictures]
         for caption, expected in zip(
             captions,
@@ -354,7 +355,7 @@ def test_every_medium_is_shown_with_its_facts_or_why_not(size: tuple[int, int], 
             assert re.match(expected, caption), caption
         assert "▀▀▀" in screen_text(app)
         await pilot.press("escape", "j")
-        await until(pilot, lambda: len(screen.view.query(HalfCells)) == 1)
+        await until(pilot, lambda: len(screen.view.query(BlockPicture)) == 1)
 
     drive(stage.app(), script, size)
 
@@ -383,7 +384,7 @@ def test_a_medium_that_takes_long_keeps_nothing_waiting(
             assert "What?" in screen_text(app)
         finally:
             going.set()
-        await until(pilot, lambda: len(screen.view.query(HalfCells)) == 1)
+        await until(pilot, lambda: len(screen.view.query(BlockPicture)) == 1)
         assert begun == [media["sound"], media["video"], media["sound"]], "what nobody waits for is not read"
 
     drive(stage.app(), script)

@@ -19,7 +19,8 @@ from app.tui.screens.flips import SideBySideScreen
 from app.tui.screens.label import LabelScreen
 from app.tui.screens.overview import Overview
 from app.tui.screens.zoom import ZoomScreen
-from app.tui.widgets.picture import HalfCells, Picture
+from app.tui.widgets.block_picture import BlockPicture
+from app.tui.widgets.picture import Picture
 from app.tui.widgets.sibling_strip import SiblingStrip
 from benchmarks.vocabulary import Mark, Media, Text
 from tests.support.runs import instances, says
@@ -206,9 +207,9 @@ def test_zoom_draws_a_picture_as_large_as_the_terminal_allows(
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await open_samples(pilot, app, folder)
         await pilot.press("z")
-        await until(pilot, lambda: isinstance(app.screen, ZoomScreen) and app.screen.query(HalfCells))
+        await until(pilot, lambda: isinstance(app.screen, ZoomScreen) and app.screen.query(BlockPicture))
         await pilot.pause()
-        drawn = app.screen.query_one(HalfCells).size
+        drawn = app.screen.query_one(BlockPicture).size
         height = size[1] - (4 if size[0] >= 100 else 3)  # title, caption and footer, of two lines where it is wide
         assert drawn == Size(2 * height, height), "the chart is square, and a cell twice as high as wide"
         await snapshot(app, "zoom")

@@ -17,8 +17,15 @@ from app.tui.services import Services
 from app.tui.theme import DIM, HEADING
 from app.tui.widgets.keys_line import KeysLine
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
+from benchmarks.errors import STOPPED, RashomonError
 
 T = TypeVar("T")
+
+
+class BlindError(RashomonError):
+    """The page shows what this screen conceals."""
+
+    exit_code = STOPPED
 
 
 class RashomonScreen(Screen[Any]):
@@ -61,6 +68,14 @@ class RashomonScreen(Screen[Any]):
     def displayed_runs(self) -> tuple[Path, ...]:
         """Return the folders of the runs on display; empty if the screen concerns no run, or all of them."""
         return ()
+
+    def page_at(self) -> str:
+        """Return the id of the instance at which the page opens; empty for its beginning.
+
+        Raises:
+            BlindError: If the screen must not show what is on the page.
+        """
+        return ""
 
     def unsaved(self) -> str:
         """Return one sentence naming the input that closing the screen would lose; empty if there is none."""

@@ -266,6 +266,9 @@ class CompareScreen(ResultsScreen):
     def action_previous(self) -> None:
         self._move(-1)
 
+    def page_at(self) -> str:
+        return self.query_one(Overview).instance if self.pane == "overview" else ""
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "zoom":
             return self.ready and self.pane == "overview"

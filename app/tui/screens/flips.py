@@ -74,6 +74,10 @@ class FlippedScreen(RashomonScreen):
     def displayed_runs(self) -> tuple[Path, ...]:
         return self.folders
 
+    def page_at(self) -> str:
+        place = self.query_one(VirtualTable).cursor
+        return self.flips[place].instance if place < len(self.flips) else ""
+
     def heading(self) -> Content:
         was, now = (word or ALL for word in self._cell)
         runs = Content.assemble(literal(self.pair.first.label, "bold"), " → ", literal(self.pair.second.label, "bold"))
@@ -143,6 +147,9 @@ class SideBySideScreen(RashomonScreen):
 
     def displayed_runs(self) -> tuple[Path, ...]:
         return self.folders
+
+    def page_at(self) -> str:
+        return self.changes[self.place].instance
 
     def heading(self) -> Content:
         change = self.changes[self.place]

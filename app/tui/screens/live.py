@@ -89,6 +89,10 @@ class LiveScreen(RashomonScreen):
     def displayed_runs(self) -> tuple[Path, ...]:
         return (self.folder,)
 
+    def page_at(self) -> str:
+        record = self._data.newest.record if self._data is not None else None
+        return record.instance.id if record is not None else ""
+
     def heading(self) -> Content:
         if self._run is None:
             return literal(f"Live run  {self.folder.name}")

@@ -95,6 +95,12 @@ class Overview(Vertical):
         """The answers to the instance under the cursor."""
         return self.query_one(AnswerPair)
 
+    @property
+    def instance(self) -> str:
+        """The id of the instance under the cursor; empty without one."""
+        place = self.list_.cursor
+        return self.changes[place].instance if place < len(self.changes) else ""
+
     def set_state(self, state: Content) -> None:
         """Show ``state`` in the border of the recommendation."""
         self.query_one("#advice").border_subtitle = state

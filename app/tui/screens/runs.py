@@ -30,6 +30,7 @@ from app.tui.theme import DIM, WRONG, state_appearance
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm, TextDialog
 from app.tui.widgets.panel import panel, set_panel_title
+from app.tui.widgets.run_glance import RunGlance
 from app.tui.widgets.truncate import elide_middle
 from app.tui.widgets.virtual_table import Cell, Row, VirtualTable
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
@@ -37,6 +38,10 @@ from benchmarks.errors import RashomonError, StoreError
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.untrusted.typed_paths import typed_path
 
+_TABLE_LINES, _OTHER_LINES = 3, 9
+"""The lines of the list beside its runs, and those of the screen beside the list."""
+_LEAST_GLANCE = 5
+"""The lines from which there is room for a run's result."""
 _LEAST_MODEL = 20
 """The least characters of a model's name that the details of a run have."""
 _MAX_NAMED = 8
@@ -101,6 +106,12 @@ class RunsScreen(RashomonScreen):
         yield Input(placeholder="words in name, state, model, benchmark or prompts; Esc shows all", id="filter")
         yield panel(VirtualTable(empty=_READING, id="runs"), "Runs")
         yield panel(Static(id="about"), "This run")
+        keys = {name: self._key(name) for name in ("table.select", "runs.samples", "everywhere.page", "runs.mark")}
+        yield RunGlance(
+            self,
+            f"{keys['table.select']} shows its tables, {keys['runs.samples']} its answers, {keys['everywhere.page']} both in "
+            f"the browser; {keys['runs.mark']} marks it to compare it with another.",
+        )
 
     def on_mount(self) -> None:
         self.set_focus(self.query_one(VirtualTable))
@@ -164,21 +175,21 @@ class RunsScreen(RashomonScreen):
 
     def _first_steps(self) -> list[Cell]:
         """Return the ways to begin in an empty workspace, each with its key."""
-        commands = {command.id: command for command in COMMANDS}
-
-        def key(name: str) -> str:
-            return format_keys(commands[name], self.rashomon.keys).partition(" ")[0]
-
-        width = max(len(key(name)) for name, *_ in _FIRST_STEPS)
+        width = max(len(self._key(name)) for name, *_ in _FIRST_STEPS)
         lines: list[Cell] = ["", [("No runs yet. Three ways to begin; press a key:", "$foreground")]]
         for name, title, text in _FIRST_STEPS:
             text = "opens the demo's runs, in a workspace of their own" if name == "runs.demo" and self._demos else text
-            lines += ["", [(f"  {key(name):<{width}}  ", "bold $key"), (title, "bold $foreground")]]
+            lines += ["", [(f"  {self._key(name):<{width}}  ", "bold $key"), (title, "bold $foreground")]]
             lines.append([(f"  {'':<{width}}  {text}", "$foreground")])
         lines.append("")
         for name, text in _NEXT_STEPS:
-            lines.append([(f"  {key(name):<{width}}  ", "bold $key"), (text, "$foreground")])
+            lines.append([(f"  {self._key(name):<{width}}  ", "bold $key"), (text, "$foreground")])
         return lines
+
+    def _key(self, name: str) -> str:
+        """Return the first key of a command, formatted for display."""
+        (command,) = (command for command in COMMANDS if command.id == name)
+        return format_keys(command, self.rashomon.keys).partition(" ")[0]
 
     def on_resize(self, event: events.Resize) -> None:
         self.show_snapshot()
@@ -197,6 +208,18 @@ class RunsScreen(RashomonScreen):
         entry = self._entry()
         about = self._about_group(entry) if isinstance(entry, Group) else self._about(runs[0]) if runs else Content("")
         self.update_static("#about", about)
+        self._update_glance(runs)
+
+    def _update_glance(self, runs: Sequence[WatchedRun]) -> None:
+        """Show the result and the newest answer of the run under the cursor, if the list leaves room for them."""
+        table, glance = self.query_one(VirtualTable), self.query_one(RunGlance)
+        needed = len(self.list.entries) + _TABLE_LINES
+        room = self.size.height - needed - _OTHER_LINES
+        readable = [run for run in runs if run.summary.problem is None]
+        glance.display = bool(readable) and room >= _LEAST_GLANCE
+        table.styles.height = needed if glance.display else "1fr"
+        for run in readable * glance.display:
+            glance.show(run, self.rashomon.settings.rule)
 
     def _about(self, run: WatchedRun) -> Content:
         awaited = run.resumable and self.rashomon.processes.will_start(run.folder, run.summary.state)

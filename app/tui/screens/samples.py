@@ -101,6 +101,9 @@ class SamplesScreen(RashomonScreen):
     def displayed_runs(self) -> tuple[Path, ...]:
         return (self.folder,)
 
+    def page_at(self) -> str:
+        return self.detail.row.id if self.detail is not None else ""
+
     def heading(self) -> Content:
         matches, total = len(self.listing.ordinals), self.listing.total
         count = f"{matches:,} of {total:,} answers" if self.query_text else f"{total:,} answers"

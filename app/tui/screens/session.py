@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from app.report.media import media_path
 from app.tui.open_external import open_in_viewer
-from app.tui.screens.base import RashomonScreen
+from app.tui.screens.base import BlindError, RashomonScreen
 from app.tui.widgets.displayed_text import DisplayedText
 from app.tui.widgets.sample_view import SampleView
 from benchmarks.errors import RashomonError, SpecError
@@ -32,6 +32,11 @@ class SessionScreen(RashomonScreen):
     def show_item(self) -> None:
         """Show the session's current item, or that none is left."""
         raise NotImplementedError
+
+    def page_at(self) -> str:
+        raise BlindError(
+            "The page shows models and their labels, which you must not know here. Leave this screen first."
+        )
 
     def save(
         self,

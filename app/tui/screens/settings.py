@@ -33,7 +33,8 @@ _MODES = {
     "auto": "best available",
     "sixel": "on restart",
     "kitty": "on restart",
-    "half": "blocks",
+    "blocks": "finest blocks",
+    "half": "half blocks",
     "off": "none",
 }
 
@@ -85,7 +86,7 @@ class SettingsScreen(RashomonScreen):
     @on(ChoiceTable.Changed, "#images")
     def _images(self, event: ChoiceTable.Changed) -> None:
         mode = str(event.table.chosen[0])
-        if mode in ("half", "off"):
+        if mode in ("blocks", "half", "off"):
             self.rashomon.images, self.rashomon.image_widget = mode, None
         change_settings(self.rashomon, images=mode)
 

@@ -1,4 +1,4 @@
-"""Picture of a medium in the terminal, by Sixel, Kitty's protocol or half blocks, and a line of facts.
+"""Picture of a medium in the terminal, by Sixel, Kitty's protocol or block characters, and a line of facts.
 
 The file may be hostile, so it is read in a thread, within limits, and scaled down there (``app.report.media``).
 """
@@ -8,29 +8,28 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.cells import cell_len
-from rich.segment import Segment
-from rich.style import Style
 from textual.app import ComposeResult
 from textual.geometry import Size
-from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
 from app.report.media import preview_media
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM
+from app.tui.widgets.block_picture import BlockPicture, finest_symbols
 from benchmarks.vocabulary import Media
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-MODES = ("auto", "sixel", "kitty", "half", "off")
+T = TypeVar("T")
+MODES = ("auto", "sixel", "kitty", "blocks", "half", "off")
 THUMBNAIL = 800
 """The longer side of a displayed image, in pixels."""
 _READERS = ThreadPoolExecutor(2, "media")
@@ -42,17 +41,17 @@ def best_mode(requested: str) -> tuple[str, type[Widget] | None]:
 
     Call it on the main thread before the app runs, as it queries the terminal.
     """
-    if requested in ("half", "off"):
+    if requested in ("blocks", "half", "off"):
         return requested, None
     if requested == "auto" and (os.environ.get("TMUX") or not _has_terminal()):
-        return "half", None
+        return "blocks", None
     from textual_image import widget  # importing it queries the terminal
 
     widgets: dict[str, type[Widget]] = {"sixel": widget.SixelImage, "kitty": widget.TGPImage}
     mode = requested
     if mode == "auto":
         module = widget.AutoRenderable.__module__
-        mode = "sixel" if module.endswith("sixel") else "kitty" if module.endswith("tgp") else "half"
+        mode = "sixel" if module.endswith("sixel") else "kitty" if module.endswith("tgp") else "blocks"
     return mode, widgets.get(mode)
 
 
@@ -60,40 +59,10 @@ def _has_terminal() -> bool:
     return sys.__stdout__ is not None and sys.__stdout__.isatty()
 
 
-class HalfCells(Widget):
-    """An image with two pixels in each cell: a half block in the colour of the upper one on that of the lower one."""
-
-    def __init__(self, image: Image) -> None:
-        super().__init__()
-        self._image = image
-        self._lines: list[Strip] = []
-        self._drawn_size = Size(0, 0)
-
-    def render_line(self, y: int) -> Strip:
-        if self._drawn_size != self.size:
-            self._lines, self._drawn_size = self._scaled(), self.size
-        blank = Strip.blank(self.size.width, self.rich_style)
-        return self._lines[y].adjust_cell_length(self.size.width, self.rich_style) if y < len(self._lines) else blank
-
-    def _scaled(self) -> list[Strip]:
-        width, height = self.size.width, self.size.height
-        if not width or not height:
-            return []
-        pixels: Any = self._image.resize((width, 2 * height)).load()
-        lines = []
-        for y in range(0, 2 * height, 2):
-            cells = [
-                Segment("▀", Style.parse("#{:02x}{:02x}{:02x} on #{:02x}{:02x}{:02x}".format(*above, *below)))
-                for above, below in ((pixels[x, y], pixels[x, y + 1]) for x in range(width))
-            ]
-            lines.append(Strip(cells))
-        return lines
-
-
 class Picture(Widget):
     """The picture of a medium, set by :meth:`show`; with ``facts``, above a line that describes it.
 
-    It is drawn as large as fits the widget, or the number of lines set by :meth:`limit`. Half blocks show no image larger
+    It is drawn as large as fits the widget, or the number of lines set by :meth:`limit`. Blocks show no image larger
     than pixel by pixel, unless ``enlarge``. If there is no picture, the line gives the reason. Without a medium the widget
     takes no space (class ``-empty``).
     """
@@ -145,17 +114,34 @@ class Picture(Widget):
             self.run_worker(self._read(media, path, name), exit_on_error=False)
 
     async def _read(self, media: Media, path: Path | None, name: str) -> None:
-        preview = await asyncio.get_running_loop().run_in_executor(_READERS, preview_media, media, path, self._side)
-        self._image = None if getattr(self.app, "images", "half") == "off" else preview.picture
-        self._facts = f"{name}{preview.facts}" if self._with_facts or self._image is None else ""
+        preview = await self.in_reader(preview_media, media, path, self._side)
+        await self.draw(preview.picture, f"{name}{preview.facts}")
+
+    async def in_reader(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Return the result of ``work`` in a thread for media."""
+        return await asyncio.get_running_loop().run_in_executor(_READERS, work, *arguments)
+
+    async def draw(self, image: Image | None, facts: str) -> None:
+        """Display an image, with facts if they were asked for or if there is no image."""
+        self._image = None if getattr(self.app, "images", "half") == "off" else image
+        self._facts = facts if self._with_facts or self._image is None else ""
         await self.mount_all(self._parts())
         self.styles.min_height = None
         self._fit()
 
+    def redraw(self, image: Image, facts: str) -> None:
+        """Replace an image and its facts on display."""
+        self._image, self._facts = image, facts
+        picture: Any = self.children[0]
+        picture.image = image
+        self.query_one(Static).update(literal(facts, DIM, limit=300))
+        self._fit()
+
     def _parts(self) -> Iterator[Widget]:
         if self._image is not None:
-            widget: type[Any] = getattr(self.app, "image_widget", None) or HalfCells
-            yield widget(self._image)
+            widget: type[Any] = getattr(self.app, "image_widget", None) or BlockPicture
+            finest = widget is BlockPicture and getattr(self.app, "images", "half") == "blocks"
+            yield widget(self._image, *[finest_symbols()] * finest)
         if self._facts:
             yield Static(literal(self._facts, DIM, limit=300))
 
@@ -171,7 +157,7 @@ class Picture(Widget):
         box = Size(width, self.content_size.height - caption_lines if self._lines is None else self._lines)
         if box.width < 1 or box.height < 1:
             size = Size(0, 0)
-        elif isinstance(widget, HalfCells):
+        elif isinstance(widget, BlockPicture):
             scale = min(box.width / self._image.width, 2 * box.height / self._image.height)
             scale = scale if self._enlarge else min(scale, 1.0)
             size = Size(max(1, round(self._image.width * scale)), max(1, round(self._image.height * scale / 2)))

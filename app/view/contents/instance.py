@@ -22,6 +22,7 @@ from app.view.contents.data_types import (
 from app.view.contents.media import MediaFile, MediaFiles
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import FOR_POLICIES, Generation, Media, Message, Origin, Part, Record, Verdict
+from judges.human_labels import blind_id
 
 _LONGEST_PROMPT = 200_000
 """The characters of a text of a prompt that are displayed."""
@@ -105,6 +106,7 @@ def viewed_instance(
 def unreadable_answer(outcome: str, message: str) -> ViewedAnswer:
     """Return an answer that cannot be read, with the message as its error."""
     return ViewedAnswer(
+        id="",
         outcome=outcome,  # type: ignore[arg-type]
         label=None,
         judge="",
@@ -136,6 +138,7 @@ def _viewed_answer(read: RunAnswer, places: Mapping[Media, int], first: Prompt, 
     prompt = () if is_first else _prompt(read.detail.steps, places)
     basis = record.basis
     return ViewedAnswer(
+        id=blind_id(record),
         outcome=row.outcome,
         label=clean(row.label) if row.label is not None and row.outcome in ("right", "wrong") else None,
         judge=clean(read.judge or ""),
