@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from app.report.media import media_path, preview_media
 from app.store.bundles.layout import THUMBNAILS
@@ -15,7 +15,11 @@ from app.text.escape import clean
 from app.text.escape import size as text_size
 from app.view.contents.data_types import Medium
 from benchmarks.errors import MediaError
+from benchmarks.media import load_image, read_media
 from benchmarks.vocabulary import Media, digest
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PILImage
 
 TYPES: Mapping[str, str] = {
     ".png": "image/png",
@@ -41,6 +45,7 @@ SIDE = 1_600
 _MOST_FILES = 20_000
 _PREVIEW_BYTES = 32 << 20
 _FOLDER = "media"
+_IN_A_ROW = 3
 
 
 class MediaFile(NamedTuple):
@@ -124,25 +129,37 @@ def preview_name(medium: Media) -> str:
 
 def draw_preview(file: MediaFile, side: int = SIDE) -> bytes:
     """Return a picture of a medium as WebP, with its marks. Raises MediaError if it cannot be drawn."""
-    from PIL import Image
-
-    from benchmarks.media import load_image, read_media
-
-    medium, place = file.medium, file.path
-    if place is None:
+    medium, path = file.medium, file.path
+    if path is None:
         raise MediaError(f"the {medium.modality}", "is not there")
-    if medium.marks and medium.modality == "image" and place.parent.name != THUMBNAILS:
-        picture: Image.Image | None = load_image(read_media(place, medium), marks=medium.marks)
-        assert picture is not None
-        picture.thumbnail((side, side))
+    if path.parent.name != THUMBNAILS and medium.modality == "point_cloud":
+        picture = _views(medium, path)
+    elif path.parent.name != THUMBNAILS and medium.marks:
+        picture = load_image(read_media(path, medium), marks=medium.marks)
     else:
-        preview = preview_media(medium, place, side)
-        picture = preview.picture
-        if picture is None:
+        preview = preview_media(medium, path, side)
+        if preview.picture is None:
             raise MediaError(f"the {medium.modality}", preview.facts)
+        picture = preview.picture
+    picture.thumbnail((side, side))
     out = io.BytesIO()
     picture.convert("RGB").save(out, "WEBP", quality=85)
     return out.getvalue()
+
+
+def _views(medium: Media, path: Path) -> PILImage:
+    """Return the views of a 3D model that models are shown, three in a row."""
+    from PIL import Image
+
+    from benchmarks.media.previews import media_pictures
+
+    pictures = media_pictures(read_media(path, medium), medium.suffix, medium.modality)
+    views = [load_image(picture) for picture in pictures]
+    width, height = views[0].size
+    sheet = Image.new("RGB", (_IN_A_ROW * width, -(-len(views) // _IN_A_ROW) * height))
+    for place, view in enumerate(views):
+        sheet.paste(view, (place % _IN_A_ROW * width, place // _IN_A_ROW * height))
+    return sheet
 
 
 def _facts(medium: Media, path: Path | None) -> str:

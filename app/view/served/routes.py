@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
@@ -29,7 +29,6 @@ _NO_STORE = {"Cache-Control": "no-store"}
 _CACHED = {"Cache-Control": "private, max-age=3600"}
 """The headers of media, whose names are those of their contents."""
 
-T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from app.annotation.override import override, retract_override
 from app.exports.export_input import load_runs
@@ -128,6 +130,27 @@ def test_searched_words_may_occur_in_different_runs(tmp_path: Path) -> None:
     assert contents.search("zebra horse") == []
     assert contents.search("trams") == list(range(12))
     assert contents.search("  ") == list(range(12))
+
+
+def test_media_of_every_kind_have_a_picture(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    workspace = Workspace(tmp_path)
+    contents = Contents(workspace, [every_outcome_run(workspace, "contra4", "run", seed=1)])
+    numbers = range(len(contents.instances))
+    media = {medium.modality: medium for number in numbers for medium in contents.instance(number).media}
+    assert {modality: medium.original is not None for modality, medium in media.items()} == {
+        "image": True,
+        "audio": True,
+        "video": True,
+        "point_cloud": False,
+    }
+    for medium in media.values():
+        assert medium.preview is not None
+        picture = contents.media.preview(medium.preview.removeprefix("media/"))
+        assert picture is not None
+        width, height = Image.open(io.BytesIO(picture)).size
+        assert max(width, height) <= 1_600
+        assert medium.modality != "point_cloud" or width * 2 == height * 3, "three views beside each other, in two rows"
 
 
 # --- changes -------------------------------------------------------------------------------------
