@@ -193,6 +193,11 @@ class Contents:
         )
         raise SpecError(f"{instance!r} {problem}.")
 
+    def instance_id(self, number: int) -> str:
+        """Return the id of an instance by its number. Raises SpecError for a number that the page does not have."""
+        self._check([number])
+        return self.instances.ids[number]
+
     def rows(self, numbers: Sequence[int]) -> tuple[ViewRow, ...]:
         """Return rows of the list. Raises SpecError for a number that the page does not have."""
         self._check(numbers)

@@ -15,7 +15,9 @@ import app.view
 from app.text.escape import clean
 from app.view.contents.contents import Contents
 from app.view.contents.encoding import to_json
+from app.view.contents.labelling import Labelling
 from app.view.contents.media import TYPES
+from app.view.served.labelling import routes as labelling_routes
 from app.view.served.threads import in_thread
 from app.view.served.watcher import Watcher
 from benchmarks.errors import MediaError, SpecError
@@ -69,6 +71,7 @@ def routes(contents: Contents, watcher: Watcher) -> list[Route]:
         *(Route(f"/api/{name}", reading(read)) for name, read in readers.items()),
         Route("/api/changes", changes),
         Route("/media/{name}", medium),
+        *labelling_routes(Labelling(contents.folders, contents.instance_id)),
         *(Route(address, respond) for address, respond in _page_files()),
     ]
 

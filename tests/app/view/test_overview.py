@@ -120,8 +120,8 @@ def check_overview(overview: Overview, rashomon: Rashomon, names: Sequence[str],
     if len(names) > 1:
         compared = rashomon.json("compare", *names)
         check_tables(overview.comparison, compared["tables"])
-        lines = {*chain(*(pair.verdict for pair in overview.pairs)), *overview.remarks, *overview.headlines}
-        assert {*compared["verdicts"], *compared["headlines"]} <= lines
+        sentences = {*chain(*(pair.verdict for pair in overview.pairs)), *overview.remarks, *overview.headlines}
+        assert {*compared["verdicts"], *compared["headlines"]} <= sentences
         assert overview.pairs[0].verdict[0] == [*compared["verdicts"], *compared["headlines"]][0]
         assert [*overview.warnings] == compared["warnings"]
 

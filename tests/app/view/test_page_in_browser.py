@@ -112,7 +112,7 @@ class Contents:
     def overview(self) -> Overview:
         pair = Pair(
             run=1, verdict=(), conditions=(), outcomes=(), label_counts=(),
-            changes={"lost": (3,), "gained": (4,), "differs": (3, 4, 5)},
+            changes={"lost": (3,), "gained": (4,), "differs": (3, 4, 5)}, meaning="",
         )  # fmt: skip
         return Overview(revision=1, pairs=(pair,))
 
@@ -137,7 +137,7 @@ class Contents:
     def answer(self, number: int, run: int) -> ViewedAnswer:
         outcome, label = self.codes(number, run)
         return ViewedAnswer(
-            outcome=OUTCOMES[outcome], label=None if label == LACKING else LABELS[label], judge="match", reason=HOSTILE,
+            id=f"{number}", outcome=OUTCOMES[outcome], label=None if label == LACKING else LABELS[label], judge="match", reason=HOSTILE,
             behaviour=HOSTILE, answer=self.answers, length=len(self.answers) + 7, reasoning=HOSTILE, error=HOSTILE,
             truncated=True, overridden=True, completion_tokens=5, prompt_tokens=9, seconds=0.5, origin=None,
             own_answer=HOSTILE, prompt=(),
