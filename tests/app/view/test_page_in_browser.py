@@ -137,7 +137,8 @@ class Contents:
     def answer(self, number: int, run: int) -> ViewedAnswer:
         outcome, label = self.codes(number, run)
         return ViewedAnswer(
-            id=f"{number}", outcome=OUTCOMES[outcome], label=None if label == LACKING else LABELS[label], judge="match", reason=HOSTILE,
+            id=f"{number}",
+            outcome=OUTCOMES[outcome], label=None if label == LACKING else LABELS[label], judge="match", reason=HOSTILE,
             behaviour=HOSTILE, answer=self.answers, length=len(self.answers) + 7, reasoning=HOSTILE, error=HOSTILE,
             truncated=True, overridden=True, completion_tokens=5, prompt_tokens=9, seconds=0.5, origin=None,
             own_answer=HOSTILE, prompt=(),
