@@ -3,7 +3,7 @@
 import { answerAppearance, badge, stateGlyph } from "./appearance.js";
 import { button, counted, element } from "./dom.js";
 import { mediumName } from "./media.js";
-import { overrideForm } from "./override.js";
+import { overrideForm } from "./labelling.js";
 
 const unfolded = { prompt: true }; // what is unfolded, in this and the next instances
 
