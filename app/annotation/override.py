@@ -5,16 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.store.run import RunStore
-from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.errors import SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import Verdict
-from judges.human_labels import override_id
+from benchmarks.vocabulary import Record, Verdict
+from judges.human_labels import blind_id, override_id
 
 
-def override(folder: Path, person: str, instance: str, label: str, reason: str) -> Verdict | None:
+def override(
+    folder: Path, person: str, instance: str, label: str, reason: str, *, answer: str | None = None
+) -> Verdict | None:
     """Store ``label`` as the override of an instance's answer by ``person``; return their earlier override, if any.
 
-    Raises SpecError for an unknown label or instance, an answer that failed or is missing, and a missing reason.
+    ``answer`` is the ``blind_id`` of the answer that they saw. Raises SpecError for an unknown label or instance, an answer that
+    failed or is missing, and a missing reason, and StoreError if the answer is another one by now.
     """
     judge = override_id(person)
     if not reason.strip():
@@ -23,7 +26,10 @@ def override(folder: Path, person: str, instance: str, label: str, reason: str) 
         labels = get_benchmark(store.meta("spec")["benchmark"]).labels
         if label not in labels:
             raise SpecError(f"there is no label {label!r}; {did_you_mean(label.upper(), labels)}")
-        previous = _override_of(store, judge, instance)
+        record = _record_of(store, instance)
+        if answer is not None and answer != blind_id(record):
+            raise StoreError("the answer has changed in the meantime; look at the new one before you label it.")
+        previous = record.verdicts.get(judge)
         _store(store, instance, Verdict(judge, "labelled", label, reason.strip()))
         return previous
 
@@ -32,7 +38,7 @@ def retract_override(folder: Path, person: str, instance: str, before: Verdict |
     """Remove the override by ``person``, or replace it by the earlier one ``before``; return False if there was none."""
     judge = override_id(person)
     with RunStore.open(folder) as store:
-        if _override_of(store, judge, instance) is None:
+        if judge not in _record_of(store, instance).verdicts:
             return False
         if before is None:
             store.retract(judge, instance=instance)
@@ -41,9 +47,9 @@ def retract_override(folder: Path, person: str, instance: str, before: Verdict |
         return True
 
 
-def _override_of(store: RunStore, judge: str, instance: str) -> Verdict | None:
+def _record_of(store: RunStore, instance: str) -> Record:
     for record in store.records(only=instance):
-        return record.verdicts.get(judge)
+        return record
     raise SpecError(f"{store.folder.name} has no instance {instance!r}; `rashomon export` writes the ids.")
 
 

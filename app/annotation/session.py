@@ -43,9 +43,8 @@ class LabellingTask:
         """
         answer = store.answer_of(record.instance.id)
         if answer is None or answer[0] != self.answers[record.instance.id]:
-            raise StoreError(
-                f"the answers of {store.folder.name} have changed in the meantime; start a new labelling session."
-            )
+            # The run is not named, because its name can reveal the model.
+            raise StoreError("the answers have changed in the meantime; start a new labelling session.")
         generation, condition = answer
         if label is None:
             verdict = Verdict(self.judge, "unparsed", reason="skipped by hand")
@@ -178,6 +177,11 @@ class LabellingSession:
         """True if the current answer is one that the judge left undecided."""
         position = self.position
         return position is not None and position < self.task.undecided
+
+    @property
+    def last_labelled(self) -> str | None:
+        """The instance whose label :meth:`undo` removes; None if there is none."""
+        return self.task.records[self._undo[-1]].instance.id if self._undo else None
 
     def skip_undecided(self) -> None:
         """Go on with the random sample."""

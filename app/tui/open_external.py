@@ -1,9 +1,7 @@
-"""The user's name, and the system's viewer for files."""
+"""The system's viewer for files."""
 
 from __future__ import annotations
 
-import getpass
-import re
 import shutil
 import subprocess
 import sys
@@ -16,15 +14,6 @@ class NoViewerError(RashomonError):
     """This machine has no program that opens files."""
 
     exit_code = STOPPED
-
-
-def default_annotator() -> str:
-    """Return an annotator name derived from the name of the system's user."""
-    try:
-        name = re.sub(r"[^A-Za-z0-9._-]+", "", getpass.getuser()).lstrip("._-")[:40]
-    except (OSError, KeyError):
-        name = ""
-    return name or "me"
 
 
 def open_in_viewer(path: Path) -> None:

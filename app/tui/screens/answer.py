@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input
 
+from app.annotation.annotator import default_annotator
 from app.annotation.answer_session import AnswerSession, Question, answer_lock, plan_answers
 from app.commands.answer import AnswerArguments, answer_spec
 from app.report.media import media_path
@@ -19,7 +20,6 @@ from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
-from app.tui.open_external import default_annotator
 from app.tui.screens.session import SessionScreen, name_problem
 from app.tui.screens.zoom import zoom
 from app.tui.theme import PARTIAL

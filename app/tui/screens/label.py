@@ -13,13 +13,13 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
+from app.annotation.annotator import default_annotator
 from app.annotation.session import LabellingSession, draw_sample
 from app.report.judge_selection import undecided_instances
 from app.store.run import RunStore
 from app.tui.commands import Command, bindings, commands_of
 from app.tui.hostile_text import literal
 from app.tui.keymap import format_keys
-from app.tui.open_external import default_annotator
 from app.tui.screens.session import SessionScreen, name_problem
 from app.tui.theme import DIM
 from app.tui.widgets.dialogs import Confirm, TextDialog

@@ -11,13 +11,13 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 
+from app.annotation.annotator import default_annotator
 from app.annotation.review_session import Review, ReviewItem, ReviewSession, find_build, find_review
 from app.annotation.review_store import Choice, Decision, ReviewStore, session_lock
 from app.report.media import media_path
 from app.store.locks import FileLock
 from app.tui.commands import Command, bindings
 from app.tui.hostile_text import literal
-from app.tui.open_external import default_annotator
 from app.tui.screens.session import SessionScreen, name_problem
 from app.tui.screens.zoom import zoom
 from app.tui.theme import DIM, HEADING, PARTIAL

@@ -18,6 +18,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from app.annotation.annotator import default_annotator
 from app.annotation.override import override, retract_override
 from app.report.judge_selection import effective_judges, present_judges
 from app.report.sample_detail import SampleDetail, read_sample_detail
@@ -27,7 +28,7 @@ from app.store.samples import SampleFilter
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal, sanitize
 from app.tui.latest_only import LatestOnly
-from app.tui.open_external import default_annotator, open_in_viewer
+from app.tui.open_external import open_in_viewer
 from app.tui.sample_query import QueryVocabulary, parse_query, query_hint
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.zoom import zoom

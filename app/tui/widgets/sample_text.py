@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from textual.content import Content
 
+from app.report.reference_lines import reference_lines
 from app.report.sample_detail import SampleDetail
 from app.report.samples import origin_clause
 from app.store.samples import SampleRow
@@ -14,14 +15,11 @@ from app.tui.theme import DIM, HEADING, OUTCOMES, Appearance, outcome_appearance
 from benchmarks.answer_quality import is_cut_reasoning
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.reasoning import read_reply
-from benchmarks.vocabulary import FOR_POLICIES, Generation, Media, Verdict
+from benchmarks.vocabulary import Generation, Media, Verdict
 
 _SHORT_LIMIT = 2000
 """Characters of one text on display while the sample is not expanded."""
 _FULL_LIMIT = 200_000
-_SPEAKERS = ("image", "text")
-"""The references that a source states; others, such as options, are not said by anything."""
-_LETTER = " letter"
 
 
 def heading(text: str) -> Content:
@@ -41,15 +39,13 @@ def sample_appearance(row: SampleRow) -> Appearance:
 
 def references_text(references: Iterable[tuple[str, Sequence[str]]], *, limit: int = _SHORT_LIMIT) -> Content:
     """Return a line for each source, such as "image says 88", or "text says red (B)" for an option with its letter."""
-    visible = {source: " | ".join(values) for source, values in references if not source.startswith(FOR_POLICIES)}
-    letters = {source: visible.pop(source + _LETTER) for source in list(visible) if source + _LETTER in visible}
-    names = {source: f"{source} says" if source in _SPEAKERS else source for source in visible}
-    width = min(24, max(map(len, names.values()), default=0))
+    lines = reference_lines(references)
+    width = min(24, max((len(name) for name, _, _ in lines), default=0))
     return Content("\n").join(
-        literal(f"{names[source]:{width}}  ", DIM, limit=60)
+        literal(f"{name:{width}}  ", DIM, limit=60)
         + literal(value, "bold", limit=limit, newlines=True)
-        + literal(f" ({letters[source]})" if source in letters else "", limit=60)
-        for source, value in visible.items()
+        + literal(f" ({letter})" if letter else "", limit=60)
+        for name, value, letter in lines
     )
 
 

@@ -169,8 +169,10 @@ class ViewedAnswer:
     ``answer`` is what remains without the ``reasoning``; each has at most :data:`LONGEST` characters of ``length``. ``label``
     is null where the outcome is no label. ``prompt`` has the messages of each step, empty where they are those of the first
     run that has the instance. ``verdicts`` are by judge. ``own_answer`` is the answer to the sibling that the label rests on.
+    ``id`` is the answer's ``judges.human_labels.blind_id``, which an override of its label names.
     """
 
+    id: str
     outcome: SampleOutcome
     label: str | None
     judge: str
@@ -329,3 +331,44 @@ class Changes:
     runs: tuple[ViewedRun, ...]
     changes: tuple[Change, ...] = ()
     whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlindItem:
+    """An answer as a person labels it: nothing tells the model, the run, the condition or another label.
+
+    ``references`` are headings and texts, in an order that tells nothing.
+    """
+
+    id: str
+    question: str
+    references: tuple[tuple[str, str], ...]
+    answer: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabellingProgress:
+    """A labelling session: its current item, null at the end, and what is done.
+
+    ``position`` counts from 1, ``count`` is the number of answers that are labelled or skipped, and ``undecided`` says that the
+    judge left the item undecided. ``message`` says what was saved or undone; ``confirm`` asks before anything was undone.
+    """
+
+    annotator: str
+    item: BlindItem | None
+    position: int
+    total: int
+    count: int
+    undecided: bool
+    advice: str
+    message: str = ""
+    confirm: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverrideReply:
+    """What was saved or undone, or what to confirm before it is undone."""
+
+    message: str = ""
+    confirm: str = ""

@@ -6,6 +6,7 @@ import { drawFilters } from "./filters.js";
 import { drawHeader, drawRuns, followTheme } from "./header.js";
 import { drawInstance } from "./instance.js";
 import { listenToKeys, openHelp } from "./keys.js";
+import { drawLabelling } from "./labelling.js";
 import { drawList, forgetTexts, printList } from "./list.js";
 import { openSource } from "./source.js";
 import { drawOverview } from "./overview.js";
@@ -77,13 +78,18 @@ class Page {
   }
 
   draw() {
+    if (drawLabelling(this)) return;
     const { words, revision, time } = this.search;
     if (this.searching || (words && revision !== this.revision && Date.now() - time > SEARCHED_AGAIN)) this.find();
     document.getElementById("overview").hidden = this.state.instance !== null;
-    drawOverview(this);
-    drawFilters(this);
-    drawList(this);
-    drawInstance(this);
+    for (const drawPart of [drawOverview, drawFilters, drawList, drawInstance]) {
+      try {
+        drawPart(this);
+      } catch (error) { // the other parts are drawn nevertheless
+        console.error(error);
+        say(`A part of the page cannot be drawn: ${error.message}`);
+      }
+    }
   }
 
   /** Search for the words of the state; until then the list stays as it is. */
@@ -110,24 +116,6 @@ class Page {
     this.draw();
   }
 
-  /** Read the results; once more where the runs have changed meanwhile. */
-  async readOverview() {
-    if (this.readingOverview) return;
-    this.readingOverview = true;
-    try {
-      let revision;
-      do {
-        revision = this.revision;
-        this.overview = await this.source.overview();
-        this.draw();
-      } while (this.overview.revision < this.revision && revision !== this.revision);
-    } catch (error) {
-      say(error.message);
-    } finally {
-      this.readingOverview = false;
-    }
-  }
-
   /** Take over what has changed in the runs. */
   async take({ revision, runs, changes, whole }) {
     if (whole) {
@@ -145,7 +133,6 @@ class Page {
     }
     drawRuns(this);
     this.draw();
-    this.readOverview();
   }
 }
 
@@ -191,7 +178,6 @@ async function start() {
   addEventListener("afterprint", () => printList(page, false));
   page.draw();
   await page.readIndex();
-  page.readOverview();
   follow(page);
 }
 
