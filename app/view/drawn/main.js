@@ -71,7 +71,7 @@ class Page {
     if (!this.index) return this.selection.numbers;
     const { state, search, overview } = this;
     const pair = state.changed ? overview?.pairs.find(({ run }) => run === state.against) : null;
-    const changed = state.changed ? (pair?.changes[state.changed] ?? []) : null;
+    const changed = state.changed ? (Object.hasOwn(pair?.changes ?? {}, state.changed) ? pair.changes[state.changed] : []) : null;
     const key = JSON.stringify([this.revision, overview?.revision, search.words, search.time, state.sort, FILTERS.map((name) => state[name])]);
     if (this.selection.key !== key) this.selection = { key, numbers: selectInstances(this.index, this.head, state, changed, search.numbers) };
     return this.selection.numbers;

@@ -112,7 +112,7 @@ class Contents:
     def overview(self) -> Overview:
         pair = Pair(
             run=1, verdict=("Run 1 is as good.",), meaning="", conditions=(), outcomes=(), label_counts=(),
-            changes={"lost": (3,), "gained": (4,), "differs": (3, 4, 5)},
+            changes={"lost": (3,), "gained": (4,), "differs": (3, 4, 5), "RIGHT>WRONG": (3,)},
         )  # fmt: skip
         return Overview(revision=1, pairs=(pair,))
 
@@ -210,6 +210,8 @@ def test_filters_and_orders_are_in_the_address(tmp_path: Path) -> None:
             "differ=1": [3, 4, 5],
             "changed=lost": [3],
             "changed=differs&condition=conflict": [3, 5],
+            "changed=RIGHT>WRONG": [3],
+            "changed=constructor": [],
             "words=q1": [1, 10, 11],
             "words=q1&condition=aligned": [10],
             "sort=shortest": [11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0],
