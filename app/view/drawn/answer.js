@@ -2,6 +2,7 @@
 
 import { answerAppearance, badge, stateGlyph } from "./appearance.js";
 import { button, counted, element } from "./dom.js";
+import { overrideForm } from "./labelling.js";
 import { mediumName } from "./media.js";
 import { overrideForm } from "./labelling.js";
 
@@ -63,6 +64,7 @@ function answerParts(page, instance, place, answer) {
     answerFacts(answer),
     overrideForm(page, instance, place),
     answer.prompt.length > 0 && folded(`prompt ${place}`, "Prompt as sent to this run", drawPrompt(answer.prompt, instance.media)),
+    overrideForm(page, instance, place),
   ];
 }
 

@@ -123,7 +123,10 @@ function changeFields(page, updates) {
   const run = element("select", { "aria-label": "Run that is compared with the baseline", onchange: () => page.set({ against: Number(run.value) }) });
   updates.push(() => {
     const pairOf = page.overview?.pairs.find((item) => item.run === page.state.against);
-    what.replaceChildren(element("option", { value: "" }, "Changed: any"), ...Object.entries(CHANGES).map(([value, word]) =>
+    const { changed } = page.state;
+    const options = Object.entries(CHANGES);
+    if (changed && !Object.hasOwn(CHANGES, changed)) options.push([changed, changed.replace(">", " → ")]); // a label that became another
+    what.replaceChildren(element("option", { value: "" }, "Changed: any"), ...options.map(([value, word]) =>
       element("option", { value }, pairOf ? `${word} (${counted(pairOf.changes[value]?.length ?? 0)})` : word)));
     what.value = page.state.changed;
     run.replaceChildren(...page.head.runs.slice(1).map(({ label }, place) => element("option", { value: place + 1 }, `by ${label}`)));

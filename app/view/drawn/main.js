@@ -71,7 +71,7 @@ class Page {
     if (!this.index) return this.selection.numbers;
     const { state, search, overview } = this;
     const pair = state.changed ? overview?.pairs.find(({ run }) => run === state.against) : null;
-    const changed = state.changed ? (pair?.changes[state.changed] ?? []) : null;
+    const changed = state.changed ? (Object.hasOwn(pair?.changes ?? {}, state.changed) ? pair.changes[state.changed] : []) : null;
     const key = JSON.stringify([this.revision, overview?.revision, search.words, search.time, state.sort, FILTERS.map((name) => state[name])]);
     if (this.selection.key !== key) this.selection = { key, numbers: selectInstances(this.index, this.head, state, changed, search.numbers) };
     return this.selection.numbers;
@@ -82,10 +82,14 @@ class Page {
     const { words, revision, time } = this.search;
     if (this.searching || (words && revision !== this.revision && Date.now() - time > SEARCHED_AGAIN)) this.find();
     document.getElementById("overview").hidden = this.state.instance !== null;
-    drawOverview(this);
-    drawFilters(this);
-    drawList(this);
-    drawInstance(this);
+    for (const drawPart of [drawOverview, drawFilters, drawList, drawInstance]) {
+      try {
+        drawPart(this);
+      } catch (error) { // the other parts are drawn nevertheless
+        console.error(error);
+        say(`A part of the page cannot be drawn: ${error.message}`);
+      }
+    }
   }
 
   /** Search for the words of the state; until then the list stays as it is. */
@@ -112,24 +116,6 @@ class Page {
     this.draw();
   }
 
-  /** Read the results; once more where the runs have changed meanwhile. */
-  async readOverview() {
-    if (this.readingOverview) return;
-    this.readingOverview = true;
-    try {
-      let revision;
-      do {
-        revision = this.revision;
-        this.overview = await this.source.overview();
-        this.draw();
-      } while (this.overview.revision < this.revision && revision !== this.revision);
-    } catch (error) {
-      say(error.message);
-    } finally {
-      this.readingOverview = false;
-    }
-  }
-
   /** Take over what has changed in the runs. */
   async take({ revision, runs, changes, whole }) {
     if (whole) {
@@ -147,7 +133,6 @@ class Page {
     }
     drawRuns(this);
     this.draw();
-    this.readOverview();
   }
 }
 
@@ -193,7 +178,6 @@ async function start() {
   addEventListener("afterprint", () => printList(page, false));
   page.draw();
   await page.readIndex();
-  page.readOverview();
   follow(page);
 }
 

@@ -27,7 +27,7 @@ export function readState() {
   const state = emptyState();
   for (const [key, value] of new URLSearchParams(location.hash.slice(1))) {
     if (key.startsWith("in.")) (state.strata[key.slice(3)] ??= []).push(value);
-    else if (["instance", "labelling", "against"].includes(key) && /^\d{1,9}$/.test(value)) state[key] = Number(value);
+    else if (["instance", "against", "labelling"].includes(key) && /^\d{1,9}$/.test(value)) state[key] = Number(value);
     else if (["run", "hidden"].includes(key) && /^\d{1,4}$/.test(value)) state[key].push(Number(value));
     else if (["condition", "outcome", "label", "flag"].includes(key)) state[key].push(value);
     else if (key === "differ") state.differ = true;

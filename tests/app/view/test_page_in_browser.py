@@ -111,8 +111,8 @@ class Contents:
 
     def overview(self) -> Overview:
         pair = Pair(
-            run=1, verdict=(), conditions=(), outcomes=(), label_counts=(),
-            changes={"lost": (3,), "gained": (4,), "differs": (3, 4, 5)}, meaning="",
+            run=1, verdict=("Run 1 is as good.",), meaning="", conditions=(), outcomes=(), label_counts=(),
+            changes={"lost": (3,), "gained": (4,), "differs": (3, 4, 5), "RIGHT>WRONG": (3,)},
         )  # fmt: skip
         return Overview(revision=1, pairs=(pair,))
 
@@ -137,8 +137,7 @@ class Contents:
     def answer(self, number: int, run: int) -> ViewedAnswer:
         outcome, label = self.codes(number, run)
         return ViewedAnswer(
-            id=f"{number}",
-            outcome=OUTCOMES[outcome], label=None if label == LACKING else LABELS[label], judge="match", reason=HOSTILE,
+            id="a", outcome=OUTCOMES[outcome], label=None if label == LACKING else LABELS[label], judge="match", reason=HOSTILE,
             behaviour=HOSTILE, answer=self.answers, length=len(self.answers) + 7, reasoning=HOSTILE, error=HOSTILE,
             truncated=True, overridden=True, completion_tokens=5, prompt_tokens=9, seconds=0.5, origin=None,
             own_answer=HOSTILE, prompt=(),
@@ -211,6 +210,8 @@ def test_filters_and_orders_are_in_the_address(tmp_path: Path) -> None:
             "differ=1": [3, 4, 5],
             "changed=lost": [3],
             "changed=differs&condition=conflict": [3, 5],
+            "changed=RIGHT>WRONG": [3],
+            "changed=constructor": [],
             "words=q1": [1, 10, 11],
             "words=q1&condition=aligned": [10],
             "sort=shortest": [11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0],
@@ -218,7 +219,7 @@ def test_filters_and_orders_are_in_the_address(tmp_path: Path) -> None:
             "sort=changed": [3, 4, 0, 1, 2, 5, 6, 7, 8, 9, 10, 11],
             "in.__proto__=x&instance=99&run=7&against=0&sort=constructor": list(range(12)),
         }
-        await tab.wait_for("document.querySelector('select option[value=lost]').textContent === 'lost (1)'")
+        await tab.wait_for("document.querySelector('#filters option[value=lost]').textContent === 'lost (1)'")
         for state, numbers in expected.items():
             await tab.evaluate(f"location.hash = '{state}'")
             await tab.wait_for(f"JSON.stringify({NUMBERS}) === '{json.dumps(numbers, separators=(',', ':'))}'")
