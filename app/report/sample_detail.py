@@ -44,14 +44,21 @@ def read_sample_detail(
 ) -> SampleDetail | None:
     """Read the details of a sample, with the labels of the first of ``judges`` that has judged; None if it is gone."""
     with RunStore.read(folder) as store:
-        judge_ids = effective_judges(store) if judges is None else tuple(judges)
-        rows = store.sample_rows([ordinal], judge_ids)
-        record = next(store.records(only=rows[0].id), None) if rows else None
-        if record is None:
-            return None
-        spec = parse_stored(RunSpec, store.meta("spec"), str(folder))
-        build = workspace.build_of(store)
-        siblings = tuple(store.siblings(ordinal, judge_ids))
+        return sample_detail(workspace, store, ordinal, judges)
+
+
+def sample_detail(
+    workspace: Workspace, store: RunStore, ordinal: int, judges: Sequence[str] | None = None
+) -> SampleDetail | None:
+    """Return what :func:`read_sample_detail` does, from an open store."""
+    judge_ids = effective_judges(store) if judges is None else tuple(judges)
+    rows = store.sample_rows([ordinal], judge_ids)
+    record = next(store.records(only=rows[0].id), None) if rows else None
+    if record is None:
+        return None
+    spec = parse_stored(RunSpec, store.meta("spec"), str(store.folder))
+    build = workspace.build_of(store)
+    siblings = tuple(store.siblings(ordinal, judge_ids))
     benchmark = get_benchmark(spec.benchmark)
     steps = _conversations(spec, record)
     sent = dict.fromkeys(

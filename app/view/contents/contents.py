@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
@@ -12,7 +12,7 @@ from threading import RLock
 from app.compare.result_cache import ResultCache
 from app.compare.run_view import reject_duplicates
 from app.report.judge_selection import resolve_judge
-from app.report.sample_detail import read_sample_detail
+from app.report.sample_detail import sample_detail
 from app.report.tables import run_labels, shared_benchmark, unique_labels
 from app.store.run import RunStore
 from app.store.samples import SampleFilter, SampleRow
@@ -216,6 +216,15 @@ class Contents:
             )
         return tuple(viewed)
 
+    @contextmanager
+    def held_open(self) -> Iterator[None]:
+        """Hold the stores of all runs that can be read open, where this thread alone reads many instances."""
+        with ExitStack() as stack:
+            for run in self.runs:
+                with suppress(*UNREADABLE):
+                    stack.enter_context(run.held_open())
+            yield
+
     def instance(self, number: int) -> ViewedInstance:
         """Return an instance with each run's answer. Raises SpecError if there is none, RashomonError if no run can be read."""
         self._check([number])
@@ -284,7 +293,7 @@ class Contents:
         try:
             with run.open() as store:
                 build = self.workspace.build_of(store)
-                detail = read_sample_detail(self.workspace, run.folder, ordinal, run.judges)
+                detail = sample_detail(self.workspace, store, ordinal, run.judges)
                 if detail is None:
                     raise RashomonError("the instance is gone.")
                 record, row = run.judged(detail.record), detail.row

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -60,6 +61,7 @@ class LiveRun:
         self, store: RunStore, workspace: Workspace, names: RunNames, judging: Judging, columns: AnswerColumns
     ) -> None:
         """Read a run. Raises RashomonError if that fails."""
+        self._held: RunStore | None = None
         self.folder, self.columns, self.judging = store.folder, columns, judging
         self._workspace, self._names = workspace, names
         self._spec, self._identity = store.meta("spec"), _identity(store)
@@ -86,8 +88,25 @@ class LiveRun:
         """True if labels are computed from those of a panel's members."""
         return self._panel is not None and not self.judging.is_default
 
-    def open(self) -> RunStore:
-        """Open the run's store. Raises StoreError if it is gone, RashomonError if another run is in its place."""
+    @contextmanager
+    def open(self) -> Iterator[RunStore]:
+        """Open the run's store, unless it is held open. Raises RashomonError if it is gone, or another run is in its place."""
+        if self._held is not None:
+            yield self._held
+            return
+        with self._opened() as store:
+            yield store
+
+    @contextmanager
+    def held_open(self) -> Iterator[None]:
+        """Hold the run's store open, where many instances are read one after the other by this thread."""
+        with self._opened() as self._held:
+            try:
+                yield
+            finally:
+                self._held = None
+
+    def _opened(self) -> RunStore:
         store = RunStore.read(self.folder)
         try:
             if _identity(store) != self._identity:

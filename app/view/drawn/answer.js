@@ -4,7 +4,6 @@ import { answerAppearance, badge, stateGlyph } from "./appearance.js";
 import { button, counted, element } from "./dom.js";
 import { overrideForm } from "./labelling.js";
 import { mediumName } from "./media.js";
-import { overrideForm } from "./labelling.js";
 
 const unfolded = { prompt: true }; // what is unfolded, in this and the next instances
 
@@ -62,7 +61,6 @@ function answerParts(page, instance, place, answer) {
     answerRepeats(page, instance, place, answer),
     answer.remarks.map((remark) => element("p", { class: "muted text" }, remark)),
     answerFacts(answer),
-    overrideForm(page, instance, place),
     answer.prompt.length > 0 && folded(`prompt ${place}`, "Prompt as sent to this run", drawPrompt(answer.prompt, instance.media)),
     overrideForm(page, instance, place),
   ];

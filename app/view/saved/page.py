@@ -42,8 +42,9 @@ def saved_page(
     before, after = document_parts()
     yield before
     yield saver.first(head, overview or contents.overview())
-    for start in range(0, head.instances, _BLOCK):
-        yield from saver.block(start // _BLOCK, range(start, min(start + _BLOCK, head.instances)))
+    with contents.held_open():
+        for start in range(0, head.instances, _BLOCK):
+            yield from saver.block(start // _BLOCK, range(start, min(start + _BLOCK, head.instances)))
     yield from saver.media()
     yield after
 
@@ -54,7 +55,8 @@ def estimated_size(contents: Contents, media: MediaChoice) -> int:
     saver = _Saver(contents, media, canonical=False)
     starts = range(0, head.instances, max(_STRETCH, head.instances // _STRETCHES))
     sample = [number for start in starts for number in range(start, min(start + _STRETCH, head.instances))]
-    varying = sum(len(piece.encode()) for piece in (*saver.block(0, sample), *saver.media()))
+    with contents.held_open():
+        varying = sum(len(piece.encode()) for piece in (*saver.block(0, sample), *saver.media()))
     fixed = sum(len(piece.encode()) for piece in (*document_parts(), saver.first(head, contents.overview())))
     return fixed + varying * head.instances // max(1, len(sample))
 

@@ -61,8 +61,7 @@ def requests(tab: Tab) -> set[str]:
 
 def test_filters_search_and_instances_work_from_disk(file: Path, tmp_path: Path) -> None:
     async def steps(tab: Tab) -> None:
-        await tab.wait_for(LIST)
-        assert "aligned" in await tab.evaluate(LIST)
+        await tab.wait_for(f"{LIST}.includes('aligned')")
         count = "document.getElementById('filters').innerText"
         assert "80" in await tab.evaluate(count)
         await tab.evaluate("location.hash = '#outcome=error'")
