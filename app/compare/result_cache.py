@@ -65,7 +65,7 @@ class ResultCache:
             "comparison",
             folders,
             (judge,),
-            lambda: compare_views(self._views(folders, judge), keep_first=True, instances=True),
+            lambda: compare_views(self._views(folders, judge), keep_first=True),
         )
 
     def text_changes(self, folders: Sequence[Path], judge: str | None, pair: int) -> list[Change]:

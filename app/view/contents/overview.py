@@ -34,8 +34,6 @@ from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Cell, Estimate, Table
 
-_LISTED = "flipped"
-"""The table that the page has as its list."""
 _TURNS = "lost: a right label became a wrong one. gained: the reverse."
 _EXAMPLES = "How many examples decide"
 
@@ -100,7 +98,7 @@ def _compared(
 ) -> Overview:
     """Return an overview with what ``compare`` and ``recommend`` print."""
     comparison = cache.comparison(folders, judge)
-    tables = [table for table in comparison.tables if table.name != _LISTED]
+    tables = [*comparison.tables]
     recommendation: Recommendation | str
     try:
         recommendation = cache.recommendation(folders, judge, rule=rule)

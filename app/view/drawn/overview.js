@@ -191,7 +191,7 @@ function transitions(page, pair, baseline, name) {
       { class: "changes" },
       changeButton(page, pair, "lost", `▼ ${pair.changes.lost?.length ?? 0} lost`),
       changeButton(page, pair, "gained", `▲ ${pair.changes.gained?.length ?? 0} gained`),
-      changeButton(page, pair, "differs", `≠ ${pair.changes.differs?.length ?? 0} with another label`),
+      changeButton(page, pair, "differs", `≠ ${pair.changes.differs?.length ?? 0} differ`),
     ),
     element("p", { class: "muted" }, pair.meaning),
     element(

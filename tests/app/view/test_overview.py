@@ -115,6 +115,8 @@ def check_overview(overview: Overview, rashomon: Rashomon, names: Sequence[str],
     assert [*overview.headlines] == shown["headlines"]
     assert len(overview.tables) == len(shown["tables"])
     check_tables(overview.tables, shown["tables"])
+    lines = [line for section in overview.next for line in section.lines]
+    assert all(any(step["idea"] in line and step["command"] in line for line in lines) for step in shown["to_try"])
     if len(names) > 1:
         compared = rashomon.json("compare", *names)
         check_tables(overview.comparison, compared["tables"])
@@ -174,7 +176,7 @@ def moments(stage: Stage) -> tuple[list[Path], list[list[Instance]], Any]:
     """Return a finished run and a started one, and the questions that are left in ten parts."""
     asked = instances(10)
     finished = stage.run("finished", asked=asked, answering=mixed(0))
-    started = stage.run("started", asked=asked, model="policy:random", state="running", done=0)
+    started = stage.run("started", asked=asked, model="org/m", state="running", done=0)
     size = len(asked) // MOMENTS
     parts = [asked[part * size : (part + 1) * size] for part in range(MOMENTS)]
     return [finished, started], parts, mixed(2)
@@ -420,6 +422,16 @@ def test_transitions_filter_and_a_new_revision_leaves_what_was_opened(
         assert await tab.evaluate("document.activeElement.dataset.key") == f"change {change}"
         await tab.evaluate(click % f"'change {change}'")
         assert await tab.evaluate("page.state.changed") == ""
+        await tab.evaluate(
+            "page.head.revision = 3, page.source.overview = async () => { throw new Error('The server has ended.') }"
+        )
+        await tab.evaluate("page.draw()")
+        await tab.wait_for("document.querySelector('#overview').textContent.includes('The server has ended.')")
+        assert await tab.evaluate("document.querySelector('#overview h2').textContent") == pair.verdict[0]
+        await tab.evaluate("page.source.overview = async () => ({ ...page.overview, revision: 3, problem: 'gone' })")
+        await tab.evaluate(click % "'again'")
+        await tab.wait_for("document.querySelector('#overview').textContent.trim() === 'gone'")
+        await tab.evaluate("page.overview = { ...page.overview, problem: null }, page.draw()")
         await tab.resize(320)
         assert await tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
