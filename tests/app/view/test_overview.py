@@ -115,8 +115,8 @@ def check_overview(overview: Overview, rashomon: Rashomon, names: Sequence[str],
     assert [*overview.headlines] == shown["headlines"]
     assert len(overview.tables) == len(shown["tables"])
     check_tables(overview.tables, shown["tables"])
-    lines = [line for section in overview.next for line in section.lines]
-    assert all(any(step["idea"] in line and step["command"] in line for line in lines) for step in shown["to_try"])
+    following = [line for section in overview.next for line in section.lines]
+    assert all(any(step["idea"] in line and step["command"] in line for line in following) for step in shown["to_try"])
     if len(names) > 1:
         compared = rashomon.json("compare", *names)
         check_tables(overview.comparison, compared["tables"])
