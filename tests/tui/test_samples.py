@@ -373,9 +373,9 @@ def test_a_medium_that_takes_long_keeps_nothing_waiting(
         going.wait(60)
         return preview_media(medium, *rest)
 
-    monkeypatch.setattr("app.tui.widgets.picture.preview_media", slow)
-
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await until(pilot, lambda: "not there" in screen_text(app))  # the picture of the newest answer, on Runs
+        monkeypatch.setattr("app.tui.widgets.picture.preview_media", slow)
         try:
             screen = await open_samples(pilot, app, folder)
             await until(pilot, lambda: len(begun) == 2)
