@@ -336,9 +336,9 @@ def test_a_run_goes_on_and_a_server_comes_back(tmp_path: Path) -> None:
 def test_the_page_fits_its_window(tmp_path: Path, width: int) -> None:
     async def visit(tab: Tab) -> None:
         await tab.resize(width)
-        for state in ("", "instance=0"):
+        for state, part in (("", ".rows .row[id]"), ("instance=0", "#instance .answer")):
             await tab.evaluate(f"location.hash = '{state}'")
-            await tab.wait_for("document.querySelector('.rows .row[id], .answer')")
+            await tab.wait_for(f"document.querySelector('{part}')?.getClientRects().length")
             assert await tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), state
 
     _visit(tmp_path, Contents(runs=12, answers="x" * 5000), visit)
