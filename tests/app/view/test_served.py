@@ -258,6 +258,17 @@ def test_media_are_served_as_pictures_alone(viewer: Viewer) -> None:
         assert "not there" in medium["facts"]
 
 
+def test_a_file_that_was_replaced_is_not_served(home: Path, viewer: Viewer) -> None:
+    drawn = viewer.json("/api/instance?number=0")["media"][0]["original"]
+    file = home / "build" / drawn
+    content = file.read_bytes()
+    for other in (b"<svg onload='alert(1)'/>", content[:8] + b"<script>", b""):
+        file.write_bytes(other)
+        assert viewer.get(f"/{drawn}").status == 404
+    file.write_bytes(content)
+    assert viewer.get(f"/{drawn}").body == content
+
+
 # --- the runs ------------------------------------------------------------------------------------
 
 
