@@ -2,6 +2,7 @@
 
 import { stateGlyph } from "./appearance.js";
 import { button, counted, element, fill } from "./dom.js";
+import { focusList } from "./list.js";
 
 const THEME = "rashomon-theme"; // the key in the browser's storage
 const systemTheme = matchMedia("(prefers-color-scheme: dark)");
@@ -10,7 +11,8 @@ const systemTheme = matchMedia("(prefers-color-scheme: dark)");
 export function drawHeader(page, help) {
   document.title = page.head.title;
   fill("header",
-    element("div", { class: "title" }, element("h1", {}, page.head.title),
+    element("div", { class: "title" }, document.getElementById("status"), element("h1", { title: page.head.title }, page.head.title),
+      button("", focusList, { id: "to-list", title: "To the list of answers (l)" }),
       button(["◐", element("span", {}, " Theme")], toggleTheme, { class: "quiet", title: "Light or dark (t)", "aria-label": "Theme: light or dark" }), button(["?", element("span", {}, " Keys")], help, { class: "quiet", title: "Keys (?)", "aria-label": "Keys" })),
     element("ul", { class: "runs", id: "runs", "aria-label": "Runs" }));
   drawRuns(page);
@@ -18,6 +20,7 @@ export function drawHeader(page, help) {
 
 /** Draw the runs with their progress. */
 export function drawRuns(page) {
+  fill("to-list", counted(page.head.instances), element("span", {}, " instances"), " ↓");
   fill("runs", page.head.runs.map(runChip));
 }
 

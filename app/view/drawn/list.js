@@ -119,10 +119,17 @@ export function forgetTexts(numbers) {
   else rowTexts.clear();
 }
 
-/** Move the cursor by a number of rows; Infinity is the end. */
+/** Bring the list into view, and the focus to its marked row. */
+export function focusList() {
+  listParts?.rows.focus({ preventScroll: true });
+  document.getElementById("filters")?.scrollIntoView();
+}
+
+/** Move the cursor by a number of rows; Infinity is the end. The focus goes to the list, so that Enter opens what is marked. */
 export function moveCursor(page, by) {
   const numbers = page.matching();
   if (!numbers.length) return;
+  listParts.rows.focus({ preventScroll: true });
   const place = Math.min(Math.max(numbers.indexOf(page.cursor) + by, 0), numbers.length - 1);
   page.cursor = numbers[place];
   reveal(page);

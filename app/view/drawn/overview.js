@@ -1,7 +1,8 @@
 // Results above the answers: the verdict, the scorecard, differences, transitions, and what would change them.
 
-import { element, say } from "./dom.js";
+import { element } from "./dom.js";
 import { forestPlot } from "./forest.js";
+import { focusList } from "./list.js";
 import { foldedPart, printedTable, tableNotes, textLines } from "./tables.js";
 
 const NARROW = "(max-width: 699px)";
@@ -207,9 +208,7 @@ function changeButton(page, pair, change, text, spoken = text) {
   const pressed = page.state.changed === change && pairOf(page) === pair;
   const list = () => {
     page.set({ changed: pressed ? "" : change, against: pair.run });
-    if (pressed) return;
-    say(`Listed below: ${spoken}.`);
-    document.getElementById("list").scrollIntoView({ block: "start" });
+    if (!pressed) focusList();
   };
   const attributes = { type: "button", disabled: !count && !pressed, "aria-pressed": String(pressed), "data-key": `change ${change}` };
   return element("button", { ...attributes, "aria-label": `List ${spoken}`, onclick: list }, text);

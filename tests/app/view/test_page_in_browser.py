@@ -288,6 +288,49 @@ def test_keys_move_open_switch_and_zoom(tmp_path: Path) -> None:
     _visit(tmp_path, Contents(), visit)
 
 
+def test_a_press_that_filters_the_list_leads_to_it_and_enter_opens_the_marked_row(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        await tab.resize(1200, 500)
+        await tab.evaluate("document.querySelector('[data-key=\"change differs\"]').focus()")
+        await tab.press("Enter")
+        await tab.wait_for(f"{ROWS} === 3 && document.activeElement.matches('.rows')")
+        await tab.press("j")
+        await tab.press("Enter")
+        await tab.wait_for("location.hash.includes('instance=4') && location.hash.includes('changed=differs')")
+        await tab.press("Escape")
+        await tab.evaluate("document.querySelector('[data-key=\"change differs\"]').focus()")
+        await tab.press("k")
+        await tab.press("Enter")
+        await tab.wait_for("location.hash.includes('instance=3')")
+        await tab.press("l")
+        assert await tab.evaluate("document.activeElement.matches('.rows')")
+        await tab.evaluate("scrollTo(0, 0)")
+        await tab.evaluate("document.activeElement.blur()")
+        assert (await tab.evaluate("document.getElementById('to-list').textContent")) == "12 instances ↓"
+        await tab.press("l")
+        assert await tab.evaluate("document.activeElement.matches('.rows')")
+        top = await tab.evaluate("document.getElementById('filters').getBoundingClientRect().top")
+        assert top >= await tab.evaluate("document.querySelector('.title').getBoundingClientRect().bottom")
+
+    _visit(tmp_path, Contents(), visit)
+
+
+def test_a_status_covers_nothing_and_goes_with_the_next_action(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        await tab.resize(320)
+        await tab.evaluate("import('/dom.js').then(({ say }) => say('Saved.'))")
+        status = "document.getElementById('status')"
+        assert await tab.evaluate(f"{status}.textContent") == "Saved."
+        assert await tab.evaluate(
+            f"{status}.getBoundingClientRect().bottom <= document.getElementById('main').getBoundingClientRect().top"
+        )
+        await tab.press("Enter")
+        await tab.wait_for("document.querySelector('.answer')")
+        assert await tab.evaluate(f"{status}.textContent") == ""
+
+    _visit(tmp_path, Contents(), visit)
+
+
 def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
     async def visit(tab: Tab) -> None:
         await tab.wait_for("document.querySelectorAll('.answer').length === 2")
