@@ -113,6 +113,7 @@ class Contents:
                 condition: {clean(label): kind_of(self.benchmark, condition, label) for label in self.labels}
                 for condition in self.instances.conditions
             },
+            meanings={clean(label): clean(words) for label, words in self.benchmark.behaviours.items()},
             runs=tuple(run.viewed for run in self.runs),
             instances=len(self.instances),
             revision=self.revision,

@@ -3,7 +3,7 @@
 import { outcomeWord } from "./appearance.js";
 import { countCodes, FLAGS, SORTS } from "./columns.js";
 import { button, counted, element, fill } from "./dom.js";
-import { emptyState, FILTERS } from "./state.js";
+import { comparedRun, emptyState, FILTERS } from "./state.js";
 
 const MOST = 200; // values of a menu that are drawn at a time
 const CHANGES = { lost: "lost", gained: "gained", differs: "other label" };
@@ -16,7 +16,7 @@ export function drawFilters(page) {
   section.hidden = page.state.instance !== null;
   if (!page.index) return;
   const { conditions, labels, runs } = page.head;
-  const key = JSON.stringify([conditions, labels, runs.map(({ label }) => label), [...page.index.strata].map(([name, { values }]) => [name, values.length])]);
+  const key = JSON.stringify([conditions, labels, runs.map(({ label, judge }) => [label, judge]), [...page.index.strata].map(([name, { values }]) => [name, values.length])]);
   if (filterBar?.key !== key) buildFilters(page, key);
   for (const update of filterBar.updates) update();
 }
@@ -33,12 +33,24 @@ function buildFilters(page, key) {
     filterMenu(page, updates, "Condition", conditions, fieldOf(page, "condition"), () => countCodes([page.index.condition], head.conditions.length)),
     filterMenu(page, updates, "Outcome", head.outcomes.map((name) => [name, outcomeWord(name)]), fieldOf(page, "outcome"), () => countCodes(columns("outcome"), head.outcomes.length)),
     filterMenu(page, updates, "Label", head.labels.map((name) => [name, name]), fieldOf(page, "label"), () => countCodes(columns("label"), head.labels.length)),
+    labelLegend(head),
     filterMenu(page, updates, "Marks", Object.keys(FLAGS).map((name) => [name, name === "disputed" ? "judges disagree" : name]), fieldOf(page, "flag"), () => Object.values(FLAGS).map((bit) => countFlag(columns("flags"), bit))),
     runs.length > 1 && filterMenu(page, updates, "Of runs", runs, fieldOf(page, "run"), null),
     [...page.index.strata].map(([name, { values }]) => filterMenu(page, updates, name, values.map((value) => [value, value]), stratumOf(page, name), () => countCodes([page.index.strata.get(name).codes], values.length + 1).subarray(1))),
   ];
   fill("filters", element("div", { class: "filters", role: "search" },
     searchField(page, updates), foldButton(updates), element("div", { class: "menus" }, menus, runs.length > 1 && [differButton(page, updates), changeFields(page, updates)], sortField(page, updates)), clearButton(page, updates), matchCount(page, updates)));
+}
+
+/** Return what each label means, and which judges give them, folded; null where the names of labels say it. */
+function labelLegend({ labels, meanings, runs }) {
+  const meant = labels.filter((label) => Object.hasOwn(meanings, label));
+  if (!meant.length) return null;
+  const judges = [...new Set(runs.map(({ judge }) => judge))].filter(Boolean);
+  return element("details", { class: "menu legend" },
+    element("summary", { class: "control", title: "Meanings of the labels" }, element("span", { "aria-hidden": "true" }, "?"), element("span", { class: "unseen" }, "Meanings of the labels")),
+    element("div", {}, element("p", {}, "An answer with this label"), element("dl", { class: "pairs" }, meant.map((label) => [element("dt", {}, label), element("dd", {}, meanings[label])])),
+      judges.length > 0 && element("p", { class: "muted" }, `By the ${judges.length > 1 ? "judges" : "judge"} ${judges.join(", ")}, unless a person overrides it.`)));
 }
 
 function countFlag(columns, bit) {
@@ -122,7 +134,7 @@ function changeFields(page, updates) {
   const what = element("select", { "aria-label": "Changed beside the baseline", onchange: () => page.set({ changed: what.value }) });
   const run = element("select", { "aria-label": "Run that is compared with the baseline", onchange: () => page.set({ against: Number(run.value) }) });
   updates.push(() => {
-    const pairOf = page.overview?.pairs.find((item) => item.run === page.state.against);
+    const pairOf = page.overview?.pairs.find((item) => item.run === comparedRun(page));
     const { changed } = page.state;
     const options = Object.entries(CHANGES);
     if (changed && !Object.hasOwn(CHANGES, changed)) options.push([changed, changed.replace(">", " → ")]); // a label that became another
@@ -130,7 +142,7 @@ function changeFields(page, updates) {
       element("option", { value }, pairOf ? `${word} (${counted(pairOf.changes[value]?.length ?? 0)})` : word)));
     what.value = page.state.changed;
     run.replaceChildren(...page.head.runs.slice(1).map(({ label }, place) => element("option", { value: place + 1 }, `by ${label}`)));
-    run.value = String(page.state.against);
+    run.value = String(comparedRun(page));
     run.hidden = page.head.runs.length < 3 || !page.state.changed;
   });
   return [what, run];

@@ -1,6 +1,6 @@
 // The header: the title, the runs with their progress, and the theme.
 
-import { stateGlyph } from "./appearance.js";
+import { policyMark, stateGlyph } from "./appearance.js";
 import { button, counted, element, fill } from "./dom.js";
 import { focusList } from "./list.js";
 
@@ -24,10 +24,10 @@ export function drawRuns(page) {
   fill("runs", page.head.runs.map(runChip));
 }
 
-function runChip({ label, model, state, note, problem, done, total, errors, judge }, place) {
+function runChip({ label, model, is_policy: isPolicy, state, note, problem, done, total, errors, judge }, place) {
   const facts = [place === 0 && "baseline", `${counted(done)} of ${counted(total)}`, errors > 0 && `${counted(errors)} ${errors === 1 ? "error" : "errors"}`, judge && `judge ${judge}`].filter(Boolean);
   return element("li", { class: "chip", title: [model, note].filter(Boolean).join("\n") },
-    element("b", {}, label),
+    element("div", {}, element("b", {}, label), isPolicy && [" ", policyMark()]),
     element("span", { class: "facts" }, element("span", {}, `${stateGlyph(state)} ${state}`), facts.map((fact) => element("span", {}, fact))),
     problem && element("span", { class: "problem" }, problem),
     done < total && element("progress", { max: total, value: done, "aria-label": `Progress of ${label}` }));

@@ -1,6 +1,7 @@
 // The list of instances: only the rows in view are elements, and their texts are read as they come into view.
 
-import { indexedAppearance, spokenAppearance } from "./appearance.js";
+import { explainAppearance, indexedAppearance, spokenAppearance } from "./appearance.js";
+import { FLAGS } from "./columns.js";
 import { element, fill, say } from "./dom.js";
 
 const OVERSCAN = 6; // rows above and below the view that are drawn, too
@@ -90,8 +91,10 @@ function drawRow(page, places, number, position, height) {
   places.map((place) => {
     const appearance = indexedAppearance(page, number, place);
     const answer = row?.answers[place] ?? "";
-    return element("div", { role: "gridcell", "aria-label": `${spokenAppearance(appearance)} ${answer}` },
-      element("span", { class: `badge ${appearance?.kind ?? "none"}` }, appearance ? `${appearance.glyph} ${appearance.word}` : "–"), element("span", { class: "detail" }, answer));
+    const overridden = Boolean(page.index.runs[place].flags[number] & FLAGS.overridden);
+    return element("div", { role: "gridcell", "aria-label": `${spokenAppearance(appearance)}${overridden ? ", overridden" : ""} ${answer}` },
+      element("span", { class: `badge ${appearance?.kind ?? "none"}`, title: appearance && explainAppearance(appearance, page.head.runs[place].judge, overridden) }, appearance ? `${appearance.glyph} ${appearance.word}` : "–"),
+      element("span", { class: "detail" }, overridden && element("b", { class: "overridden", title: "A person's label is in force" }, "* overridden "), answer));
   }));
   node.style.top = `${position * height}px`;
   return node;

@@ -10,7 +10,7 @@ import { drawLabelling } from "./labelling.js";
 import { drawList, forgetTexts, printList } from "./list.js";
 import { openSource } from "./source.js";
 import { drawOverview } from "./overview.js";
-import { FILTERS, readState, writeState } from "./state.js";
+import { comparedRun, FILTERS, readState, writeState } from "./state.js";
 
 const SEARCHED_AGAIN = 5000; // ms after which a search is repeated where the runs have changed
 const LONGEST_PAUSE = 30000; // ms between two attempts to reach the server
@@ -44,7 +44,7 @@ class Page {
     const { runs, instances } = this.head;
     state.hidden = state.hidden.filter((place) => place < runs.length);
     state.run = state.run.filter((place) => place < runs.length);
-    if (state.against < 1 || state.against >= runs.length) state.against = 1;
+    if (state.against < 1 || state.against >= runs.length) state.against = null;
     if (state.instance !== null && state.instance >= instances) state.instance = null;
     return state;
   }
@@ -70,7 +70,7 @@ class Page {
   matching() {
     if (!this.index) return this.selection.numbers;
     const { state, search, overview } = this;
-    const pair = state.changed ? overview?.pairs.find(({ run }) => run === state.against) : null;
+    const pair = state.changed ? overview?.pairs.find(({ run }) => run === comparedRun(this)) : null;
     const changed = state.changed ? (Object.hasOwn(pair?.changes ?? {}, state.changed) ? pair.changes[state.changed] : []) : null;
     const key = JSON.stringify([this.revision, overview?.revision, search.words, search.time, state.sort, FILTERS.map((name) => state[name])]);
     if (this.selection.key !== key) this.selection = { key, numbers: selectInstances(this.index, this.head, state, changed, search.numbers) };

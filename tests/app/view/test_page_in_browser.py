@@ -66,6 +66,7 @@ class Contents:
     runs: int = 2
     instances: int = 12
     answers: str = "an answer"
+    policies: tuple[int, ...] = ()
     served: list[Changes] = field(default_factory=list)
     broken: bool = False
 
@@ -78,13 +79,14 @@ class Contents:
 
     def head(self) -> Head:
         run = ViewedRun(
-            name="run", label="run", model="model", state="running", note="", problem=None, done=11, total=12,
+            name="run", label="run", model="model", is_policy=False, state="running", note="", problem=None, done=11, total=12,
             errors=0, judge="match", writable=False,
         )  # fmt: skip
         return Head(
             version="0", saved=False, benchmark="cmc-bench", title="A page", paper="", rule=None, conditions=CONDITIONS,
             labels=LABELS, kinds={name: {"RIGHT": "right", "WRONG": "wrong"} for name in CONDITIONS},
-            runs=tuple(replace(run, label=f"run {place} {HOSTILE}") for place in range(self.runs)),
+            meanings={"WRONG": f"is wrong {HOSTILE}"},
+            runs=tuple(replace(run, label=f"run {place} {HOSTILE}", is_policy=place in self.policies) for place in range(self.runs)),
             instances=self.instances, revision=1,
         )  # fmt: skip
 
@@ -95,11 +97,11 @@ class Contents:
             RunColumns(
                 outcome=_encoded("B", (outcome for outcome, _ in column)),
                 label=_encoded("B", (label for _, label in column)),
-                flags=_encoded("B", (4 if number == 6 else 0 for number in numbers)),
+                flags=_encoded("B", (4 if number == 6 else number == 7 and run == 0 for number in numbers)),
                 tokens=_encoded("I", (100_000 - number for number in numbers)),
                 seconds=_encoded("f", (number % 5 for number in numbers)),
             )
-            for column in codes
+            for run, column in enumerate(codes)
         )
         strata = {
             "document": StratumColumn(values=("one", "two"), codes=_encoded("I", (1 + n % 3 % 2 for n in numbers)))
@@ -111,10 +113,11 @@ class Contents:
 
     def overview(self) -> Overview:
         pair = Pair(
-            run=1, verdict=("Run 1 is as good.",), meaning="", conditions=(), outcomes=(), label_counts=(),
+            run=1, verdict=(), meaning="", conditions=(), outcomes=(), label_counts=(),
             changes={"lost": (3,), "gained": (4,), "differs": (3, 4, 5), "RIGHT>WRONG": (3,)},
         )  # fmt: skip
-        return Overview(revision=1, pairs=(pair,))
+        pairs = (replace(pair, run=run, verdict=(f"Run {run} is as good.",)) for run in range(1, self.runs))
+        return Overview(revision=1, pairs=tuple(pairs))
 
     def row(self, number: int) -> ViewRow:
         return ViewRow(
@@ -329,6 +332,46 @@ def test_a_status_covers_nothing_and_goes_with_the_next_action(tmp_path: Path) -
         assert await tab.evaluate(f"{status}.textContent") == ""
 
     _visit(tmp_path, Contents(), visit)
+
+
+def test_labels_have_their_meaning_and_the_one_who_gave_them(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        await tab.wait_for("document.querySelector('#row3 .badge.wrong')?.title.includes('WRONG')")
+        badge = "document.querySelectorAll('#row%d .badge')[%d].title"
+        assert await tab.evaluate(badge % (3, 1)) == f"WRONG: is wrong {HOSTILE}; wrong; by the judge match"
+        assert await tab.evaluate(badge % (7, 0)) == "RIGHT; right; by a person"
+        assert await tab.evaluate(badge % (5, 1)) == "undecided"
+        legend = await tab.evaluate("document.querySelector('.legend').textContent")
+        assert f"WRONG{'is wrong '}{HOSTILE}" in legend
+        assert "By the judge match" in legend
+
+    _visit(tmp_path, Contents(), visit)
+
+
+def test_overridden_labels_are_marked_and_counted_beside_the_results(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        cells = "[...document.querySelectorAll('#row%d [role=gridcell]')].map((node) => node.textContent)"
+        await tab.wait_for(f"({cells})[1]?.includes('* overridden an answer')" % 7)
+        assert "overridden" not in (await tab.evaluate(cells % 7))[2]
+        assert "overridden" not in "".join(await tab.evaluate(cells % 6))
+        label = await tab.evaluate("document.querySelectorAll('#row7 [role=gridcell]')[1].getAttribute('aria-label')")
+        assert label.startswith("RIGHT, right, overridden")
+        await tab.wait_for("document.querySelector('#overview .overrides')")
+        note = await tab.evaluate("document.querySelector('#overview .overrides').textContent")
+        assert note == "* 1 label is overridden: the list shows it, these results are the judge's."
+
+    _visit(tmp_path, Contents(), visit)
+
+
+def test_the_first_model_is_compared_and_rules_are_marked(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        await tab.wait_for("document.querySelector('#overview h2')?.textContent === 'Run 2 is as good.'")
+        chips = await tab.evaluate("[...document.querySelectorAll('.chip')].map((node) => node.textContent)")
+        assert ["rule, no model" in chip for chip in chips] == [False, True, False]
+        await tab.evaluate("location.hash = 'against=1'")
+        await tab.wait_for("document.querySelector('#overview h2')?.textContent === 'Run 1 is as good.'")
+
+    _visit(tmp_path, Contents(runs=3, policies=(1,)), visit)
 
 
 def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
