@@ -202,10 +202,15 @@ class ViewedAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sibling:
-    """An instance of the same example, under the same or another condition."""
+    """An instance of the same example, under the same or another condition.
+
+    ``name`` is the condition, with what tells its id from those of others under the same condition.
+    """
 
     number: int
+    id: str
     condition: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,11 +70,17 @@ class Page {
   matching() {
     if (!this.index) return this.selection.numbers;
     const { state, search, overview } = this;
-    const pair = state.changed ? overview?.pairs.find(({ run }) => run === comparedRun(this)) : null;
-    const changed = state.changed ? (Object.hasOwn(pair?.changes ?? {}, state.changed) ? pair.changes[state.changed] : []) : null;
     const key = JSON.stringify([this.revision, overview?.revision, search.words, search.time, state.sort, FILTERS.map((name) => state[name])]);
-    if (this.selection.key !== key) this.selection = { key, numbers: selectInstances(this.index, this.head, state, changed, search.numbers) };
+    if (this.selection.key !== key) this.selection = { key, numbers: this.select() };
     return this.selection.numbers;
+  }
+
+  /** Return the numbers of the instances that the filters select with these changes of the state. */
+  select(changes = {}) {
+    const state = { ...this.state, ...changes };
+    const pair = state.changed ? this.overview?.pairs.find(({ run }) => run === comparedRun(this)) : null;
+    const changed = state.changed ? (Object.hasOwn(pair?.changes ?? {}, state.changed) ? pair.changes[state.changed] : []) : null;
+    return selectInstances(this.index, this.head, state, changed, this.search.numbers);
   }
 
   draw() {

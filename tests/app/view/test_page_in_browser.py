@@ -86,7 +86,9 @@ class Contents:
             version="0", saved=False, benchmark="cmc-bench", title="A page", paper="", rule=None, conditions=CONDITIONS,
             labels=LABELS, kinds={name: {"RIGHT": "right", "WRONG": "wrong"} for name in CONDITIONS},
             meanings={"WRONG": f"is wrong {HOSTILE}"},
-            runs=tuple(replace(run, label=f"run {place} {HOSTILE}", is_policy=place in self.policies) for place in range(self.runs)),
+            runs=tuple(
+                replace(run, label=f"run {place} {HOSTILE}", is_policy=place in self.policies) for place in range(self.runs)
+            ),
             instances=self.instances, revision=1,
         )  # fmt: skip
 
@@ -133,7 +135,10 @@ class Contents:
                 Medium(modality="audio", facts="The file is missing.", type="", original=None, preview=None),
             ),
             prompt=((PromptMessage(role=HOSTILE, parts=(PromptPart(text=HOSTILE), PromptPart(medium=0))),),),
-            siblings=tuple(Sibling(number=number // 2 * 2 + place, condition=name) for place, name in enumerate(CONDITIONS)),
+            siblings=tuple(
+                Sibling(number=number // 2 * 2 + place, id="id", condition=name, name=name)
+                for place, name in enumerate(CONDITIONS)
+            ),
             answers=tuple(self.answer(number, run) for run in range(self.runs)),
         )  # fmt: skip
 
@@ -246,6 +251,37 @@ def test_menus_select_and_are_cleared(tmp_path: Path) -> None:
             "[...document.querySelectorAll('#filters button')].find((node) => node.textContent === 'Clear').click()"
         )
         assert await tab.evaluate(f"{ROWS} + location.hash") == "12"
+
+    _visit(tmp_path, Contents(), visit)
+
+
+def test_numbers_of_menus_are_of_instances_within_the_other_filters(tmp_path: Path) -> None:
+    menus = "[...document.querySelectorAll('.menu')].find((node) => node.querySelector('summary').textContent.startsWith('%s'))"
+
+    async def numbers(tab: Tab, title: str) -> tuple[str, list[str]]:
+        menu = menus % title
+        await tab.evaluate(f"{menu}.querySelector('summary').click()")
+        await tab.wait_for(f"{menu}.open && {menu}.querySelector('.number')")
+        labels = await tab.evaluate(f"[...{menu}.querySelectorAll('label')].map((node) => node.textContent)")
+        words = await tab.evaluate(f"{menu}.querySelector('p').textContent")
+        await tab.press("Escape")
+        return words, labels
+
+    async def visit(tab: Tab) -> None:
+        assert await numbers(tab, "Outcome") == (
+            "Instances with such an answer of any run",
+            ["right12", "wrong2", "undecided1"],
+        )
+        await tab.evaluate("location.hash = 'condition=conflict'")
+        await tab.wait_for(f"{ROWS} === 6")
+        within = "Instances with such an answer of any run, within the other filters"
+        assert await numbers(tab, "Label") == (within, ["RIGHT6", "WRONG1"])
+        assert await numbers(tab, "Flags") == (within, ["overridden1"])
+        assert await numbers(tab, "Condition") == ("Instances, within the other filters", ["aligned6", "conflict6"])
+        assert await numbers(tab, "document") == ("Instances, within the other filters", ["one4", "two2"])
+        await tab.evaluate("location.hash = 'label=WRONG&run=0'")
+        await tab.wait_for(f"{ROWS} === 1")
+        assert (await numbers(tab, "Outcome"))[1] == ["wrong1"]
 
     _visit(tmp_path, Contents(), visit)
 
