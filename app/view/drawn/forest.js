@@ -1,6 +1,6 @@
 // Forest plot: differences with their intervals around a line at zero. It is a table with a drawing in each row.
 
-import { counted, element, shape } from "./dom.js";
+import { counted, element, markCut, shape } from "./dom.js";
 
 const LIMITS = [1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100]; // the ends of the axis to choose from, in percentage points
 
@@ -20,7 +20,7 @@ export function forestPlot(title, rows, { head = "" } = {}) {
     "figure",
     { class: "forest" },
     element("figcaption", {}, title),
-    element(
+    markCut(element(
       "div",
       { class: "box", tabindex: 0, role: "region", "aria-label": title, "data-key": `forest ${title}` },
       element(
@@ -44,7 +44,7 @@ export function forestPlot(title, rows, { head = "" } = {}) {
         ),
         element("tbody", {}, rows.map((row) => forestRow(row, limit / 100))),
       ),
-    ),
+    )),
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { explainAppearance, indexedAppearance, spokenAppearance } from "./appearance.js";
 import { FLAGS } from "./columns.js";
-import { element, fill, say } from "./dom.js";
+import { element, fill, markCut, say } from "./dom.js";
 
 const OVERSCAN = 6; // rows above and below the view that are drawn, too
 const PAGE = 100; // rows that are read at a time
@@ -42,7 +42,7 @@ function buildList(page) {
   const inside = element("div", { class: "inside" }, heads, body);
   const rows = element("div", { class: "rows", tabindex: "0", role: "grid", "aria-label": "Instances and answers", onscroll: () => requestAnimationFrame(() => drawRows(page)) }, inside);
   listParts = { rows, inside, heads, body };
-  fill("list", rows);
+  fill("list", markCut(rows));
   new ResizeObserver(() => requestAnimationFrame(() => drawList(page))).observe(rows);
 }
 

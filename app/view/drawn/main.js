@@ -8,7 +8,7 @@ import { drawInstance } from "./instance.js";
 import { listenToKeys, openHelp } from "./keys.js";
 import { drawLabelling } from "./labelling.js";
 import { drawList, forgetTexts, printList } from "./list.js";
-import { openSource } from "./source.js";
+import { openSource, SessionEndedError } from "./source.js";
 import { drawOverview } from "./overview.js";
 import { comparedRun, FILTERS, readState, writeState } from "./state.js";
 
@@ -145,14 +145,17 @@ class Page {
 /** Follow the runs. A server that does not answer is asked again after a pause, which doubles, or when the page is looked at. */
 async function follow(page) {
   let pause = 0;
+  let ended = false;
   for (;;) {
     try {
       const changes = await page.source.changes(page.revision);
+      if (ended) { location.reload(); return; } // another server, whose runs may be others
       if (pause) say("Connected again.");
       pause = 0;
       if (changes.whole || changes.revision !== page.revision) await page.take(changes);
     } catch (error) {
       say(error.message, { stay: true });
+      ended ||= error instanceof SessionEndedError;
       pause = Math.min(Math.max(2 * pause, 1000), LONGEST_PAUSE);
       await rested(pause);
     }

@@ -2,7 +2,7 @@
 
 import { policyMark } from "./appearance.js";
 import { FLAGS } from "./columns.js";
-import { counted, element } from "./dom.js";
+import { counted, element, markCut } from "./dom.js";
 import { forestPlot } from "./forest.js";
 import { focusList } from "./list.js";
 import { comparedRun } from "./state.js";
@@ -212,11 +212,11 @@ function transitions(page, pair, baseline, name) {
       changeButton(page, pair, "differs", `≠ ${pair.changes.differs?.length ?? 0} differ`),
     ),
     element("p", { class: "muted" }, pair.meaning),
-    element(
+    markCut(element(
       "div",
       { class: "box", tabindex: 0, role: "region", "aria-label": title, "data-key": "transitions" },
       element("table", { class: "printed" }, element("thead", {}, element("tr", {}, element("td", {}), heads)), element("tbody", {}, rows)),
-    ),
+    )),
   );
 }
 

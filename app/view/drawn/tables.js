@@ -1,6 +1,6 @@
 // Tables as they are printed: every cell is the text that the terminal and the exports have.
 
-import { counted, element, shape } from "./dom.js";
+import { counted, element, markCut, shape } from "./dom.js";
 
 const PROSE = 32; // the characters from which a cell is wrapped
 
@@ -13,7 +13,7 @@ export function printedTable(table, { bars = false, marks = new Map() } = {}) {
   const rows = table.rows.map((row) =>
     element("tr", {}, element("th", { scope: "row" }, row.label), row.cells.map((cell) => printedCell(cell, bars))),
   );
-  return element(
+  const box = element(
     "div",
     { class: "box", tabindex: 0, role: "region", "aria-label": table.title, "data-key": `box ${table.name}` },
     element(
@@ -24,6 +24,7 @@ export function printedTable(table, { bars = false, marks = new Map() } = {}) {
       element("tbody", {}, rows),
     ),
   );
+  return markCut(box);
 }
 
 /** Return the notes of a table as a list, folded. */
@@ -48,7 +49,13 @@ function printedCell(cell, bars) {
   const { value, low, high } = cell.estimate ?? {};
   const drawn = bars && isShare(value) && isShare(low) && isShare(high);
   const name = cell.estimate && value === null ? "muted" : !cell.estimate && /\p{L}/u.test(cell.text) ? "word" : null;
-  return element("td", { class: name, title: cell.estimate && countOf(cell.estimate) }, cell.text, drawn ? intervalBar(value, low, high) : null);
+  return element("td", { class: name, title: cell.estimate && countOf(cell.estimate) }, cell.estimate ? estimateText(cell.text) : cell.text, drawn ? intervalBar(value, low, high) : null);
+}
+
+/** Return the text of an estimate, whose interval may be on a line of its own, but not on two. */
+function estimateText(text) {
+  const place = text.indexOf(" [") + 1;
+  return place ? [text.slice(0, place), element("span", { class: "whole" }, text.slice(place))] : text;
 }
 
 /** Return the number of answers behind an estimate. */

@@ -69,6 +69,7 @@ class Contents:
     policies: tuple[int, ...] = ()
     served: list[Changes] = field(default_factory=list)
     broken: bool = False
+    ended: bool = False
 
     def codes(self, number: int, run: int) -> tuple[int, int]:
         """Return the codes of an outcome and a label: run 1 loses instance 3 and gains 4, and has no label for 5."""
@@ -156,6 +157,8 @@ class Contents:
     async def reply(self, request: Any) -> Any:
         """Answer as the server of the page does."""
         what, query = request.match_info["what"], request.query
+        if self.ended:
+            raise web.HTTPForbidden(text="this page is served to one session")
         if self.broken:
             raise web.HTTPServiceUnavailable(text="The server is being restarted.")
         if what == "rows":
@@ -167,7 +170,7 @@ class Contents:
         if what == "answer":
             return web.json_response({"text": " and...", "length": len(self.answers) + 7})
         if what == "changes":
-            while not self.served and not self.broken:
+            while not (self.served or self.broken or self.ended):
                 await asyncio.sleep(0.02)
             return web.json_response(asdict(self.served.pop(0))) if self.served else await self.reply(request)
         return web.json_response(asdict(getattr(self, what)()))
@@ -452,6 +455,33 @@ def test_a_run_goes_on_and_a_server_comes_back(tmp_path: Path) -> None:
         assert await tab.evaluate(MARKED) == "row1"
 
     _visit(tmp_path, contents, visit)
+
+
+def test_a_page_whose_session_ended_goes_on_with_the_next_one(tmp_path: Path) -> None:
+    contents = Contents()
+
+    async def visit(tab: Tab) -> None:
+        await tab.evaluate("window.isOld = true")
+        contents.ended = True
+        await tab.wait_for("document.getElementById('status').textContent === 'this page is served to one session'")
+        contents.ended = False
+        contents.served.append(Changes(revision=1, runs=contents.head().runs))
+        await tab.wait_for("!window.isOld && document.querySelector('.rows .row[id]')")
+        assert await tab.evaluate("location.hash") == "#condition=aligned"
+
+    _visit(tmp_path, contents, visit, "condition=aligned")
+
+
+def test_a_list_that_is_cut_off_looks_so(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        rows = "document.querySelector('.rows')"
+        assert not await tab.evaluate(f"{rows}.matches('.cut')")
+        await tab.resize(320)
+        await tab.wait_for(f"{rows}.matches('.cut')")
+        await tab.evaluate(f"{rows}.scrollLeft = 9999")
+        await tab.wait_for(f"!{rows}.matches('.cut')")
+
+    _visit(tmp_path, Contents(runs=4), visit)
 
 
 @pytest.mark.parametrize("width", [320, 800, 2000])
