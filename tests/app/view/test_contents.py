@@ -21,6 +21,7 @@ from app.store.workspace import Workspace
 from app.view.contents.contents import Contents
 from app.view.contents.data_types import DISPUTED, LONGEST, OVERRIDDEN, TRUNCATED
 from app.view.contents.encoding import to_json
+from app.view.contents.instance import sibling_names
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.registry import BUILT_IN
 from benchmarks.repeats import RepeatedInstances
@@ -116,6 +117,21 @@ def test_a_repeated_question_has_its_other_answers(tmp_path: Path) -> None:
         (f"{items[0].id}~repeat-3", "12"),
     ]
     assert len(instance.siblings) == 6
+
+
+def test_labels_have_meanings_and_rules_are_no_models(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    folders = [stage.run(name, asked=instances(1), model=model) for name, model in (("a", "m"), ("b", "policy:random"))]
+    head = Contents(stage.workspace, folders).head()
+    assert head.meanings["TEXT"] == "follows the text"
+    assert [run.is_policy for run in head.runs] == [False, True]
+
+
+def test_instances_under_the_same_condition_have_names_of_their_own() -> None:
+    ids = ["x/aligned", "x/image-only/right", "x/image-only/wrong", "x/text", "x/text~2"]
+    conditions = ["aligned", "image-only", "image-only", "text", "text"]
+    names = ["aligned", "image-only: right", "image-only: wrong", "text", "text 2"]
+    assert sibling_names(ids, conditions) == names
 
 
 def test_searched_words_may_occur_in_different_runs(tmp_path: Path) -> None:
