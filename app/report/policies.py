@@ -24,6 +24,5 @@ def given_values_sentence(policies: Sequence[str]) -> str:
     """Return the sentence that policies, by label, are given what a model must read; "" without any."""
     if not policies:
         return ""
-    names = join_names(policies)
-    verb, pronoun = ("looks", "It is") if len(policies) == 1 else ("look", "They are")
-    return f'{names} {verb} at nothing. {pronoun} given the values of the sources, so "reads" is no reading.'
+    verb, are = ("looks", "it is") if len(policies) == 1 else ("look", "they are")
+    return f'{join_names(policies)} {verb} at nothing: {are} given the values of the sources, so "reads" says nothing here.'
