@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.compare.decided import MissingAnswers
-from app.compare.floor import Floor, floor_sentence, none_beats_sentence
+from app.compare.floor import Floor, floor_sentence, none_beats_sentence, rules_sentence
 from app.compare.non_inferiority import ALPHA, Decision, TargetShares, format_points
 from app.compare.run_view import RunView
 from app.compare.sample_size import examples_for_margin
@@ -17,10 +17,10 @@ from benchmarks.vocabulary import RULES, Estimate
 from mlx_backends.policy import policy_description
 
 _NO_MODEL = (
-    "There is no model among these runs. Policies read no input: they are the floor that a model must beat. "
+    "There is no model among these runs. Policies are rules that answer without looking: the floor that a model must beat. "
     "Add a model's run."
 )
-ASK = "Which model is better depends on what should win where your sources disagree."
+_DEPENDS = "depends on what should win where your sources disagree."
 _MOST_NAMED = 3
 """The most models that are named behind the first."""
 _HALF = 0.5
@@ -72,6 +72,11 @@ class Evidence:
         return any(len(failing) == len(self.readings) for failing in self.unread.values())
 
     @property
+    def is_unbeaten(self) -> bool:
+        """True if no model beats its floor."""
+        return bool(self.floors) and not any(floor.beats for floor in self.floors)
+
+    @property
     def missing_matter(self) -> bool:
         """True if the missing answers, were they right or wrong, could change which runs are within the margin."""
         shares, margin = self.decision.basis, self.decision.margin
@@ -97,6 +102,7 @@ def advice(evidence: Evidence) -> list[str]:
     """
     if not evidence.models:
         return [_NO_MODEL]
+    opening, rules = list[str](), _rules_of_floors(evidence)
     first: list[str] = []
     last: list[str] = []
     for source, failing in evidence.unread.items():
@@ -105,21 +111,38 @@ def advice(evidence: Evidence) -> list[str]:
         (first if len(failing) == len(evidence.readings) else last).append(sentence)
     decision = evidence.decision
     recommended_runs = _recommended(decision)
-    if evidence.floors and not any(floor.beats for floor in evidence.floors):
-        first.append(none_beats_sentence(evidence.floors, len(evidence.readings)))
+    if evidence.is_unbeaten:
+        opening = [f"{rules} {none_beats_sentence(evidence.floors, len(evidence.readings))}"]
     else:
-        last = [
+        beaten = [
             floor_sentence(floor) for run in sorted(recommended_runs) if (floor := evidence.floor(run)) is not None
-        ] + last
+        ]
+        is_first = bool(evidence.by_rule) or not beaten
+        opening = [rules] if rules and is_first else []
+        last = [*beaten, *([] if is_first else [rules]), *last]
     choice = _choice(evidence)
-    if first and choice:
+    if (evidence.is_unbeaten or first) and choice:
         choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
     lines = [*first, *choice, *last]
     unreliable = [*filter(None, [unreliable_sentence(evidence)])]
-    lines = [ASK, *unreliable, *_rules(evidence), *lines] if evidence.by_rule else [*unreliable, *lines]
+    if evidence.by_rule:
+        lines = [*opening, _asks(evidence), *unreliable, *_rules(evidence), *lines]
+    else:
+        lines = [*unreliable, *opening, *lines]
     if lines:
         lines[0] = " ".join(filter(None, [lines[0], bounds_sentence(evidence), change_sentence(evidence)]))
     return lines
+
+
+def _rules_of_floors(evidence: Evidence) -> str:
+    """Return that the policies that set floors are no candidates; "" without any."""
+    return rules_sentence({floor.policy.label: floor.policy for floor in evidence.floors}.values())
+
+
+def _asks(evidence: Evidence) -> str:
+    """Return what the choice of a model depends on, or how good the only one is."""
+    runs = evidence.decision.basis.views.runs
+    return f"{f'How good {runs[0].label} is' if len(runs) == 1 else 'Which model is better'} {_DEPENDS}"
 
 
 def _rules(evidence: Evidence) -> list[str]:
@@ -146,20 +169,22 @@ def rule_clause(rule: str, lead: RuleLead, *, brief: bool = False) -> str:
 
     rest = "".join(f", {label} in {often(of)}" for label, of in others[:_MOST_NAMED])
     most = " most," if others and lead.is_shown else ""
+    only = "" if others or brief else ", the only model here,"
     unknown = "no difference is shown; " if others and not lead.is_shown else ""
-    return f"{unknown}{best} {does}{most} in {often(share)} of conflicts{interval}{rest}."
+    return f"{unknown}{best}{only} {does}{most} in {often(share)} of conflicts{interval}{rest}."
 
 
 def summary(evidence: Evidence) -> str:
     """Return the advice in short: the recommended run, and the objections to all runs."""
     if not evidence.models:
         return _NO_MODEL
+    floor = _floor_summary(evidence)
     if evidence.by_rule:
-        return " ".join(filter(None, [ASK, unreliable_sentence(evidence), *_rules(evidence)]))
+        return " ".join(filter(None, [*floor, _asks(evidence), unreliable_sentence(evidence), *_rules(evidence)]))
     decision, shares = evidence.decision, evidence.decision.basis
     labels = [run.label for run in shares.views.runs]
     within = f"shown to be within {format_points(decision.margin)} points of the best {shares.metric.compared}"
-    sentences = [*filter(None, [unreliable_sentence(evidence)])]
+    sentences = [*filter(None, [unreliable_sentence(evidence)]), *(floor if evidence.is_unbeaten else ())]
     if len(labels) > 1 and not decision.holds:
         best = f"({labels[shares.best]}, {shares.shares[shares.best]:.1%})"
         sentences.append(f"No run can be recommended yet: none is {within} {best}.{_more(evidence)}")
@@ -180,11 +205,21 @@ def summary(evidence: Evidence) -> str:
     sentences += [
         f"No model reads the {source}s." for source, failing in evidence.unread.items() if len(failing) == len(labels)
     ]
-    if evidence.floors and not any(floor.beats for floor in evidence.floors):
-        policies = join_names(list(dict.fromkeys(floor.policy.label for floor in evidence.floors)))
-        subject = "No model significantly beats" if len(labels) > 1 else f"{labels[0]} does not significantly beat"
-        sentences.append(f"{subject} {policies} {shares.metric.compared}.")
+    if sentences and not evidence.is_unbeaten:
+        sentences += floor
     return " ".join(filter(None, [*sentences, change_sentence(evidence) if sentences else ""]))
+
+
+def _floor_summary(evidence: Evidence) -> list[str]:
+    """Return that the policies that set floors are no candidates, and if no model beats them, that none does."""
+    rules = [*filter(None, [_rules_of_floors(evidence)])]
+    if not evidence.is_unbeaten:
+        return rules
+    policies = join_names(list(dict.fromkeys(floor.policy.label for floor in evidence.floors)))
+    labels = [run.label for run in evidence.decision.basis.views.runs]
+    subject = "No model is shown to beat" if len(labels) > 1 else f"{labels[0]} {evidence.floors[0].verb}"
+    shares = f": {evidence.floors[0].percentages()}" if len(labels) == 1 else ""
+    return [*rules, f"{subject} {policies} {evidence.decision.basis.metric.compared}{shares}."]
 
 
 def bounds_sentence(evidence: Evidence) -> str:
@@ -270,7 +305,10 @@ def _more(evidence: Evidence) -> str:
         return ""
     if needed <= shares.examples:
         return " More examples would tell."
-    return f" About {needed:,} examples would tell; you have {shares.examples:,}."
+    return (
+        f" About {needed:,} examples would show that the runs are, if they are in truth as good (not which is better); you have "
+        f"{shares.examples:,}."
+    )
 
 
 def _choice(evidence: Evidence) -> list[str]:

@@ -26,8 +26,8 @@ def caveats(evidence: Evidence, views: RunViews) -> list[str]:
     _, policies = split_policies(views)
     if not policies and not all(run.gain for run in shares.views.runs):
         lines.append(
-            "These runs include no policy, such as policy:always-text, so they cannot be compared with a model that reads "
-            "no input."
+            "These runs include no policy, such as policy:always-text, so they cannot be compared with a rule that answers "
+            "without looking."
         )
     with_floor = {floor.model.label for floor in evidence.floors}
     without_floor = [run for run in evidence.readings if run not in with_floor]

@@ -22,7 +22,7 @@ from benchmarks.stats.intervals import INTERVALS, span
 from benchmarks.stats.paired_tests import Difference, holm, paired_p
 from benchmarks.vocabulary import Cell, Estimate, Table
 
-COLUMNS = ("before", "after", "difference", "n", "lost", "gained", "p", "p (Holm)")
+COLUMNS = ("before", "after", "difference", "n", "score fell", "score rose", "p", "p (Holm)")
 _SCALE = 30
 """A multiple of the denominators of the scores 0.3, 0.6, 1/3 and 1, so that tests work with whole numbers."""
 
@@ -288,8 +288,8 @@ def fine_tuning_table(tunings: Sequence[FineTuning]) -> Table:
     notes = (
         f"before: {', '.join(bases)}. Over the n answers that both runs have; an answer with nothing to label counts as wrong, "
         "so that training gains nothing by answers that cannot be read.",
-        "lost, gained: answers whose score fell and rose. p: the larger of that of the interval and that of the "
-        "sign-flip test over clusters; p (Holm): corrected here.",
+        "score fell, score rose: numbers of answers. p: the larger of that of the interval and that of the sign-flip test over "
+        "clusters; p (Holm): corrected for the number of tests of this table (Holm 1979).",
         INTERVALS,
     )
     return Table("fine-tuning", "Before and after fine-tuning", COLUMNS, rows, notes)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from app.compare.non_inferiority import TargetMetric, TargetShares, format_points, target_shares
 from app.compare.run_view import RunView, RunViews
 from app.report.competence import join_names
+from app.report.policies import policies_sentence
+from app.text.plural import count_of
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import span
 
@@ -49,14 +51,25 @@ class Floor:
         """True if every answer of the policy counts."""
         return bool(self.basis.shares[1] >= _ALL) and not self.basis.metric.lower_is_better
 
+    @property
+    def verb(self) -> str:
+        """The predicate of the model, before the policy."""
+        return "beats" if self.beats else "does worse than" if self.loses else "is not shown to beat"
+
+    def percentages(self, against: str = "") -> str:
+        """Return both shares; ``against`` names the policy."""
+        model, policy = self.basis.shares
+        return f"{model:.1%} against {policy:.1%}{against}"
+
     def describe(self, against: str = "") -> str:
-        """Return both shares and their difference in points with its interval; ``against`` names the policy."""
-        (model, policy), (low, high) = self.basis.shares, self.interval
+        """Return both shares and their difference in points with its interval and n; ``against`` names the policy."""
+        low, high = self.interval
         lead = self.basis.difference(0, 1).value
         if self.basis.metric.lower_is_better:
             lead, low, high = -lead, -high, -low
         interval = f"{span(format_points(low, sign=True), format_points(high, sign=True))} at 95%"
-        return f"{model:.1%} against {policy:.1%}{against} ({format_points(lead, sign=True)} points; {interval})"
+        n = f"n = {count_of(len(self.basis.group), 'answer')} to {count_of(self.basis.examples, 'example')}"
+        return f"{self.percentages(against)} ({format_points(lead, sign=True)} points; {interval}; {n})"
 
 
 def hardest_floors(
@@ -92,22 +105,24 @@ def compare_with(model: RunView, policy: RunView, views: RunViews, metric: Targe
 
 def none_beats_sentence(floors: Sequence[Floor], models: int) -> str:
     """Return the sentence that none of ``models`` models beats its floor."""
-    verb = "beats" if all(floor.loses for floor in floors) else "significantly beats"
-    policies = list(dict.fromkeys(floor.policy.label for floor in floors))
     if models == 1:
-        verb = f"does worse than {policies[0]}" if floors[0].loses else f"does not significantly beat {policies[0]}"
-        return f"{floors[0].model.label} {verb}, which reads no input, {floors[0].basis.metric.compared}: {floors[0].describe()}."
+        return floor_sentence(floors[0])
+    verb = "beats" if all(floor.loses for floor in floors) else "is shown to beat"
+    policies = list(dict.fromkeys(floor.policy.label for floor in floors))
     compared = floors[0].basis.metric.compared
     subject = "Neither model" if models == 2 else f"None of the {models} models"
     several = len(policies) > 1
     scores = "; ".join(
         f"{floor.model.label} {floor.describe(f' of {floor.policy.label}' if several else '')}" for floor in floors
     )
-    clause = "which read no input" if several else "which reads no input"
-    return f"{subject} {verb} {join_names(policies)}, {clause}, {compared}: {scores}."
+    return f"{subject} {verb} {join_names(policies)} {compared}: {scores}."
 
 
 def floor_sentence(floor: Floor) -> str:
     """Return the sentence that a run beats its floor, or does not."""
-    verb = "beats" if floor.beats else "does worse than" if floor.loses else "does not significantly beat"
-    return f"{floor.model.label} {verb} {floor.policy.label} {floor.basis.metric.compared}: {floor.describe()}."
+    return f"{floor.model.label} {floor.verb} {floor.policy.label} {floor.basis.metric.compared}: {floor.describe()}."
+
+
+def rules_sentence(policies: Iterable[RunView]) -> str:
+    """Return the sentence that policies are rules and no candidates; "" without any."""
+    return policies_sentence({policy.label: str(policy.spec.get("model")) for policy in policies})

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from app.compare.cost import LabelMask, accuracy_difference, correct_labels
 from app.compare.decided import missing_answers
+from app.compare.differences import CORRECTED, correction
+from app.compare.floor import Floor, compare_with, rules_sentence
 from app.compare.non_inferiority import ALPHA, format_points
 from app.compare.pairs import RunPair
 from app.compare.tables import Comparison
 from app.compare.transitions import transitions_headline
+from app.compare.trust import decisive_target
 from app.report.competence import join_names
 from benchmarks.stats.intervals import few_pages, span
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 _NAMED = 4
 """The most metrics of a pair that are named."""
-_BY_ACCURACY = "By the benchmark's accuracy, which counts an invention as right where both sources are wrong, "
+_BY_ACCURACY = (
+    "By the benchmark's own accuracy (where both sources are wrong, it counts even an invented value as right), "
+)
 
 
 def headlines(comparison: Comparison) -> list[str]:
@@ -26,10 +33,13 @@ def headlines(comparison: Comparison) -> list[str]:
 
 
 def pair_headlines(pair: RunPair, comparison: Comparison) -> list[str]:
-    """Return the headlines of a pair of runs, of own rows losses and gains before all else."""
-    differences = next(table for table in comparison.tables if table.name == "differences")
+    """Return the headlines of a pair of runs: of a policy that it is no candidate, of own rows losses and gains."""
     transitions = transitions_headline(pair, comparison.views) if shows_transitions(comparison) else ""
-    return [*filter(None, [transitions, _pair_headline(pair, comparison, differences)])]
+    accuracy = _accuracy_sentence(pair, comparison)
+    metrics = _metrics_sentence(pair, comparison, has_accuracy=bool(accuracy))
+    floor = _floor_sentence(pair, comparison)
+    sentences = [f"{floor} {accuracy}", transitions, metrics] if floor else [transitions, f"{accuracy} {metrics}"]
+    return [*filter(None, map(str.strip, sentences))]
 
 
 def shared_headlines(comparison: Comparison) -> list[str]:
@@ -49,27 +59,53 @@ def shows_transitions(comparison: Comparison) -> bool:
     return comparison.views.own_rows_only and any(table.name == "transitions" for table in comparison.tables)
 
 
-def _pair_headline(pair: RunPair, comparison: Comparison, differences: Table) -> str:
+def _floor_sentence(pair: RunPair, comparison: Comparison) -> str:
+    """Return that a policy of the pair is no candidate, and whether the model beats it; "" where neither run is a policy."""
+    runs, views = (pair.first, pair.second), comparison.views
+    policies = [run for run in runs if run.is_policy]
+    sentence = rules_sentence(policies)
+    models = [run for run in runs if run.is_model]
+    if comparison.metrics or len(policies) != 1 or not models:
+        return sentence
+    floor = compare_with(models[0], policies[0], views, decisive_target(views, None))
+    if floor is None or floor.is_perfect:
+        return sentence
+    verdict = f"{floor.model.label} {floor.verb} it"
+    if _is_of_decision(accuracy_difference(pair, views), floor):
+        return f"{sentence} {verdict}."
+    strictness = f" (where {floor.basis.metric.strictness})" if floor.basis.metric.strictness else ""
+    return f"{sentence} {verdict} {floor.basis.metric.compared}{strictness}: {floor.describe()}."
+
+
+def _is_of_decision(difference: Estimate, floor: Floor) -> bool:
+    """Return whether the difference of accuracy rests on the scores of the decision, in which no invention is right."""
+    lead, n = floor.basis.difference(0, 1).value, len(floor.basis.group)
+    return difference.value is not None and n == difference.n and np.isclose(abs(difference.value), abs(lead)).item()
+
+
+def _metrics_sentence(pair: RunPair, comparison: Comparison, *, has_accuracy: bool) -> str:
+    """Return how many metrics differ significantly, and which; where none can be tested, why."""
     first, second = pair.first.label, pair.second.label
-    sentence = _accuracy_sentence(pair, comparison)
+    differences = next(table for table in comparison.tables if table.name == "differences")
     prefix = f"{second} / "
     rows = [(label.removeprefix(prefix), cells) for label, cells in differences.rows if label.startswith(prefix)]
-    p, size = differences.columns.index("p (Holm)"), differences.columns.index("difference")
+    p, size = differences.columns.index(CORRECTED), differences.columns.index("difference")
     tested = [(name, cells) for name, cells in rows if _value(cells[p]) is not None]
     significant = [(name, _value(cells[size]) or 0.0) for name, cells in tested if (_value(cells[p]) or 0.0) <= ALPHA]
     if not tested:
         lacking = _missing_sentences(pair, correct_labels(comparison.views))
         none = f"Nothing between {first} and {second} can be tested: no answer counts in both. {lacking}"
-        return sentence or none.rstrip()
+        return "" if has_accuracy else none.rstrip()
+    corrected = f"corrected for {correction(comparison.pairs, [name for name, _ in rows], differences)}"
     if not significant:
         subject = "The metric does not differ" if len(tested) == 1 else f"None of the {len(tested)} metrics differs"
-        return f"{sentence}{subject} significantly (Holm)."
+        return f"{subject} significantly ({corrected})."
     significant.sort(key=lambda metric: -abs(metric[1]))
     named_differences = [f"{name} ({value:+.3f})" for name, value in significant[:_NAMED]]
     more = [f"{len(significant) - _NAMED} more"] if len(significant) > _NAMED else []
     verb = "differs" if len(significant) == 1 else "differ"
     metrics = join_names([*named_differences, *more])
-    return f"{sentence}Of {len(tested)} metrics {len(significant)} {verb} significantly (Holm): {metrics}."
+    return f"Of {len(tested)} metrics {len(significant)} {verb} significantly ({corrected}): {metrics}."
 
 
 def _accuracy_sentence(pair: RunPair, comparison: Comparison) -> str:
@@ -85,11 +121,12 @@ def _accuracy_sentence(pair: RunPair, comparison: Comparison) -> str:
         low, high = (format_points(x, sign=True) for x in (difference.low, difference.high))
         interval, caveat = f" ({span(low, high)} at 95%)", "" if difference.low > 0 or difference.high < 0 else caveat
     start = _BY_ACCURACY if shows_transitions(comparison) else ""
-    return (
+    sentences = (
         f"{start}{pair.second.label} is right on {shares[1]:.1%} of the {difference.n} answers that count in both, "
         f"{pair.first.label} on {shares[0]:.1%}: {format_points(difference.value, sign=True)} points{interval}{caveat}. "
         f"{_empty_sentence(pair, empty)}{_missing_sentences(pair, correct)}"
     )
+    return sentences.rstrip()
 
 
 def _missing_sentences(pair: RunPair, correct: LabelMask) -> str:

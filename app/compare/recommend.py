@@ -298,7 +298,7 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
             bound = Estimate(shares.least(index, shares.best).lower(1 - ALPHA), n=n)
             difference = Estimate(lead.value, n=n)
         holds = "floor" if run.is_policy else "yes" if index in decision.holds else "no"
-        status = f"{holds}, the best value" if index == shares.best else holds
+        status = f"{holds}, the best value" if index == shares.best and not run.is_policy else holds
         status = "the only model" if len(runs) == 1 else status
         cells = (
             Estimate(float(shares.shares[index]), n=n),
@@ -333,7 +333,7 @@ def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, tar
         f"holds: shown not to be worse than any other run by {margin} points or more, and so not than the best, whichever that "
         "is; p tests against that, corrected for the number of runs (Holm 1979).",
         *(["right value: the share of answers under conflict that give it, whatever should win."] if right else ()),
-        *(["floor: a policy, which reads no input and is not recommended."] if policies else ()),
+        *(["floor: a policy, a rule that answers without looking; it is not recommended."] if policies else ()),
         *(["ceiling: an oracle, which knows the right source; it is no run to choose."] if ceilings else ()),
         *(["ceiling: a policy that does what the rule asks for, whatever the sources say."] if obeys else ()),
     )

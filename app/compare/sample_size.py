@@ -95,13 +95,13 @@ def _plan_sentence(shares: TargetShares, width: float, margin: float) -> str:
     """Return how many examples decide, beside how many there are."""
     have, compared = f"you have {shares.examples:,}", shares.metric.compared
     if len(shares.views.runs) > 1:
-        needed, best = examples_for_margin(shares, margin), shares.views.runs[shares.best].label
+        needed = examples_for_margin(shares, margin)
         if needed is None:
             return f"How many examples are needed is unknown: one page says nothing of others; {have}."
-        points = format_points(margin)
         return (
-            f"About {needed:,} examples show whether the runs are within {points} points of the best, {best}, {compared}, if "
-            f"they are in truth as good; {have}."
+            f"About {needed:,} examples show that {_claim(shares, margin)} {compared}, if they are in truth as good. Which is "
+            f"better is another question: about {_for_width(shares, width):,} examples give the difference a 95% interval "
+            f"{format_points(width)} points wide. You {have.removeprefix('you ')}."
         )
     share = shares.clusters.mean(shares.hit[:, 0], shares.weight)
     if share.low is None or share.high is None:
@@ -111,6 +111,25 @@ def _plan_sentence(shares: TargetShares, width: float, margin: float) -> str:
         f"About {needed:,} examples give a 95% interval {format_points(width)} points wide for how often "
         f"{shares.views.runs[0].label} is right {compared}; {have}."
     )
+
+
+def _claim(shares: TargetShares, margin: float) -> str:
+    """Return what the margin is to show of the runs; a policy is a floor and never the best."""
+    runs, best, points = shares.views.runs, shares.views.runs[shares.best], format_points(margin)
+    models = [run.label for run in runs if not run.is_policy]
+    if len(models) == len(runs):
+        return f"the runs are within {points} points of the best, {best.label},"
+    if len(models) == 1 and len(runs) == 2:
+        (policy,) = (run.label for run in runs if run.is_policy)
+        return f"{models[0]} is less than {points} points worse than its floor, {policy},"
+    return f"the runs are within {points} points of one another"
+
+
+def _for_width(shares: TargetShares, width: float) -> int:
+    """Return the number of examples that narrow the 95% interval of each difference to ``width``."""
+    others = [shares.difference(run, shares.best) for run in range(len(shares.views.runs)) if run != shares.best]
+    widths = [high - low for low, high in (difference.interval() for difference in others)]
+    return max(_scaled(shares.examples, now, width) for now in widths)
 
 
 def _run_rows(

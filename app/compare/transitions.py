@@ -18,6 +18,7 @@ from app.compare.pairs import RunPair
 from app.compare.run_view import RunViews
 from app.report.competence import join_names
 from app.text.escape import size
+from app.text.plural import count_of
 from benchmarks.acts import ACTS, AGREES, act_of_label, acts_of, names_sources, situation_of
 from benchmarks.base import Benchmark
 from benchmarks.sheet import list_missing
@@ -30,7 +31,7 @@ _GETS: Mapping[str, frozenset[str]] = {
     "agreement": AGREES | {"right"},
     "conflict": frozenset(ACTS) - {"invents", "none"},
 }
-"""The acts that get what the sources of a situation give."""
+"""The acts that answer from the sources of a situation."""
 _WHERE = ("image alone", "text alone", "sources agree", "conflict")
 """The situations in words."""
 _CONFLICT = len(_WHERE) - 1
@@ -41,8 +42,10 @@ _ACTS = (*ACTS, "unknown")
 
 LOST, GAINED, CHANGED = "lost", "gained", "changed"
 LOSSES = (
-    "lost: the baseline gives a value of its sources, or flags their conflict, and the run invents, gives no answer or, "
-    "where nothing disagrees, flags or gives a value that is not displayed. gained: the reverse. The two are never netted."
+    "An answer is from its sources if it gives a value of the sources in its prompt, or the right one, or flags their conflict. "
+    "lost: the baseline's answer is from its sources and the run's is not: it invents, gives no answer, flags a conflict where "
+    "there is none or, with one source in the prompt, gives the value of the other. gained: the "
+    "reverse. Gains never offset losses."
 )
 Mask = NDArray[np.bool_]
 
@@ -140,7 +143,7 @@ def transitions_table(pairs: Sequence[RunPair], views: RunViews) -> Table | None
     acts = "; ".join(f"{act}: {ACTS[act]}" for act in acts_of(views.benchmark))
     notes = (
         f"Rows: what the baseline's answers do; columns: what the run's do. {acts}; unknown: without a verdict.",
-        f"{LOSSES} changed: something else under conflict, neither lost nor gained.",
+        f"{LOSSES} changed: another answer under conflict, from its sources in both runs.",
         *([f"Left out: {left_out:,} answers without a source, or to a wrong source alone."] if left_out else []),
     )
     cells = tuple((label, tuple(counts[i] for i in used)) for label, counts in rows)
@@ -155,13 +158,18 @@ def transitions_headline(pair: RunPair, views: RunViews) -> str:
     first, second = pair.first.label, pair.second.label
     effects, possible = ({name: int(of[name].sum()) for name in of} for of in (moves.effects, moves.possible))
     lost, gained = moves.share(LOST), moves.share(GAINED)
-    sentence = f"{second} has nothing to lose: no answer with a verdict in both gets in {first} what its sources give"
+    sentence = (
+        f"{second} has nothing to lose: of the answers with a verdict in both, none of {first} is from its sources"
+    )
     if lost.n:
-        sentence = f"{second} loses {_counted(lost, f'answers that {first} gets')}"
+        sentence = (
+            f"{first} answers {count_of(lost.n, 'prompt')} from the sources: with a value of theirs or the right one, or by "
+            f"flagging their conflict. {second} loses {_counted(lost)}"
+        )
     if gained.n:
-        sentence += f" and gets {_counted(gained, f'that {first} does not get')}"
+        sentence += f". Of those that {first} answers otherwise, it gains {_counted(gained)}"
     if changes := moves.changes():
-        sentence += f"; {effects[CHANGED]:,} more change under conflict ({changes})"
+        sentence += f". Under conflict, changed but not lost: {effects[CHANGED]:,} ({changes})"
     if any(possible.values()):
         outcomes = moves.unknown_outcomes()
         up_to = [f"up to {effects[name] + possible[name]:,} may be {name}" for name in possible]
@@ -171,14 +179,14 @@ def transitions_headline(pair: RunPair, views: RunViews) -> str:
     return f"{sentence}.{_costs(pair)}"
 
 
-def _counted(share: Estimate, answers: str) -> str:
-    """Return how many of ``answers`` a share is, with its interval; of none, its upper bound."""
+def _counted(share: Estimate) -> str:
+    """Return the count behind a share and what it is of, with the share's interval; of none, its upper bound."""
     count = round((share.value or 0) * share.n)
     interval = f"{share.value:.1%}; a single page gives no interval"
     if share.low is not None and share.high is not None:
         ends = span(f"{share.low:.1%}", f"{share.high:.1%}")
-        interval = f"{share.value:.1%}, {ends} at 95%" if count else f"at most {share.high:.1%} at 95%"
-    return f"{f'{count:,}' if count else 'none'} of the {share.n:,} {answers} ({interval})"
+        interval = f"{share.value:.1%}, {ends} at 95%" if count else f"at most {share.high:.1%} of them at 95%"
+    return f"{f'{count:,}' if count else 'none'} of these {share.n:,} ({interval})"
 
 
 def _costs(pair: RunPair) -> str:

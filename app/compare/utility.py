@@ -17,7 +17,7 @@ from benchmarks.vocabulary import Cell, Estimate, Table
 
 UTILITY = "utility"
 
-_COLUMNS = ("best run", "utility", "next", "lead", "best policy", "utility of the policy")
+_COLUMNS = ("best run", "utility", "next", "lead", "floor", "utility of the floor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def utility_target(views: RunViews, user: UserCosts) -> TargetMetric:
 def cost_ratios_table(
     models: Sequence[RunView], policies: Sequence[RunView], views: RunViews, user: UserCosts
 ) -> Table:
-    """Return the model with the highest utility at each cost ratio, its lead over the next, and the best policy."""
+    """Return the model with the highest utility at each cost ratio, its lead over the next, and its floor."""
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for name, needless in RATIOS.items():
         at = replace(user, costs=at_ratio(needless, user.costs))
@@ -96,8 +96,8 @@ def cost_ratios_table(
         + ("" if user.conflict_share is None else f" {user.conflict_share:.0%} of the questions have a conflict."),
         f"lead: the difference to the next with its 95% interval, over clusters"
         f"{f', corrected for {others} other runs' if others > 1 else ''}; where it contains 0, either may be the better one.",
-        "best policy: the best of the baselines that read no input, over the answers that count in both; where its utility is "
-        "higher, the model is not worth its cost.",
+        "floor: the policy, a rule that answers without looking, with the highest utility over the answers that count in both; "
+        "where that is higher, the model is not worth its cost.",
     )
     return Table("cost-ratios", "The best run at each cost ratio", _COLUMNS, tuple(rows), notes)
 

@@ -67,11 +67,12 @@ def table_json(table: Table) -> TableJson:
 def keys(titles: tuple[str, ...]) -> list[str]:
     """Return a key in snake_case for each title; equal ones are numbered: ``p``, ``p_2``.
 
-    Greek letters and signs that tell metrics apart are spelled: ``ΔAcc`` is ``delta_acc``, ``PD*`` ``pd_star``.
+    Greek letters and signs that tell metrics apart are spelled: ``ΔAcc`` is ``delta_acc``, ``PD*`` ``pd_star``. A title that was
+    reworded keeps its key.
     """
     result: list[str] = []
     for title in titles:
-        base = snake_case(title)
+        base = _KEYS.get(title) or snake_case(title)
         key = base = f"column_{base}" if base[0].isdigit() else base
         number = 2
         while key in result:
@@ -80,6 +81,15 @@ def keys(titles: tuple[str, ...]) -> list[str]:
     return result
 
 
+_KEYS = {
+    "only baseline": "lost",
+    "only run": "gained",
+    "score fell": "lost",
+    "score rose": "gained",
+    "floor": "best_policy",
+    "utility of the floor": "utility_of_the_policy",
+}
+"""The keys of reworded titles."""
 _SPELLED = {
     "Δ": " delta ",
     "κ": " kappa ",

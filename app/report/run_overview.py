@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.report.headline import counted_answers, headline
+from app.report.policies import given_values_sentence
 from app.report.provenance import spec_of
 from app.report.remedies import Remedy, remedies
 from app.report.tables import TableInputs
@@ -27,10 +28,17 @@ def run_headlines(inputs: TableInputs, tables: Sequence[Table]) -> list[str]:
     if (lead := lead_table(inputs, tables)) is None:
         lines = [" ".join(headline(label, run, inputs.judge, inputs.benchmark)) for label, run in inputs.runs.items()]
     else:
-        lines = [" ".join(scorecard_sentences(label, lead, run)) for run, label in enumerate(inputs.runs)]
+        lines = [
+            " ".join([*scorecard_sentences(label, lead, run), *_given(label, inputs)])
+            for run, label in enumerate(inputs.runs)
+        ]
     few = few_pages(*(run.clusters.own_count for run in inputs.runs.values()))
     asks = _ASKS if lead is not None and inputs.asks_what_should_win else ""
     return [*lines, *inputs.not_shown, *filter(None, [few, asks])]
+
+
+def _given(label: str, inputs: TableInputs) -> list[str]:
+    return [given_values_sentence([label])] if label in inputs.policies else []
 
 
 def run_remedies(folder: Path, inputs: TableInputs) -> list[Remedy]:

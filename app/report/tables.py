@@ -20,6 +20,7 @@ from app.report.judge_selection import (
     resolve_judge,
     resolve_panel,
 )
+from app.report.policies import given_values_sentence
 from app.report.published import has_only_own_rows, published_rows, without_paper
 from app.report.quantisation_pairs import quantisation_pairs
 from app.store.answers import read_runs
@@ -44,7 +45,7 @@ from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
 from judges.panel import member_ids, panel_judge
 from judges.prediction_powered import corrected_table
-from mlx_backends.baseline import is_model, split_baseline
+from mlx_backends.baseline import is_model, is_policy, split_baseline
 from mlx_backends.imported import IMPORTED
 from mlx_backends.models.adapters import adapter_name, split_adapter
 from mlx_backends.pytorch.spec import split_name
@@ -117,6 +118,8 @@ class TableInputs:
     """The rule on what should win, a key of ``RULES``, for rows without one; None if the user has not said."""
     models: Collection[str] = ()
     """The runs of models, which are no policies and no oracles."""
+    policies: Sequence[str] = ()
+    """The runs of policies, which are given what models must read."""
     checked: str = ""
     """A sentence on what `rashomon judges check` found for the judge on this machine; empty if it was not checked."""
 
@@ -158,7 +161,9 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None, *, checked: b
         by_label = dict(zip(run_labels(stores), stores, strict=True))
         runs = dict(zip(by_label, read_runs(stores, benchmark), strict=True))
         labels = list(by_label)
-        models = [label for label, store in by_label.items() if is_model(str(store.meta("spec")["model"]))]
+        names = {label: str(store.meta("spec")["model"]) for label, store in by_label.items()}
+        models = [label for label, name in names.items() if is_model(name)]
+        policies = [label for label, name in names.items() if is_policy(name)]
         bases = base_places([store.meta("identity", {}) for store in stores])
         for label, base in zip(labels, bases, strict=True):
             if base is not None:
@@ -211,6 +216,7 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None, *, checked: b
         quantisations,
         has_only_own_rows(runs.values(), benchmark),
         models=models,
+        policies=policies,
         checked=agreement,
     )
 
@@ -285,7 +291,8 @@ def _scorecards(inputs: TableInputs, runs: Mapping[str, Answers]) -> Iterator[Ta
             name = f"{table.name}-{origin.replace(' ', '-')}"
             table = replace(table, name=name, title=f"{table.title}: {origin}")
         if table is not None:
-            yield table
+            first, *others = table.notes
+            yield replace(table, notes=(f"{given_values_sentence(inputs.policies)} {first}".strip(), *others))
 
 
 def _all_failures(inputs: TableInputs, tables: Sequence[Table]) -> list[Table]:

@@ -285,7 +285,8 @@ class Pair:
     ``verdict`` has the sentences that ``rashomon compare`` prints first of the pair. ``label_counts`` has the number of shared
     instances by their outcomes in the baseline and in the run, in the order of ``outcomes``, which are labels and what is no
     label. ``changes`` has the numbers of the instances "lost" and "gained", of those whose label "differs", and of those whose
-    label became another, as "WAS>NOW"; ``meaning`` says when an answer is lost or gained.
+    label became another, as "WAS>NOW". ``lost`` and ``gained`` are the words for the first two; ``meaning`` defines them where
+    they need it.
     """
 
     run: int
@@ -295,6 +296,8 @@ class Pair:
     label_counts: tuple[tuple[int, ...], ...]
     changes: dict[str, tuple[int, ...]]
     meaning: str
+    lost: str = "lost"
+    gained: str = "gained"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

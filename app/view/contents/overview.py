@@ -34,7 +34,8 @@ from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Cell, Estimate, Table
 
-_TURNS = "lost: a right label became a wrong one. gained: the reverse."
+_TURNS = {LOST: "right to wrong", GAINED: "wrong to right"}
+"""The words for lost and gained where labels name no source."""
 _EXAMPLES = "How many examples decide"
 
 
@@ -151,7 +152,9 @@ def _pair(overview: PairOverview, comparison: Comparison, numbers: Callable[[str
             name: tuple(numbers(change.instance) for change in changes)
             for name, changes in _changes(overview, benchmark).items()
         },
-        meaning=LOSSES if overview.effects else _TURNS,
+        meaning=LOSSES if overview.effects else "",
+        lost=LOST if overview.effects else _TURNS[LOST],
+        gained=GAINED if overview.effects else _TURNS[GAINED],
     )
 
 

@@ -149,7 +149,7 @@ function changeFields(page, updates) {
     const options = Object.entries(CHANGES);
     if (changed && !Object.hasOwn(CHANGES, changed)) options.push([changed, changed.replace(">", " → ")]); // a label that became another
     what.replaceChildren(element("option", { value: "" }, "Changed: any"), ...options.map(([value, word]) =>
-      element("option", { value }, pairOf ? `${word} (${counted(pairOf.changes[value]?.length ?? 0)})` : word)));
+      element("option", { value }, pairOf ? `${pairOf[value] ?? word} (${counted(pairOf.changes[value]?.length ?? 0)})` : word)));
     what.value = page.state.changed;
     run.replaceChildren(...page.head.runs.slice(1).map(({ label }, place) => element("option", { value: place + 1 }, `by ${label}`)));
     run.value = String(comparedRun(page));

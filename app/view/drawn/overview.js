@@ -207,11 +207,11 @@ function transitions(page, pair, baseline, name) {
     element(
       "p",
       { class: "changes" },
-      changeButton(page, pair, "lost", `▼ ${pair.changes.lost?.length ?? 0} lost`),
-      changeButton(page, pair, "gained", `▲ ${pair.changes.gained?.length ?? 0} gained`),
+      changeButton(page, pair, "lost", `▼ ${pair.changes.lost?.length ?? 0} ${pair.lost}`),
+      changeButton(page, pair, "gained", `▲ ${pair.changes.gained?.length ?? 0} ${pair.gained}`),
       changeButton(page, pair, "differs", `≠ ${pair.changes.differs?.length ?? 0} differ`),
     ),
-    element("p", { class: "muted" }, pair.meaning),
+    pair.meaning ? element("p", { class: "muted" }, pair.meaning) : null,
     markCut(element(
       "div",
       { class: "box", tabindex: 0, role: "region", "aria-label": title, "data-key": "transitions" },

@@ -120,7 +120,7 @@ def test_differences_are_over_pairs_and_tested(demo_runs: Path) -> None:
     n = cells["n"]
     assert isinstance(n, int)
     assert (value(cells["baseline"]), value(cells["run"]), value(cells["difference"])) == (1, 0, -1)
-    assert (cells["lost"], cells["gained"]) == (n, 0)
+    assert (cells["only baseline"], cells["only run"]) == (n, 0)
     assert value(cells["p"]) == pytest.approx(2 * 0.5**n)  # McNemar: all of n pairs to one side
     # MPB Txt is 1 - MPB Img: one hypothesis, so one test less, and one corrected p.
     names = [label.rpartition(" / ")[2] for label, _ in differences.rows]
@@ -131,9 +131,9 @@ def test_differences_are_over_pairs_and_tested(demo_runs: Path) -> None:
     assert holm([p for p, _ in columns.values()]) == [corrected for _, corrected in columns.values()]
     mfr = row(differences, "policy:always-text / MFR")
     assert (value(mfr["difference"]), value(mfr["p"])) == (0, 1)
-    assert mfr["lost"] == mfr["gained"] == n
+    assert mfr["only baseline"] == mfr["only run"] == n
     preference = row(differences, "policy:always-text / MPB Img")
-    assert preference["lost"] is None
+    assert preference["only baseline"] is None
     assert value(preference["difference"]) == -1
     assert 0 < (value(preference["p"]) or 1) < 0.002  # by the interval, since the examples borrow pictures of others
 
@@ -163,7 +163,7 @@ def test_naming_figures_makes_the_family_smaller(demo_runs: Path) -> None:
     comparison = compare(runs(demo_runs, "always-image", "random", "always-text"), metrics=["mfr", "Img-Cor"])
     assert named(comparison, "values").columns == ("MFR", "Img-Cor")
     assert len(named(comparison, "differences").rows) == 4
-    assert any("4 tests" in note for note in named(comparison, "differences").notes)
+    assert any("corrected for 4 comparisons of all runs" in note for note in named(comparison, "differences").notes)
     with pytest.raises(SpecError, match="did you mean 'MFR'"):
         compare(runs(demo_runs, "always-image", "random"), metrics=["MFRR"])
 

@@ -177,10 +177,16 @@ def test_a_policy_is_a_floor_and_never_recommended(demo_runs: Path) -> None:
     assert beside.decision.holds == without.decision.holds == (0,)
     assert [side.label for side in beside.decision.basis.views.runs] == ["always-image", "always-abstain"]
     assert cells(beside.table, "policy:always-text")["holds"] == "floor"
-    start = "Neither model significantly beats policy:always-text, which reads no input, by the benchmark's accuracy: "
-    (floor_line,) = [line for line in beside.advice if line.startswith(start)]
+    floor_line = beside.advice[0]
+    assert floor_line.startswith(
+        "policy:always-text is a rule that answers without looking (always the text's value): a floor that a model must beat, "
+        "not a candidate. Neither model is shown to beat policy:always-text by the benchmark's accuracy: "
+    )
+    assert beside.summary.startswith("policy:always-text is a rule that answers without looking")
+    assert "No model is shown to beat policy:always-text by the benchmark's accuracy." in beside.summary
     assert "always-image 50.0% against 50.0% (0 points; " in floor_line
     assert "always-abstain 25.0% against 50.0% (-25 points; " in floor_line
+    assert "; n = 160 answers to 40 examples)" in floor_line
     for take in (without.advice, beside.advice):
         assert any(line.startswith("Among the models only, recommended: always-image (50.0%), ") for line in take)
 
@@ -190,16 +196,13 @@ def test_policies_alone_are_no_choice(demo_runs: Path) -> None:
     assert recommendation.decision.holds == ()
     assert recommendation.decision.smallest is recommendation.decision.fastest is None
     assert recommendation.advice[0].startswith("There is no model among these runs.")
-    assert {cells(recommendation.table, label)["holds"] for label, _ in recommendation.table.rows} == {
-        "floor, the best value",
-        "floor",
-    }
+    assert {cells(recommendation.table, label)["holds"] for label, _ in recommendation.table.rows} == {"floor"}
 
 
 def test_one_model_is_put_beside_the_strongest_floor(demo_runs: Path) -> None:
     floors = [demo_runs / "runs" / f"floor-always-{what}" for what in ("text", "image")]
-    line = recommend([demo_runs / "runs" / "always-abstain", *floors]).advice[-1]
-    assert line.startswith("always-abstain does worse than policy:always-")
+    line = recommend([demo_runs / "runs" / "always-abstain", *floors]).advice[0]
+    assert ": a floor that a model must beat, not a candidate. always-abstain does worse than policy:always-" in line
     better = recommend([demo_runs / "runs" / "always-abstain", *floors], metric="CDR").advice
     assert any(
         line.startswith("always-abstain beats policy:always-") and "100.0% against 0.0% (+100 points; " in line
@@ -211,7 +214,7 @@ def test_a_lower_figure_below_the_floor_beats_it(demo_runs: Path) -> None:
     runs = [demo_runs / "runs" / name for name in ("always-abstain", "always-text", "floor-always-image")]
     worse = recommend([runs[0], runs[2]], metric="HR").advice
     assert any(
-        "does worse than policy:always-image, which reads no input, in HR: 100.0% against 0.0% (+100 points; " in line
+        "always-abstain does worse than policy:always-image in HR: 100.0% against 0.0% (+100 points; " in line
         for line in worse
     )
 
@@ -307,7 +310,9 @@ def test_the_number_of_examples_that_would_tell_is_said() -> None:
     labels = {(f"e{n}", c): RIGHT[c] if n % 2 else WRONG[c] for n in range(60) for c in CONDITIONS}
     other = {(f"e{n}", c): WRONG[c] if n % 2 else RIGHT[c] for n in range(60) for c in CONDITIONS}
     recommendation = recommend_views(sides(side("a", labels), side("b", other)))
-    (needed,) = re.findall(r"About ([\d,]+) examples would tell; you have 60\.", recommendation.summary)
+    (needed,) = re.findall(
+        r"About ([\d,]+) examples would show that .* \(not which is better\); you have 60\.", recommendation.summary
+    )
     assert 500 < int(needed.replace(",", "")) < 20_000
 
 
@@ -398,7 +403,9 @@ def test_a_plan_answers_in_one_sentence_for_the_rule_in_use(demo_runs: Path) -> 
     rashomon = Rashomon(demo_runs.parent)
     runs = ("always-image", "always-text")
     first, *others = rashomon.run("recommend", *runs, "--plan", "--trust", "image").stdout.splitlines()
-    assert re.match(r"About [\d,]+ examples .* your rule .*; you have 40\.", first)
+    assert re.match(
+        r"About [\d,]+ examples show .* your rule .* Which is better is .* about [\d,]+ .* You have 40\.", first
+    )
     assert len(others) == 1
     assert "your rule" not in rashomon.run("recommend", *runs, "--plan").stdout
     alone = rashomon.run("recommend", "always-image", "--plan", "--width", "0.1").stdout

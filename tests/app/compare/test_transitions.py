@@ -78,10 +78,13 @@ def test_an_answer_lost_and_an_invention_that_the_metric_rewards_are_two_losses(
     )
     assert numbers(views) == {LOST: 2, GAINED: 0, CHANGED: 0}
     first, second, *_ = headlines(compared(views))
-    assert first.startswith("m-4bit loses 2 of the 6 answers that m-bf16 gets (33.3%, ")
-    assert "gets none" not in first, "there is nothing that it could gain"
+    assert first.startswith("m-bf16 answers 6 prompts from the sources: ")
+    assert " m-4bit loses 2 of these 6 (33.3%, " in first
+    assert "gains" not in first, "there is nothing that it could gain"
     assert "points" not in first
-    assert second.startswith("By the benchmark's accuracy, which counts an invention as right where both sources are ")
+    assert second.startswith(
+        "By the benchmark's own accuracy (where both sources are wrong, it counts even an invented "
+    )
     assert ": 0 points (" in second
 
 
@@ -89,8 +92,9 @@ def test_losses_and_gains_are_never_netted() -> None:
     views = runs(("aligned", "BOTH", "NEITHER"), ("aligned", "NEITHER", "IMAGE"), ("both-wrong", "unparsed", "TEXT"))
     assert numbers(views) == {LOST: 1, GAINED: 2, CHANGED: 0}
     first, *_ = headlines(compared(views))
-    assert "loses 1 of the 1 answers that m-bf16 gets" in first
-    assert "gets 2 of the 2 that m-bf16 does not get" in first
+    assert "m-bf16 answers 1 prompt from the sources: " in first
+    assert "m-4bit loses 1 of these 1 (" in first
+    assert "Of those that m-bf16 answers otherwise, it gains 2 of these 2 (" in first
 
 
 def test_another_side_under_conflict_is_neither_and_is_named_with_its_direction() -> None:
@@ -98,8 +102,8 @@ def test_another_side_under_conflict_is_neither_and_is_named_with_its_direction(
     views = runs(*conflict, ("aligned", "IMAGE", "TEXT"))
     assert numbers(views) == {LOST: 0, GAINED: 0, CHANGED: 3}
     first, *_ = headlines(compared(views))
-    assert "loses none of the 4 answers that m-bf16 gets (at most " in first
-    assert "; 3 more change under conflict (2 image to text, 1 flags to both)." in first
+    assert "m-4bit loses none of these 4 (at most " in first
+    assert " Under conflict, changed but not lost: 3 (2 image to text, 1 flags to both)." in first
 
 
 @pytest.mark.parametrize(
@@ -172,7 +176,10 @@ def test_nothing_lost_says_how_many_may_be() -> None:
     bound = clustered_wilson(np.zeros(30), np.ones(30)).high
     assert bound is not None
     line = transitions_headline(pair_of(views), views)
-    assert line == f"m-4bit loses none of the 30 answers that m-bf16 gets (at most {bound:.1%} at 95%)."
+    assert line == (
+        "m-bf16 answers 30 prompts from the sources: with a value of theirs or the right one, or by flagging their conflict. "
+        f"m-4bit loses none of these 30 (at most {bound:.1%} of them at 95%)."
+    )
 
 
 def test_answers_of_one_page_count_as_one() -> None:
@@ -204,7 +211,7 @@ def test_undecided_answers_bound_losses_and_gains_in_the_same_line() -> None:
     views = runs(*[("aligned", "undecided", "undecided")] * 3)
     line = transitions_headline(pair_of(views), views)
     assert line.startswith(
-        "m-4bit has nothing to lose: no answer with a verdict in both gets in m-bf16 what its sources"
+        "m-4bit has nothing to lose: of the answers with a verdict in both, none of m-bf16 is from its sources. "
     )
     assert line.endswith(
         "3 more lack a verdict in a run (undecided by the judge): up to 3 may be lost, up to 3 may be gained."
@@ -217,7 +224,7 @@ def test_undecided_answers_bound_losses_and_gains_in_the_same_line() -> None:
         ("both-wrong", "undecided", "NEITHER"),
     )
     line = transitions_headline(pair_of(views), views)
-    assert line.startswith("m-4bit loses 1 of the 1 answers")
+    assert "m-4bit loses 1 of these 1 (" in line
     listed = "2 undecided by the judge, 1 in error, 1 pending"
     assert line.endswith(f"4 more lack a verdict in a run ({listed}): up to 3 may be lost, up to 2 may be gained.")
 
