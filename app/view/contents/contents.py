@@ -131,14 +131,15 @@ class Contents:
                 runs=tuple(run.columns.encoded() for run in self.runs),
             )
 
-    def overview(self) -> Overview:
-        """Return the results above the answers."""
+    def overview(self, *, whole: bool = True) -> Overview:
+        """Return the results above the answers; unless ``whole``, without the comparison of runs, which takes longest."""
         revision = self.revision
         for run in self.runs:
             if run.viewed.problem is not None:
                 return Overview(revision=revision, problem=f"{run.viewed.label}: {run.viewed.problem}")
         numbers = self.instances.numbers.__getitem__
-        return read_overview(self._results, self.folders, self._requested_judge, self.rule, numbers, revision)
+        judge, rule = self._requested_judge, self.rule
+        return read_overview(self._results, self.folders, judge, rule, numbers, revision, whole=whole)
 
     def refresh(self) -> int:
         """Read what has changed in the runs, and return the revision; it costs little where nothing has."""

@@ -5,6 +5,7 @@ import { forestPlot } from "./forest.js";
 import { foldedPart, printedTable, tableNotes, textLines } from "./tables.js";
 
 const NARROW = "(max-width: 699px)";
+const COMPUTING = "The comparison of the runs: computing …";
 const NEXT = "What would change it";
 const LEAST_WAIT = 2000; // milliseconds between two computations of a run in progress
 const TABLES_BESIDE = ["without-looking"]; // tables on what takes no looking, which stand beside the first one
@@ -27,15 +28,16 @@ export function drawOverview(page) {
 
 function fetchOverview(page) {
   const revision = page.revision ?? page.head.revision;
-  if (results.wanted !== null || results.error || (page.overview && page.overview.revision >= revision)) return;
+  if (results.wanted !== null || results.error || (page.overview?.complete && page.overview.revision >= revision)) return;
   results.wanted = revision;
   const started = performance.now();
   const wait = page.overview ? Math.max(LEAST_WAIT, 2 * results.seconds) : 0;
   setTimeout(async () => {
     try {
-      const overview = await page.source.overview();
-      if (!overview) throw new Error("There are no results here.");
-      page.overview = overview;
+      const first = page.overview ? null : await page.source.firstResults();
+      if (first) page.overview = first;
+      if (first && !first.complete) page.draw();
+      if (!first?.complete) page.overview = await page.source.overview();
     } catch (error) {
       results.error = error.message;
     }
@@ -53,7 +55,8 @@ function resultsPanel(page) {
   if (!overview) return problemPanel("Results: computing …");
   if (overview.problem !== null) return problemPanel(overview.problem);
   const pair = pairOf(page);
-  const [verdict, ...more] = pair ? pair.verdict : overview.headlines;
+  const first = overview.complete ? overview.headlines : [overview.headlines[0], ...(results.error ? [] : [COMPUTING])];
+  const [verdict, ...more] = pair ? pair.verdict : first;
   const open = results.open ?? !matchMedia(NARROW).matches;
   const summary = element("summary", {}, element("h2", {}, verdict ?? "No answer counts yet."), overview.warnings.length ? warningCount(overview) : null);
   const panel = element("details", { class: "results", open, "data-key": "results" }, summary);
@@ -109,7 +112,7 @@ function foldedParts(page, overview, pair) {
   return [
     pair && overview.next.length ? changeParts(overview) : null,
     reasons.length ? foldedPart("reasons", "Why this recommendation", reasons.map(sectionOf)) : null,
-    pair ? foldedPart("runs", "Each run in a sentence", [textLines(overview.headlines)]) : null,
+    pair || !overview.complete ? foldedPart("runs", "Each run in a sentence", [textLines(overview.headlines)]) : null,
     tableList(page, "More tables", others),
     tableList(page, "Tables of the comparison", overview.comparison),
   ].filter(Boolean);
