@@ -10,6 +10,7 @@ const NEXT = "What would change it";
 const LEAST_WAIT = 2000; // milliseconds between two computations of a run in progress
 const TABLES_BESIDE = ["without-looking"]; // tables on what takes no looking, which stand beside the first one
 
+const keptTables = new WeakMap();
 const results = { page: null, wanted: null, error: "", seconds: 0, drawn: null, open: null };
 
 /** Draw the results, and fetch them where those on display are not of the page's revision. */
@@ -133,12 +134,18 @@ function sectionOf(section) {
   return [element("h4", {}, section.title), textLines(section.lines)];
 }
 
+/** Return a table as it was drawn before, if it was; of 20 runs, all tables are 100,000 elements. */
+function keptTable(table) {
+  if (!keptTables.has(table)) keptTables.set(table, printedTable(table));
+  return keptTables.get(table);
+}
+
 function tableList(page, title, tables) {
   if (!tables.length) return null;
   const folded = tables.map((table) => {
     const open = page.state.table === table.name;
     const note = (event) => page.set({ table: event.currentTarget.parentNode.open ? "" : table.name }, { replace: true });
-    return foldedPart(`table ${table.name}`, table.title, [printedTable(table), tableNotes(table, { open: true })], open, { onclick: note });
+    return foldedPart(`table ${table.name}`, table.title, [keptTable(table), tableNotes(table, { open: true })], open, { onclick: note });
   });
   const open = tables.some((table) => table.name === page.state.table);
   return foldedPart(title, `${title} (${tables.length})`, folded, open);
@@ -224,7 +231,8 @@ function changeButton(page, pair, change, text, spoken = text) {
 function rememberParts(root) {
   const parts = new Map();
   for (const node of root.querySelectorAll("[data-key]")) {
-    parts.set(node.dataset.key, { open: node.open, left: node.scrollLeft, top: node.scrollTop });
+    const isFolded = node.closest("details:not([open])") !== null; // where reading a place would lay out all that is folded
+    parts.set(node.dataset.key, { open: node.open, left: isFolded ? 0 : node.scrollLeft, top: isFolded ? 0 : node.scrollTop });
   }
   const focused = root.contains(document.activeElement) ? document.activeElement.closest("[data-key]") : null;
   return { parts, key: focused?.dataset.key, isSummary: document.activeElement?.tagName === "SUMMARY" };
@@ -234,7 +242,7 @@ function restoreParts(root, { parts, key, isSummary }) {
   for (const node of root.querySelectorAll("[data-key]")) {
     const part = parts.get(node.dataset.key);
     if (part && node.tagName === "DETAILS") node.open = part.open;
-    if (part) Object.assign(node, { scrollLeft: part.left, scrollTop: part.top });
+    if (part?.left || part?.top) Object.assign(node, { scrollLeft: part.left, scrollTop: part.top });
     if (node.dataset.key === key) (isSummary ? node.querySelector("summary") : node)?.focus({ preventScroll: true });
   }
 }
