@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from app.compare.instances import Change, text_changes
 from app.compare.published import paper_columns, paper_models
 from app.compare.recommend import Recommendation, recommend_views
-from app.compare.run_view import RunViews, load_views
+from app.compare.run_view import RunReading, RunViews, load_views, read_views
 from app.compare.sample_size import planned_examples
 from app.compare.tables import Comparison, compare_views
 from app.compare.utility import has_costs, parse_requirements
@@ -51,7 +51,7 @@ class ResultCache:
 
     def inputs(self, folders: Sequence[Path], judge: str | None = None) -> TableInputs:
         """Return what the tables are computed from."""
-        return self._cached("inputs", folders, (judge,), lambda: read_inputs(folders, judge))
+        return self._cached("inputs", folders, (judge,), lambda: self._inputs(folders, judge))
 
     def comparison(self, folders: Sequence[Path], judge: str | None = None) -> Comparison:
         """Return the comparison of two or more runs, the first of which is the baseline.
@@ -120,7 +120,17 @@ class ResultCache:
         return [without_published(table) for table in self.tables(folders, judge)]
 
     def _views(self, folders: Sequence[Path], judge: str | None) -> RunViews:
-        return self._cached("views", folders, (judge,), lambda: load_views(folders, judge=judge))
+        return self._cached("views", folders, (judge,), lambda: self._load_views(folders, judge))
+
+    def _inputs(self, folders: Sequence[Path], judge: str | None) -> TableInputs:
+        return read_inputs(folders, judge, answers=lambda: [reading.answers for reading in self._readings(folders)])
+
+    def _load_views(self, folders: Sequence[Path], judge: str | None) -> RunViews:
+        return load_views(folders, judge=judge, readings=self._readings(folders))
+
+    def _readings(self, folders: Sequence[Path]) -> list[RunReading]:
+        """Return the runs as they were read, which tables and comparisons by any judge are made from."""
+        return self._cached("readings", folders, (), lambda: read_views(folders))
 
     def _cached(self, kind: str, folders: Sequence[Path], options: tuple[Any, ...], compute: Callable[[], T]) -> T:
         with self._lock:

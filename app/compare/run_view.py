@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from app.store.run_facts import NOT_TRAINED, TrainedExamples
 from app.store.workspace import read_summary
 from app.system.parallel import map_shares
 from benchmarks.answer_quality import AnswerQuality
-from benchmarks.answers import AnswerKind
+from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.factors.tables import is_varied, reference_note, reference_positions
@@ -196,8 +196,40 @@ class RunViews:
         return label_metrics_of(self.benchmark)
 
 
-def load_views(folders: Sequence[Path], *, judge: str | None = None) -> RunViews:
+@dataclass(frozen=True)
+class RunReading:
+    """A run as it was read, whichever judge labels it: its answers as tables count them, and what a view has beside them."""
+
+    answers: Answers
+    ids: PackedTexts
+    groups: PackedTexts
+    prompt: NDArray[np.uint64]
+    cost: RunCost
+    has_options: frozenset[bool]
+    """For a run that scores options, the kinds of instances: with options, and without."""
+
+
+def read_views(folders: Sequence[Path]) -> list[RunReading]:
+    """Read runs of one benchmark, of which :func:`load_views` and tables can be made for any judge.
+
+    Raises:
+        SpecError: The runs are of several benchmarks.
+        StoreError: A folder is no run.
+    """
+    with ExitStack() as stack:
+        stores = [stack.enter_context(RunStore.read(folder)) for folder in folders]
+        benchmark = shared_benchmark(stores, "show them one by one")
+        readings = map_shares(partial(_read_share, benchmark.name), folders, runs_per_share(stores))
+    first = readings[0]
+    return [replace(reading, ids=first.ids) if reading.ids.equals(first.ids) else reading for reading in readings]
+
+
+def load_views(
+    folders: Sequence[Path], *, judge: str | None = None, readings: Sequence[RunReading] | None = None
+) -> RunViews:
     """Return views of the runs in ``folders``, labelled by ``judge`` or the first run's first judge.
+
+    ``readings`` are those of the runs, if they were read already.
 
     Raises:
         SpecError: The runs are of several benchmarks, or the judge is unknown.
@@ -212,9 +244,14 @@ def load_views(folders: Sequence[Path], *, judge: str | None = None) -> RunViews
             raise SpecError(
                 f"{judge_id} gives several labels to an answer, and a comparison needs one; use majority or all."
             )
-        read = partial(_read_views, benchmark.name, judge_id, panel, ids)
-        labelled = [(store.folder, label) for store, label in zip(stores, run_labels(stores), strict=True)]
-        runs = map_shares(read, labelled, runs_per_share(stores))
+        labels = run_labels(stores)
+        if readings is None:
+            read = partial(_read_views, benchmark.name, judge_id, panel, ids)
+            labelled = [(store.folder, label) for store, label in zip(stores, labels, strict=True)]
+            runs = map_shares(read, labelled, runs_per_share(stores))
+        else:
+            reader = _reader(benchmark, judge_id, panel, ids)
+            runs = [reader.view(*run) for run in zip(stores, labels, readings, strict=True)]
         runs = [replace(run, answers=run.coded.sharing(runs[0].coded)) for run in runs]
         return RunViews(benchmark, judge_id, tuple(runs), int(stores[0].meta("spec")["seed"]))
     finally:
@@ -253,31 +290,42 @@ def _read_views(
     benchmark_name: str, judge: str, panel: Panel | None, ids: Sequence[str], runs: Sequence[tuple[Path, str]]
 ) -> list[RunView]:
     """Return the views of runs, given by folder and label."""
-    benchmark = get_benchmark(benchmark_name)
-    reader = _ViewReader(benchmark, judge, None if panel is None else panel_judge(panel, ids, benchmark.labels))
+    reader = _reader(get_benchmark(benchmark_name), judge, panel, ids)
     views = []
     for folder, label in runs:
         with RunStore.read(folder) as store:
-            views.append(reader.view(store, label))
+            views.append(reader.view(store, label, reader.read(store)))
     return views
+
+
+def _read_share(benchmark_name: str, folders: Sequence[Path]) -> list[RunReading]:
+    reader = _ViewReader(get_benchmark(benchmark_name))
+    readings = []
+    for folder in folders:
+        with RunStore.read(folder) as store:
+            readings.append(reader.read(store))
+    return readings
+
+
+def _reader(benchmark: Benchmark, judge: str, panel: Panel | None, ids: Sequence[str]) -> _ViewReader:
+    return _ViewReader(benchmark, judge, None if panel is None else panel_judge(panel, ids, benchmark.labels))
 
 
 class _ViewReader:
     """Reader of views; what runs share is parsed and held once."""
 
     def __init__(
-        self, benchmark: Benchmark, judge: str, add_verdict: Callable[[AnswerKind], AnswerKind] | None
+        self, benchmark: Benchmark, judge: str = "", add_verdict: Callable[[AnswerKind], AnswerKind] | None = None
     ) -> None:
         self._benchmark, self._judge, self._add_verdict = benchmark, judge, add_verdict
         self._known = ParsedTexts[KnownInstance]()
         self._prompts = ParsedTexts[int]()
 
-    def view(self, store: RunStore, label: str) -> RunView:
-        """Return the view of a run."""
+    def read(self, store: RunStore) -> RunReading:
+        """Read a run."""
         ids, groups, prompts = PackedTexts(), dict[str, None](), array("Q")
         cost = _CostSum()
-        counted = {progress.condition for progress in store.progress()}
-        counted = counted.difference(self._benchmark.without_sources) or counted
+        counted = self._counted(store)
         is_scored = store.meta("spec").get("score") == "likelihood"
         with_options = set[bool]()
 
@@ -291,11 +339,21 @@ class _ViewReader:
                 with_options.add(bool(self._benchmark.options(instance)))
 
         answers = with_blind_scores(store, self._benchmark, read_answers(store, self._benchmark, self._known, visit))
+        prompt = np.array(prompts, np.uint64)
+        return RunReading(answers, ids, PackedTexts(groups), prompt, cost.total(), frozenset(with_options))
+
+    def _counted(self, store: RunStore) -> Collection[str]:
+        """Return the conditions that a comparison counts."""
+        conditions = {progress.condition for progress in store.progress()}
+        return conditions.difference(self._benchmark.without_sources) or conditions
+
+    def view(self, store: RunStore, label: str, reading: RunReading) -> RunView:
+        """Return the view of a run that was read."""
+        answers, ids, prompt, counted = reading.answers, reading.ids, reading.prompt, self._counted(store)
         quality = answers.quality or AnswerQuality()
         if self._add_verdict is not None:
             answers = answers.derive(self._add_verdict)
         cell_note = ""
-        prompt = np.array(prompts, np.uint64)
         if is_varied(answers):
             # As in tables: the repetitions of an example would count as examples.
             cell_note = reference_note({label: answers})
@@ -308,7 +366,7 @@ class _ViewReader:
         (conditions, condition), (outcomes, outcome), (sources, source), (rules, rule) = map(numbered, names)
         packed = PackedAnswers(
             ids,
-            PackedTexts(groups),
+            reading.groups,
             conditions,
             outcomes,
             sources,
@@ -334,7 +392,7 @@ class _ViewReader:
             identity=identity,
             engines=tuple(store.engines()),
             answers=packed,
-            cost=_with_lent(cost.total(), store, counted),
+            cost=_with_lent(reading.cost, store, counted),
             judged=self._judge in answers.judges,
             remarks=(*store.meta("remarks", []), *(f"{clause}." for clause in quality.clauses)),
             cut_clause=quality.cut_clause,
@@ -344,7 +402,9 @@ class _ViewReader:
             cell_note=cell_note,
             own_rows_only=has_only_own_rows([answers], self._benchmark),
             gain=gain_over_blind(self._benchmark, answers, self._judge),
-            used_protocol=answered_by(protocol, scored=True in with_options, generated=False in with_options),
+            used_protocol=answered_by(
+                protocol, scored=True in reading.has_options, generated=False in reading.has_options
+            ),
         )
 
     def _prompt(self, text: str, instance: Instance) -> int:

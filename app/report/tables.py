@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -148,8 +148,16 @@ class TableInputs:
         return names_sources(self.benchmark) and not (self.trust or name_rules(rules))
 
 
-def read_inputs(folders: Sequence[Path], judge: str | None = None, *, checked: bool = True) -> TableInputs:
+def read_inputs(
+    folders: Sequence[Path],
+    judge: str | None = None,
+    *,
+    checked: bool = True,
+    answers: Callable[[], Sequence[Answers]] | None = None,
+) -> TableInputs:
     """Read the runs in ``folders``, and if ``checked`` how well their judge did when it was checked on this machine.
+
+    ``answers`` returns what :func:`read_runs` does.
 
     Raises SpecError if they are of several benchmarks, or the judge is unknown.
     """
@@ -159,7 +167,8 @@ def read_inputs(folders: Sequence[Path], judge: str | None = None, *, checked: b
         judge_id = resolve_judge(stores, judge)
         judges, measures = present_judges(stores), reference_judges(stores)
         by_label = dict(zip(run_labels(stores), stores, strict=True))
-        runs = dict(zip(by_label, read_runs(stores, benchmark), strict=True))
+        all_answers = read_runs(stores, benchmark) if answers is None else answers()
+        runs = dict(zip(by_label, all_answers, strict=True))
         labels = list(by_label)
         names = {label: str(store.meta("spec")["model"]) for label, store in by_label.items()}
         models = [label for label, name in names.items() if is_model(name)]

@@ -33,7 +33,7 @@ from app.tui.hostile_text import sanitize, sanitize_paste
 from app.tui.key_queue import KeyQueue
 from app.tui.keymap import format_keys, keymap
 from app.tui.open_external import open_in_browser
-from app.tui.page_servers import PageServers
+from app.tui.page_servers import PageServers, ServedPage
 from app.tui.processes import RunProcesses
 from app.tui.screens import SCREENS
 from app.tui.screens.base import BlindError, RashomonScreen
@@ -326,15 +326,16 @@ class RashomonApp(App[int]):
         if not folders:
             self.toast("choose a run first")
             return
+        page = ServedPage(workspace.path, folders, screen.page_judge(), self.settings.rule or "")
         self.toast("◐ opening the page in the browser")
-        screen.in_thread(lambda: _open_page(self.pages, workspace, folders, instance), self._page_opened, group="page")
+        screen.in_thread(lambda: _open_page(self.pages, page, instance), self._page_opened, group="page")
 
     def _page_opened(self, result: tuple[str, bool]) -> None:
         link, opened = result
         if opened:
             self.toast(f"the page is open in the browser: {link}")
         else:
-            self.push_screen(ErrorDialog(f"{link}\n\nIt is served until you quit.", heading="Open this link"))
+            self.push_screen(ErrorDialog(f"{link}\n\n{_ONE_BROWSER}", heading="Open this link"))
 
     def action_help(self) -> None:
         if isinstance(self.screen, RashomonScreen):
@@ -518,6 +519,11 @@ class RashomonApp(App[int]):
         self._close_messages_no_wait()
 
 
+_ONE_BROWSER = (
+    "It is served until you quit, to the browser that opens it first. For another browser, run `rashomon view RUN`."
+)
+
+
 def _on_terminal() -> bool:
     """Return whether keys come from a terminal that is still there."""
     try:
@@ -526,9 +532,9 @@ def _on_terminal() -> bool:
         return False
 
 
-def _open_page(pages: PageServers, workspace: Workspace, folders: Sequence[Path], instance: str) -> tuple[str, bool]:
+def _open_page(pages: PageServers, page: ServedPage, instance: str) -> tuple[str, bool]:
     """Serve the page; return its link, and whether it is open in the browser. Raises NoPageError."""
-    link = pages.link(workspace, folders, instance)
+    link = pages.link(page, instance)
     return link, open_in_browser(link)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
+from typing import NamedTuple
+from urllib.parse import quote
 
-from app.store.workspace import Workspace
 from app.system.blas import user_environment
 from benchmarks.errors import STOPPED, RashomonError
 
@@ -19,7 +19,14 @@ _MOST = 3
 _PATIENCE = 5.0
 """The seconds that a server has to end."""
 
-_Key = tuple[Path, tuple[Path, ...], str]
+
+class ServedPage(NamedTuple):
+    """What a server shows: runs of a workspace, the judge and the rule on what should win; empty where none was chosen."""
+
+    workspace: Path
+    folders: tuple[Path, ...]
+    judge: str = ""
+    rule: str = ""
 
 
 class NoPageError(RashomonError):
@@ -29,33 +36,33 @@ class NoPageError(RashomonError):
 
 
 class PageServers:
-    """The servers of this session, by workspace, runs and instance. Thread-safe."""
+    """The servers of this session, one for each page. Thread-safe."""
 
     def __init__(self) -> None:
-        self._servers: dict[_Key, tuple[subprocess.Popen[str], str]] = {}
+        self._servers: dict[ServedPage, tuple[subprocess.Popen[str], str]] = {}
         self._lock = Lock()
         self._closed = False
 
-    def link(self, workspace: Workspace, folders: Sequence[Path], instance: str = "") -> str:
-        """Return the link to the page of these runs at an instance, once it is served.
+    def link(self, page: ServedPage, instance: str = "") -> str:
+        """Return the link to a page at an instance, once it is served. It opens in the browser that opened the page first.
 
         Raises:
             NoPageError: If it cannot be served.
         """
         with self._lock:
-            key = workspace.path, tuple(folders), instance
-            process, link = self._servers.pop(key, (None, ""))
+            process, link = self._servers.pop(page, (None, ""))
             if process is None or process.poll() is not None:
-                process, link = self._start(*key)
-            self._servers[key] = process, link
+                process, link = self._start(page)
+            self._servers[page] = process, link
             while len(self._servers) > _MOST or (self._closed and self._servers):
                 _end(self._servers.pop(next(iter(self._servers)))[0])
-            return link
+            return f"{link}#id={quote(instance, errors='replace')}" if instance else link
 
-    def _start(self, workspace: Path, folders: Sequence[Path], instance: str) -> tuple[subprocess.Popen[str], str]:
-        at = [f"--at={instance}"] if instance else []
-        command = [sys.executable, "-P", "-m", "app.main", "--workspace", str(workspace)]
-        command += ["view", "--no-browser", *at, "--", *map(str, folders)]
+    def _start(self, page: ServedPage) -> tuple[subprocess.Popen[str], str]:
+        command = [sys.executable, "-P", "-m", "app.main", "--workspace", str(page.workspace), "view", "--no-browser"]
+        options = (("judge", page.judge), ("trust", page.rule))
+        command += [f"--{name}={value}" for name, value in options if value]
+        command += ["--", *map(str, page.folders)]
         # It stays in this terminal's session, so that it ends with the terminal, too.
         process = subprocess.Popen(
             command,

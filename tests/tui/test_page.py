@@ -9,16 +9,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from textual.pilot import Pilot
 
-from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
-from app.tui.page_servers import NoPageError, PageServers
+from app.tui.page_servers import NoPageError, PageServers, ServedPage
 from app.tui.screens.flips import FlippedScreen, SideBySideScreen
 from app.tui.screens.label import LabelScreen
 from app.tui.screens.live import LiveScreen
+from app.tui.screens.results import ResultsScreen
 from app.tui.screens.samples import SamplesScreen
 from app.tui.widgets.dialogs import ErrorDialog, TextDialog
 from tests.support.runs import instances
@@ -30,10 +31,10 @@ import json, os, sys, time
 arguments = sys.argv[sys.argv.index("view") + 1 :]
 with open({log!r}, "a") as log:
     print(json.dumps([os.getpid(), *arguments]), file=log)
-if "--at=factual-0001/damaged" in arguments:
-    sys.exit("no instance 'factual-0001/damaged'")
+if arguments[-1].endswith("damaged"):
+    sys.exit("'damaged' is not a run")
 print("reading the runs")
-print(f"http://127.0.0.1:{{os.getpid()}}/?token=abc#instance=1")
+print(f"http://127.0.0.1:{{os.getpid()}}/?token=abc")
 print("served", flush=True)
 time.sleep(600)
 """
@@ -82,12 +83,18 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command
     assert not stand_in.alive
 
 
-async def link_opened(pilot: Pilot[Any], app: RashomonApp) -> None:
-    """Press W, wait for the link and close its dialog."""
+async def link_opened(pilot: Pilot[Any], app: RashomonApp) -> str:
+    """Press W, wait for the link, close its dialog, and return the id of the instance in it."""
     await pilot.press("W")
     await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and "http://127.0.0.1:" in screen_text(app))
+    assert "For another browser" in screen_text(app)
+    dialog = app.screen
+    assert isinstance(dialog, ErrorDialog)
+    link = urlsplit(dialog.message.partition("\n")[0])
+    assert link.query == "token=abc"
     await pilot.press("escape")
     app.clear_notifications()
+    return unquote(link.fragment.removeprefix("id="))
 
 
 def test_the_page_opens_at_the_answer_on_display(stage: Stage, command: Command) -> None:
@@ -101,18 +108,17 @@ def test_the_page_opens_at_the_answer_on_display(stage: Stage, command: Command)
         await until(pilot, lambda: screen.detail is not None and screen.detail.row.ordinal == screen.table.cursor_key)
         assert screen.detail is not None
         shown = screen.detail.row.id
-        await link_opened(pilot, app)
-        assert command.calls == [["--no-browser", f"--at={shown}", "--", str(folders[0])]]
+        assert await link_opened(pilot, app) == shown
+        assert command.calls == [["--no-browser", "--", str(folders[0])]]
         await pilot.press("z")
         await pilot.pause()
-        await link_opened(pilot, app)
-        assert len(command.calls) == 1, "the same page is served once"
+        assert await link_opened(pilot, app) == shown
         app.open_screen("live", [folders[0]])
         live = app.screen
         assert isinstance(live, LiveScreen)
         await until(pilot, lambda: live.page_at())
-        await link_opened(pilot, app)
-        assert command.calls[-1][1] == f"--at={live.page_at()}"
+        assert await link_opened(pilot, app) == live.page_at()
+        assert len(command.calls) == 1, "the same page is served once"
 
     drive(stage.app(), script)
 
@@ -123,22 +129,44 @@ def test_the_page_has_all_runs_of_a_comparison(stage: Stage, command: Command) -
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "compare", folders)
         await until_computed(pilot)
+        assert (await link_opened(pilot, app)).startswith("factual-")
+        assert command.calls == [["--no-browser", "--", *map(str, folders)]]
+        await press(pilot, "enter")
+        assert isinstance(app.screen, SideBySideScreen)
+        assert await link_opened(pilot, app) == app.screen.changes[app.screen.place].instance
+        await press(pilot, "escape", "t", "t", "n", "enter")
+        assert isinstance(app.screen, FlippedScreen)
+        assert await link_opened(pilot, app) == app.screen.flips[0].instance
+        assert len(command.calls) == 1, "the same page is served once"
+        await pilot.press("1", "j", "space", "W")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
+        assert len(command.calls[-1]) == 3, "the marked run"
+        assert "#id" not in screen_text(app), "from its beginning"
+        assert command.alive <= 3
+
+    drive(stage.app(), script)
+
+
+def test_the_page_has_the_judge_and_the_rule_of_the_screen(stage: Stage, command: Command) -> None:
+    folders = three_runs(stage, 4)[:2]
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        app.settings = app.settings.model_copy(update={"trust": "image"})
+        await visit(pilot, app, "compare", folders)
+        await until_computed(pilot)
+        compare = app.screen
+        assert isinstance(compare, ResultsScreen)
+        compare.judge = "match@4"
         await link_opened(pilot, app)
-        assert command.calls[-1][0] == "--no-browser"
-        assert command.calls[-1][1].startswith("--at=factual-")
-        assert command.calls[-1][2:] == ["--", *map(str, folders)]
+        options = ["--no-browser", "--judge=match@4", "--trust=image", "--"]
+        assert command.calls == [[*options, *map(str, folders)]]
         await press(pilot, "enter")
         assert isinstance(app.screen, SideBySideScreen)
         await link_opened(pilot, app)
-        assert command.calls[-1][1] == f"--at={app.screen.changes[app.screen.place].instance}"
-        await press(pilot, "escape", "t", "t", "n", "enter")
-        assert isinstance(app.screen, FlippedScreen)
+        assert len(command.calls) == 1
+        await open_samples(pilot, app, folders[0])
         await link_opened(pilot, app)
-        assert command.calls[-1][1] == f"--at={app.screen.flips[0].instance}"
-        await pilot.press("1", "j", "space", "W")
-        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
-        assert len(command.calls[-1]) == 3, "the marked run, from its beginning"
-        assert command.alive <= 3
+        assert command.calls[-1] == ["--no-browser", "--trust=image", "--", str(folders[0])]
 
     drive(stage.app(), script)
 
@@ -189,7 +217,7 @@ def test_a_browser_beside_the_terminal_opens_the_link(
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await pilot.press("W")
-        await until(pilot, lambda: "/?token=abc#instance=1" in screen_text(app))
+        await until(pilot, lambda: "/?token=abc" in screen_text(app))
         await until(pilot, opened.exists)
         assert opened.read_text().startswith("http://127.0.0.1:")
 
@@ -197,11 +225,13 @@ def test_a_browser_beside_the_terminal_opens_the_link(
 
 
 def test_servers_are_few_and_a_failure_has_its_reason(tmp_path: Path, command: Command) -> None:
-    servers, workspace = PageServers(), Workspace(tmp_path)
-    links = {servers.link(workspace, [tmp_path / "run"], f"factual-{number:04d}/x") for number in range(5)}
-    assert len(links) == 5
+    servers = PageServers()
+    pages = [ServedPage(tmp_path, (tmp_path / f"run-{number}",)) for number in range(5)]
+    assert len({servers.link(page) for page in pages}) == 5
     assert command.alive == 3
-    with pytest.raises(NoPageError, match="no instance 'factual-0001/damaged'"):
-        servers.link(workspace, [tmp_path / "run"], "factual-0001/damaged")
+    assert servers.link(pages[-1], "a b/#%\u00e9") == f"{servers.link(pages[-1])}#id=a%20b/%23%25%C3%A9"
+    assert len(command.calls) == 5
+    with pytest.raises(NoPageError, match="'damaged' is not a run"):
+        servers.link(ServedPage(tmp_path, (tmp_path / "damaged",)))
     servers.close()
     assert command.alive == 0

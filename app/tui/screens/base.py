@@ -77,6 +77,10 @@ class RashomonScreen(Screen[Any]):
         """
         return ""
 
+    def page_judge(self) -> str:
+        """Return the judge that was chosen for what is on display; empty for the one that answers show by themselves."""
+        return ""
+
     def unsaved(self) -> str:
         """Return one sentence naming the input that closing the screen would lose; empty if there is none."""
         return ""

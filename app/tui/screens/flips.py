@@ -78,6 +78,9 @@ class FlippedScreen(RashomonScreen):
         place = self.query_one(VirtualTable).cursor
         return self.flips[place].instance if place < len(self.flips) else ""
 
+    def page_judge(self) -> str:
+        return _judge_below(self)
+
     def heading(self) -> Content:
         was, now = (word or ALL for word in self._cell)
         runs = Content.assemble(literal(self.pair.first.label, "bold"), " → ", literal(self.pair.second.label, "bold"))
@@ -151,6 +154,9 @@ class SideBySideScreen(RashomonScreen):
     def page_at(self) -> str:
         return self.changes[self.place].instance
 
+    def page_judge(self) -> str:
+        return _judge_below(self)
+
     def heading(self) -> Content:
         change = self.changes[self.place]
         labels = f"{change.was} → {change.now}" if change.is_flip else f"{change.was}, another text"
@@ -217,3 +223,10 @@ def _instance_text(comparison: InstanceComparison) -> Content:
         literal(strata, DIM, limit=600),
     ]
     return Content("\n").join(lines)
+
+
+def _judge_below(screen: RashomonScreen) -> str:
+    """Return the judge that was chosen on the screen from which this one was opened."""
+    stack = screen.app.screen_stack
+    below = stack[stack.index(screen) - 1]
+    return below.page_judge() if isinstance(below, RashomonScreen) else ""

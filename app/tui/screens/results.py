@@ -93,6 +93,9 @@ class ResultsScreen(RashomonScreen):
     def displayed_runs(self) -> tuple[Path, ...]:
         return self.folders
 
+    def page_judge(self) -> str:
+        return self.judge or ""
+
     def heading(self) -> Content:
         parts = [Content(self.name_.capitalize())]
         room = max(_LEAST_NAME, self.app.size.width // len(self.folders) - _NOTES)

@@ -104,6 +104,10 @@ class SamplesScreen(RashomonScreen):
     def page_at(self) -> str:
         return self.detail.row.id if self.detail is not None else ""
 
+    def page_judge(self) -> str:
+        judges, default = self.listing.filter.judges, self.listing.vocabulary.default
+        return judges[0] if len(judges) == 1 and judges != tuple(default) else ""
+
     def heading(self) -> Content:
         matches, total = len(self.listing.ordinals), self.listing.total
         count = f"{matches:,} of {total:,} answers" if self.query_text else f"{total:,} answers"

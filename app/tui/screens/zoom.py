@@ -108,6 +108,9 @@ class ZoomScreen(RashomonScreen):
     def page_at(self) -> str:
         return self._below.page_at()
 
+    def page_judge(self) -> str:
+        return self._below.page_judge()
+
     def unsaved(self) -> str:
         return self._below.unsaved()
 

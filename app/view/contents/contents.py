@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from threading import RLock
 from app.compare.result_cache import ResultCache
 from app.compare.run_view import reject_duplicates
 from app.report.judge_selection import resolve_judge
-from app.report.sample_detail import sample_detail
+from app.report.sample_detail import SampleDetail, sample_details
 from app.report.tables import run_labels, shared_benchmark, unique_labels
 from app.store.run import RunStore
 from app.store.samples import SampleFilter, SampleRow
@@ -47,6 +47,8 @@ from benchmarks.vocabulary import RULES
 _MOST_CHANGES = 5_000
 """The number of changes from which the page reads the whole index again."""
 _MOST_REPEATS = 100
+_MOST_RECORDS = 600
+"""The number of answers of all runs that are in memory at a time where many instances are read."""
 _MOST_WORDS = 12
 _TITLED = 3
 _ANSWER_CACHE = 2
@@ -130,14 +132,15 @@ class Contents:
                 runs=tuple(run.columns.encoded() for run in self.runs),
             )
 
-    def overview(self) -> Overview:
-        """Return the results above the answers."""
+    def overview(self, *, whole: bool = True) -> Overview:
+        """Return the results above the answers; unless ``whole``, without the comparison of runs, which takes longest."""
         revision = self.revision
         for run in self.runs:
             if run.viewed.problem is not None:
                 return Overview(revision=revision, problem=f"{run.viewed.label}: {run.viewed.problem}")
         numbers = self.instances.numbers.__getitem__
-        return read_overview(self._results, self.folders, self._requested_judge, self.rule, numbers, revision)
+        judge, rule = self._requested_judge, self.rule
+        return read_overview(self._results, self.folders, judge, rule, numbers, revision, whole=whole)
 
     def refresh(self) -> int:
         """Read what has changed in the runs, and return the revision; it costs little where nothing has."""
@@ -228,14 +231,24 @@ class Contents:
 
     def instance(self, number: int) -> ViewedInstance:
         """Return an instance with each run's answer. Raises SpecError if there is none, RashomonError if no run can be read."""
-        self._check([number])
-        repeats = self.instances.repeats(number)[:_MOST_REPEATS]
-        answers = [self._read_answer(run, number, repeats) for run in self.runs]
-        instance = viewed_instance(number, self._siblings(number), answers, self.media)
-        if instance is None:
-            problems = [answer.error for answer in answers if isinstance(answer, ViewedAnswer)]
-            raise RashomonError(problems[0] if problems and problems[0] else "no run has this instance any more.")
-        return instance
+        return next(self.read_instances([number]))
+
+    def read_instances(self, numbers: Sequence[int]) -> Iterator[ViewedInstance]:
+        """Yield what :meth:`instance` returns of each of these instances, reading many at a time."""
+        self._check(numbers)
+        size = max(1, _MOST_RECORDS // len(self.runs))
+        for start in range(0, len(numbers), size):
+            yield from self._viewed(numbers[start : start + size])
+
+    def _viewed(self, numbers: Sequence[int]) -> Iterator[ViewedInstance]:
+        repeats = [self.instances.repeats(number)[:_MOST_REPEATS] for number in numbers]
+        by_run = [self._read_answers(run, numbers, repeats) for run in self.runs]
+        for number, *answers in zip(numbers, *by_run, strict=True):
+            instance = viewed_instance(number, self._siblings(number), answers, self.media)
+            if instance is None:
+                problems = [answer.error for answer in answers if isinstance(answer, ViewedAnswer)]
+                raise RashomonError(problems[0] if problems and problems[0] else "no run has this instance any more.")
+            yield instance
 
     def _siblings(self, number: int) -> list[Sibling]:
         numbers = self.instances.siblings(number)
@@ -293,19 +306,33 @@ class Contents:
             return {}
         return {places[row.ordinal]: row for row in rows}
 
-    def _read_answer(self, run: LiveRun, number: int, repeats: Sequence[int]) -> RunAnswer | ViewedAnswer | None:
-        ordinal = run.columns.ordinal(number)
-        if ordinal is None:
-            return None
+    def _read_answers(
+        self, run: LiveRun, numbers: Sequence[int], repeats: Sequence[Sequence[int]]
+    ) -> list[RunAnswer | ViewedAnswer | None]:
+        """Return a run's answer to each instance. Where they cannot be read together, each is read by itself."""
+        ordinals = [run.columns.ordinal(number) for number in numbers]
         try:
             with run.open() as store:
-                build = self.workspace.build_of(store)
-                detail = sample_detail(self.workspace, store, ordinal, run.judges)
-                if detail is None:
-                    raise RashomonError("the instance is gone.")
-                record, row = run.judged(detail.record), detail.row
+                wanted = [ordinal for ordinal in ordinals if ordinal is not None]
+                details = sample_details(self.workspace, store, wanted, run.judges)
         except UNREADABLE as error:
-            return unreadable_answer(run.columns.outcome(number), run.message(error))
+            if len(numbers) > 1:
+                pairs = zip(numbers, repeats, strict=True)
+                return [self._read_answers(run, [number], [others])[0] for number, others in pairs]
+            return [unreadable_answer(run.columns.outcome(numbers[0]), run.message(error))]
+        rows = self._sample_rows(run, sorted({other for others in repeats for other in others}))
+        answers: list[RunAnswer | ViewedAnswer | None] = []
+        for number, ordinal, others in zip(numbers, ordinals, repeats, strict=True):
+            if ordinal is None:
+                answers.append(None)
+            elif ordinal in details:
+                answers.append(self._answer(run, details[ordinal], _repeats(run, others, rows)))
+            else:
+                answers.append(unreadable_answer(run.columns.outcome(number), "the instance is gone."))
+        return answers
+
+    def _answer(self, run: LiveRun, detail: SampleDetail, repeats: tuple[Repeat, ...]) -> RunAnswer:
+        record, row = run.judged(detail.record), detail.row
         judge = next((name for name in run.judges if name in record.verdicts), None)
         if run.is_panel:
             judge = run.judge if run.judge in record.verdicts else None
@@ -313,19 +340,21 @@ class Contents:
             row = replace(row, outcome=outcome_by(record, run.judge, self.benchmark), label=label, overridden=False)
         problem = record.answer.error if record.answer is not None else None
         message = None if problem is None else run.message(problem)
-        return RunAnswer(detail, record, judge, row, self._repeats(run, repeats), build, message)
+        return RunAnswer(detail, record, judge, row, repeats, message)
 
-    def _repeats(self, run: LiveRun, numbers: Sequence[int]) -> tuple[Repeat, ...]:
-        rows = self._sample_rows(run, numbers) if numbers else {}
-        return tuple(
-            Repeat(
-                number=number,
-                outcome=run.columns.outcome(number),
-                label=run.columns.label(number),
-                answer=clean(row.answer),
-            )
-            for number, row in rows.items()
+
+def _repeats(run: LiveRun, numbers: Sequence[int], rows: Mapping[int, SampleRow]) -> tuple[Repeat, ...]:
+    """Return the repetitions that the run has; ``rows`` are by the numbers of the instances."""
+    return tuple(
+        Repeat(
+            number=number,
+            outcome=run.columns.outcome(number),
+            label=run.columns.label(number),
+            answer=clean(rows[number].answer),
         )
+        for number in numbers
+        if number in rows
+    )
 
 
 def _answer_head(run: LiveRun, row: SampleRow | None) -> str | None:

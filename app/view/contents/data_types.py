@@ -307,7 +307,8 @@ class Overview:
     ``headlines`` are the sentences of ``rashomon show``, those on each run first. ``tables`` are the ones it prints; the first,
     named ``lead``, is what a user reads first. With several runs, ``pairs``, ``remarks`` and ``comparison`` are what ``rashomon
     compare`` prints of each pair, of all together, and as tables; ``recommendation`` says which run to take, and why. ``next``
-    is what would change or decide it. ``problem`` says why there are no results yet.
+    is what would change or decide it. ``problem`` says why there are no results yet. Unless ``complete``, the
+    comparison is still to come.
     """
 
     revision: int
@@ -321,6 +322,7 @@ class Overview:
     recommendation: tuple[Section, ...] = ()
     next: tuple[Section, ...] = ()
     problem: str | None = None
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

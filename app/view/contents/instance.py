@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from app.json_output.samples import VerdictJson
 from app.report.sample_detail import SampleDetail
@@ -36,7 +35,7 @@ Prompt = tuple[tuple[PromptMessage, ...], ...]
 
 @dataclass(frozen=True)
 class RunAnswer:
-    """A run's answer as it was read, with the other answers to the question, and the folder of the run's build."""
+    """A run's answer as it was read, with the other answers to the question."""
 
     detail: SampleDetail
     record: Record
@@ -44,7 +43,6 @@ class RunAnswer:
     """The id of the judge whose label counts; None without a verdict."""
     row: SampleRow
     repeats: tuple[Repeat, ...]
-    build: Path
     error: str | None
     """The answer's error without the folders of this machine."""
 
@@ -97,7 +95,7 @@ def viewed_instance(
         if isinstance(answer, RunAnswer):
             for medium, path in answer.detail.media:
                 if medium not in files or (path is not None and files[medium].path is None):
-                    files[medium] = MediaFile(medium, answer.build)
+                    files[medium] = MediaFile(medium, answer.detail.build)
     places = {medium: place for place, medium in enumerate(files)}
     instance, prompt = first.record.instance, _prompt(first.detail.steps, places)
     return ViewedInstance(

@@ -30,7 +30,6 @@ class Instances:
         conditions: The names of the conditions.
         condition: The index in ``conditions`` of each instance.
         group: The number of each instance's example; that of its repetition in a varied or repeated build.
-        question: The number of each instance's question under its condition, which repetitions share.
         ordinals: For each run, the ordinal of each instance; -1 where the run lacks it.
     """
 
@@ -53,12 +52,13 @@ class Instances:
             pairs.append((np.array(ordinals, np.int64), np.array(numbers, np.int64)))
         self.ids = tuple(self.numbers)
         self.group = groups.array()
-        self.question = _questions(self.ids)
         names = [*conditions.values]
         order = sorted(names, key=lambda name: _place(known_conditions, name))[:_MOST_CONDITIONS]
         self.conditions = tuple(map(clean, order))
         recoded = np.array([min(_place(order, name), len(order) - 1) for name in names], np.uint8)
         self.condition = recoded[conditions.array()] if names else np.zeros(0, np.uint8)
+        self._examples = _Members(self.group)
+        self._questions = _Members(_questions(self.ids) * np.int64(len(order) or 1) + self.condition)
         self.ordinals = tuple(self._placed(*pair) for pair in pairs)
         self.strata = _strata_columns([*map(_strata_of, strata.values)], strata.array())
 
@@ -67,17 +67,30 @@ class Instances:
 
     def siblings(self, number: int) -> list[int]:
         """Return the numbers of the instances of the same example, the instance itself included."""
-        return _places(self.group == self.group[number])
+        return self._examples.of(number)
 
     def repeats(self, number: int) -> list[int]:
         """Return the numbers of the other instances that ask the same question under the same condition."""
-        same = (self.question == self.question[number]) & (self.condition == self.condition[number])
-        return [other for other in _places(same) if other != number]
+        return [other for other in self._questions.of(number) if other != number]
 
     def _placed(self, ordinals: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         placed = np.full(len(self.ids), -1, np.int64)
         placed[numbers] = ordinals
         return placed
+
+
+class _Members:
+    """The instances of each value of a column."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self._values, self._order = values, np.argsort(values, kind="stable")
+        self._sorted = values[self._order]
+
+    def of(self, number: int) -> list[int]:
+        """Return the numbers of the instances with the same value as this one, in order."""
+        value = self._values[number]
+        first, last = (np.searchsorted(self._sorted, value, side) for side in ("left", "right"))
+        return [int(other) for other in self._order[first:last]]
 
 
 class _Codes:
@@ -131,7 +144,3 @@ def _strata_of(text: str) -> dict[str, str]:
 
 def _place(names: Sequence[str], name: str) -> int:
     return names.index(name) if name in names else len(names)
-
-
-def _places(mask: NDArray[np.bool_]) -> list[int]:
-    return [int(place) for place in np.flatnonzero(mask)]

@@ -46,8 +46,10 @@ def read_overview(
     rule: str | None,
     numbers: Callable[[str], int],
     revision: int,
+    *,
+    whole: bool = True,
 ) -> Overview:
-    """Return the results of the runs in ``folders``, the first of which is the baseline.
+    """Return the results of the runs in ``folders``, the first of which is the baseline; unless ``whole``, not the comparison.
 
     ``rule`` is what should win where sources disagree; ``numbers`` has the number of an instance on the page by its id. What
     cannot be computed is a problem or a warning in words.
@@ -58,6 +60,8 @@ def read_overview(
         return Overview(revision=revision, problem=_message(error, folders))
     if len(folders) < 2:
         return overview
+    if not whole:
+        return replace(overview, complete=False)
     try:
         return _compared(overview, cache, folders, judge, rule, numbers)
     except RashomonError as error:

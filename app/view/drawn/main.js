@@ -10,7 +10,7 @@ import { drawLabelling } from "./labelling.js";
 import { drawList, forgetTexts, printList } from "./list.js";
 import { openSource, SessionEndedError } from "./source.js";
 import { drawOverview } from "./overview.js";
-import { comparedRun, FILTERS, readState, writeState } from "./state.js";
+import { comparedRun, FILTERS, idInAddress, readState, writeState } from "./state.js";
 
 const SEARCHED_AGAIN = 5000; // ms after which a search is repeated where the runs have changed
 const LONGEST_PAUSE = 30000; // ms between two attempts to reach the server
@@ -36,7 +36,7 @@ class Page {
   get searching() { return this.state.words !== this.search.words; }
 
   /** Say that what the filters need is still being read. */
-  get waiting() { return this.searching || (this.state.changed && !this.overview); }
+  get waiting() { return this.searching || (this.state.changed && !this.overview?.complete); }
 
   /** Return the state in the address, as far as this page has what it names. */
   validState() {
@@ -47,6 +47,20 @@ class Page {
     if (state.against < 1 || state.against >= runs.length) state.against = null;
     if (state.instance !== null && state.instance >= instances) state.instance = null;
     return state;
+  }
+
+  /** Take over the state in the address, where the number of an instance takes the place of its id. */
+  async readAddress() {
+    this.state = this.validState();
+    const id = idInAddress();
+    if (id !== null) {
+      const number = await this.source.number(id).catch((error) => say(error.message, { stay: true }));
+      if (idInAddress() !== id) return; // it is another address by now
+      this.state.instance = number ?? null;
+      writeState(this.state, { replace: true });
+    }
+    this.cursor = this.state.instance ?? this.cursor;
+    this.draw();
   }
 
   /** Change the state, write it into the address, and draw what depends on it. */
@@ -70,7 +84,7 @@ class Page {
   matching() {
     if (!this.index) return this.selection.numbers;
     const { state, search, overview } = this;
-    const key = JSON.stringify([this.revision, overview?.revision, search.words, search.time, state.sort, FILTERS.map((name) => state[name])]);
+    const key = JSON.stringify([this.revision, overview?.revision, overview?.complete, search.words, search.time, state.sort, FILTERS.map((name) => state[name])]);
     if (this.selection.key !== key) this.selection = { key, numbers: this.select() };
     return this.selection.numbers;
   }
@@ -178,14 +192,14 @@ async function start() {
   const page = new Page(source, await source.head());
   drawHeader(page, openHelp);
   listenToKeys(page);
-  addEventListener("popstate", () => { page.state = page.validState(); page.draw(); });
+  addEventListener("popstate", () => page.readAddress());
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault(); // the address is for the state
     document.querySelector(page.state.instance === null ? ".rows" : ".question")?.focus();
   });
   addEventListener("beforeprint", () => printList(page, true));
   addEventListener("afterprint", () => printList(page, false));
-  page.draw();
+  await page.readAddress();
   await page.readIndex();
   follow(page);
 }

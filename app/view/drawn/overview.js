@@ -9,10 +9,12 @@ import { comparedRun } from "./state.js";
 import { foldedPart, printedTable, tableNotes, textLines } from "./tables.js";
 
 const NARROW = "(max-width: 699px)";
+const COMPUTING = "The comparison of the runs: computing …";
 const NEXT = "What would change it";
 const LEAST_WAIT = 2000; // milliseconds between two computations of a run in progress
 const TABLES_BESIDE = ["without-looking"]; // tables on what takes no looking, which stand beside the first one
 
+const keptTables = new WeakMap();
 const results = { page: null, wanted: null, error: "", seconds: 0, drawn: null, open: null };
 
 /** Draw the results, and fetch them where those on display are not of the page's revision. */
@@ -31,15 +33,16 @@ export function drawOverview(page) {
 
 function fetchOverview(page) {
   const revision = page.revision ?? page.head.revision;
-  if (results.wanted !== null || results.error || (page.overview && page.overview.revision >= revision)) return;
+  if (results.wanted !== null || results.error || (page.overview?.complete && page.overview.revision >= revision)) return;
   results.wanted = revision;
   const started = performance.now();
   const wait = page.overview ? Math.max(LEAST_WAIT, 2 * results.seconds) : 0;
   setTimeout(async () => {
     try {
-      const overview = await page.source.overview();
-      if (!overview) throw new Error("There are no results here.");
-      page.overview = overview;
+      const first = page.overview ? null : await page.source.firstResults();
+      if (first) page.overview = first;
+      if (first && !first.complete) page.draw();
+      if (!first?.complete) page.overview = await page.source.overview();
     } catch (error) {
       results.error = error.message;
     }
@@ -57,7 +60,8 @@ function resultsPanel(page, overridden) {
   if (!overview) return problemPanel("Results: computing …");
   if (overview.problem !== null) return problemPanel(overview.problem);
   const pair = pairOf(page);
-  const [verdict, ...more] = pair ? pair.verdict : overview.headlines;
+  const first = overview.complete ? overview.headlines : [overview.headlines[0], ...(results.error ? [] : [COMPUTING])];
+  const [verdict, ...more] = pair ? pair.verdict : first;
   const open = results.open ?? !matchMedia(NARROW).matches;
   const summary = element("summary", {}, element("h2", {}, verdict ?? "No answer counts yet."), overview.warnings.length ? warningCount(overview) : null,
     overridden ? element("p", { class: "overrides" }, overrideNote(overridden)) : null);
@@ -127,7 +131,7 @@ function foldedParts(page, overview, pair) {
   return [
     pair && overview.next.length ? changeParts(overview) : null,
     reasons.length ? foldedPart("reasons", "Why this recommendation", reasons.map(sectionOf)) : null,
-    pair ? foldedPart("runs", "Each run in a sentence", [textLines(overview.headlines)]) : null,
+    pair || !overview.complete ? foldedPart("runs", "Each run in a sentence", [textLines(overview.headlines)]) : null,
     tableList(page, "More tables", others),
     tableList(page, "Tables of the comparison", overview.comparison),
   ].filter(Boolean);
@@ -148,12 +152,18 @@ function sectionOf(section) {
   return [element("h4", {}, section.title), textLines(section.lines)];
 }
 
+/** Return a table as it was drawn before, if it was; of 20 runs, all tables are 100,000 elements. */
+function keptTable(table) {
+  if (!keptTables.has(table)) keptTables.set(table, printedTable(table));
+  return keptTables.get(table);
+}
+
 function tableList(page, title, tables) {
   if (!tables.length) return null;
   const folded = tables.map((table) => {
     const open = page.state.table === table.name;
     const note = (event) => page.set({ table: event.currentTarget.parentNode.open ? "" : table.name }, { replace: true });
-    return foldedPart(`table ${table.name}`, table.title, [printedTable(table), tableNotes(table, { open: true })], open, { onclick: note });
+    return foldedPart(`table ${table.name}`, table.title, [keptTable(table), tableNotes(table, { open: true })], open, { onclick: note });
   });
   const open = tables.some((table) => table.name === page.state.table);
   return foldedPart(title, `${title} (${tables.length})`, folded, open);
@@ -237,7 +247,8 @@ function changeButton(page, pair, change, text, spoken = text) {
 function rememberParts(root) {
   const parts = new Map();
   for (const node of root.querySelectorAll("[data-key]")) {
-    parts.set(node.dataset.key, { open: node.open, left: node.scrollLeft, top: node.scrollTop });
+    const isFolded = node.closest("details:not([open])") !== null; // where reading a place would lay out all that is folded
+    parts.set(node.dataset.key, { open: node.open, left: isFolded ? 0 : node.scrollLeft, top: isFolded ? 0 : node.scrollTop });
   }
   const focused = root.contains(document.activeElement) ? document.activeElement.closest("[data-key]") : null;
   return { parts, key: focused?.dataset.key, isSummary: document.activeElement?.tagName === "SUMMARY" };
@@ -247,7 +258,7 @@ function restoreParts(root, { parts, key, isSummary }) {
   for (const node of root.querySelectorAll("[data-key]")) {
     const part = parts.get(node.dataset.key);
     if (part && node.tagName === "DETAILS") node.open = part.open;
-    if (part) Object.assign(node, { scrollLeft: part.left, scrollTop: part.top });
+    if (part?.left || part?.top) Object.assign(node, { scrollLeft: part.left, scrollTop: part.top });
     if (node.dataset.key === key) (isSummary ? node.querySelector("summary") : node)?.focus({ preventScroll: true });
   }
 }

@@ -9,7 +9,11 @@ export class ServedSource {
   head() { return this.get("api/head"); }
   index() { return this.get("api/index"); }
   overview() { return this.get("api/overview"); }
+  /** Return the results without the comparison of runs, which takes longest. */
+  firstResults() { return this.get("api/overview?part=first"); }
   rows(numbers) { return this.get(`api/rows?numbers=${numbers.join(",")}`); }
+  /** Return the number of the instance with an id. */
+  async number(id) { return (await this.get(`api/number?id=${encodeURIComponent(id)}`)).number; }
   instance(number) { return this.get(`api/instance?number=${number}`); }
   /** Return the numbers of the instances in which all words occur: in the id, the question or an answer of any run. */
   search(words) { return this.get(`api/search?words=${encodeURIComponent(words)}`); }
@@ -49,7 +53,13 @@ export class SavedSource {
   async head() { return this.contents.head; }
   async index() { return this.contents.index; }
   async overview() { return this.contents.overview; }
+  firstResults() { return this.overview(); }
   async rows(numbers) { return numbers.map((number) => this.item("rows", number)); }
+  async number(id) {
+    const number = [...Array(this.contents.head.instances).keys()].find((place) => this.item("rows", place).id === id);
+    if (number === undefined) throw new Error(`${id} is no instance of these runs.`);
+    return number;
+  }
   async instance(number) { return this.withMedia(this.item("instances", number)); }
   async answerText() { throw new Error("The file has only the beginning of this answer."); }
   async search(words) {

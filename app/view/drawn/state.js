@@ -36,6 +36,11 @@ export function readState() {
   return state;
 }
 
+/** Return the id of an instance that the address names instead of its number; null if there is none. */
+export function idInAddress() {
+  return new URLSearchParams(location.hash.slice(1)).get("id");
+}
+
 /** Write the state into the address; `replace` adds no step to the browser's history. */
 export function writeState(state, { replace = false } = {}) {
   const address = addressOf(state);

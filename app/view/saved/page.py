@@ -85,7 +85,7 @@ class _Saver:
     def block(self, place: int, numbers: Sequence[int]) -> Iterator[str]:
         """Yield the elements of instances and of their rows in the list."""
         yield _element(f"rows-{place}", self._contents.rows(numbers))
-        yield _element(f"instances-{place}", [self._instance(number) for number in numbers])
+        yield _element(f"instances-{place}", [*map(self._instance, self._contents.read_instances(numbers))])
 
     def media(self) -> Iterator[str]:
         """Yield the elements of the media of the instances so far; a medium that cannot be read has none."""
@@ -100,8 +100,7 @@ class _Saver:
                 yield b64encode(data[start : start + _PIECE]).decode("ascii")
             yield "</script>\n"
 
-    def _instance(self, number: int) -> ViewedInstance:
-        instance = self._contents.instance(number)
+    def _instance(self, instance: ViewedInstance) -> ViewedInstance:
         answers = instance.answers
         if self._canonical:
             answers = tuple(None if answer is None else _timeless_answer(answer) for answer in answers)

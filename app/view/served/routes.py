@@ -58,11 +58,17 @@ def routes(contents: Contents, watcher: Watcher) -> list[Route]:
         text, length = contents.answer_text(number, run, start)
         return {"text": text, "length": length}
 
+    def number(query: Mapping[str, str]) -> dict[str, int]:
+        if len(instance := query.get("id", "")) > _LONGEST_WORDS:
+            raise SpecError(f"an id to open must be at most {_LONGEST_WORDS} characters.")
+        return {"number": contents.number(instance)}
+
     readers: dict[str, Callable[[Mapping[str, str]], Any]] = {
         "head": lambda query: contents.head(),
         "index": lambda query: contents.index(),
-        "overview": lambda query: contents.overview(),
+        "overview": lambda query: contents.overview(whole=query.get("part") != "first"),
         "rows": lambda query: contents.rows(_numbers(query, "numbers")),
+        "number": number,
         "instance": lambda query: contents.instance(_number(query, "number")),
         "search": lambda query: contents.search(_words(query)),
         "answer": answer,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -132,6 +133,37 @@ def test_instances_under_the_same_condition_have_names_of_their_own() -> None:
     conditions = ["aligned", "image-only", "image-only", "text", "text"]
     names = ["aligned", "image-only: right", "image-only: wrong", "text", "text 2"]
     assert sibling_names(ids, conditions) == names
+
+
+def test_instances_read_together_are_those_read_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace, items = Workspace(tmp_path), list(RepeatedInstances(instances(20), 2))
+    texts = iter(range(1_000))
+    folders = [
+        make_run(workspace, "some", items[100:], says("12")),
+        make_run(workspace, "all", items, lambda item: says(f"{next(texts)}")(item)),
+    ]
+    database = sqlite3.connect(folders[1] / "run.sqlite")
+    with database:
+        database.execute("UPDATE generation SET text = 'forged' WHERE instance = 151")
+    database.close()
+    contents = Contents(workspace, folders)
+    numbers = [*range(0, 240, 3), 239, 5]
+    single = [contents.instance(number) for number in numbers]
+    assert list(contents.read_instances(numbers)) == single
+    damaged = [instance.id for instance in single if any(answer and answer.error for answer in instance.answers)]
+    assert damaged == [items[151].id]
+    lookups = 0
+    look_up = RunStore.meta
+
+    def counted(store: RunStore, key: str, default: object = None) -> object:
+        nonlocal lookups
+        lookups += 1
+        return look_up(store, key, default)
+
+    contents = Contents(workspace, [folders[0]])
+    monkeypatch.setattr(RunStore, "meta", counted)
+    assert len(list(contents.read_instances(range(140)))) == 140
+    assert lookups < 20, "what a run's instances share is read once"
 
 
 def test_searched_words_may_occur_in_different_runs(tmp_path: Path) -> None:

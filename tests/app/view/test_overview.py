@@ -140,6 +140,11 @@ def test_cells_and_sentences_are_those_of_the_commands(runs: tuple[Rashomon, tup
     check_overview(alone, rashomon, ("one",))
     assert not alone.pairs
     assert not alone.recommendation
+    first = read_overview(ResultCache(), folders, None, None, number_of, 1, whole=False)
+    assert not first.complete
+    assert (first.headlines, first.lead, first.tables) == (overview.headlines, overview.lead, overview.tables)
+    assert not first.pairs
+    assert read_overview(ResultCache(), folders[:1], None, None, number_of, 1, whole=False) == alone
     for contents in (overview, alone):
         assert str(rashomon.home) not in json.dumps(plain(contents))
 
@@ -304,7 +309,7 @@ import { drawOverview } from "./overview.js";
 const { overview, head } = await (await fetch("contents.json")).json();
 window.page = {
   head, overview: null, state: { against: 1, changed: "", table: "" },
-  source: { overview: async () => structuredClone(overview) },
+  source: { overview: async () => structuredClone(overview), firstResults: async () => structuredClone(overview) },
   set(changes) { Object.assign(this.state, changes); this.draw(); }, draw() { drawOverview(this); },
 };
 page.draw();

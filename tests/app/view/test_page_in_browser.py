@@ -70,6 +70,7 @@ class Contents:
     served: list[Changes] = field(default_factory=list)
     broken: bool = False
     ended: bool = False
+    compared: bool = True
 
     def codes(self, number: int, run: int) -> tuple[int, int]:
         """Return the codes of an outcome and a label: run 1 loses instance 3 and gains 4, and has no label for 5."""
@@ -154,6 +155,15 @@ class Contents:
             remarks=(HOSTILE,), repeats=(),
         )  # fmt: skip
 
+    async def results(self, is_first: bool) -> Any:
+        """Return the results, the first ones without the comparison, which is computed until ``compared`` is set."""
+        overview = self.overview()
+        if is_first:
+            overview = replace(overview, pairs=(), headlines=("run 0 is right",), complete=False)
+        while not is_first and not self.compared:
+            await asyncio.sleep(0.02)
+        return web.json_response(asdict(overview))
+
     async def reply(self, request: Any) -> Any:
         """Answer as the server of the page does."""
         what, query = request.match_info["what"], request.query
@@ -163,6 +173,12 @@ class Contents:
             raise web.HTTPServiceUnavailable(text="The server is being restarted.")
         if what == "rows":
             return web.json_response([asdict(self.row(int(number))) for number in query["numbers"].split(",")])
+        if what == "overview":
+            return await self.results(is_first="part" in query)
+        if what == "number":
+            if not query["id"].startswith("instance "):
+                raise web.HTTPBadRequest(text="there is no such instance")
+            return web.json_response({"number": int(query["id"].removeprefix("instance "))})
         if what == "instance":
             return web.json_response(asdict(self.instance(int(query["number"]))))
         if what == "search":
@@ -238,6 +254,33 @@ def test_filters_and_orders_are_in_the_address(tmp_path: Path) -> None:
         await tab.wait_for(f"{NUMBERS}[0] === 3")
 
     _visit(tmp_path, Contents(), visit)
+
+
+def test_results_appear_before_the_comparison(tmp_path: Path) -> None:
+    contents = Contents(compared=False)
+
+    async def visit(tab: Tab) -> None:
+        results = "document.getElementById('overview').textContent"
+        await tab.wait_for(
+            f"{results}.includes('run 0 is right') && {results}.includes('comparison of the runs: comp')"
+        )
+        await tab.evaluate("location.hash = 'changed=lost'")
+        contents.compared = True
+        await tab.wait_for(f"!{results}.includes('computing') && JSON.stringify({NUMBERS}) === '[3]'")
+
+    _visit(tmp_path, contents, visit)
+
+
+def test_an_id_in_the_address_becomes_a_number(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        await tab.wait_for("location.hash === '#instance=7' && document.querySelector('.answer')")
+        await tab.evaluate("location.hash = 'id=instance%204&condition=aligned'")
+        await tab.wait_for("location.hash === '#instance=4&condition=aligned'")
+        await tab.evaluate("location.hash = 'id=another'")
+        await tab.wait_for("document.body.textContent.includes('there is no such instance')")
+        assert await tab.evaluate("location.hash") == ""
+
+    _visit(tmp_path, Contents(), visit, "id=instance%207")
 
 
 def test_menus_select_and_are_cleared(tmp_path: Path) -> None:

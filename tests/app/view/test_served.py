@@ -177,6 +177,7 @@ def test_nothing_else_is_served(viewer: Viewer, path: str) -> None:
         ),
         f"rows?numbers={','.join(['1'] * 501)}",
         *("instance", "instance?number=", "instance?number=1e3", "instance?number=12", "instance?number=9999999999"),
+        *("number", "number?id=nothing", f"number?id={'x' * 1001}"),
         *("answer?number=0&run=0", "answer?number=0&run=9&from=0", "answer?number=0&run=0&from=-1"),
         *("changes", "changes?since=x", f"search?words={'x' * 1001}"),
     ],
