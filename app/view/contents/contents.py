@@ -335,8 +335,6 @@ def kind_of(benchmark: Benchmark, condition: str, label: str) -> str:
         return "right"
     if 0 < score < 1:
         return "partial"
-    if label == benchmark.unparsed_label:
-        return "invalid"
     abstention = benchmark.abstention
     if abstention is not None and label in abstention.labels.get(condition, ()):
         return "abstained"

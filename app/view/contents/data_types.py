@@ -52,8 +52,8 @@ class ViewedRun:
 class Head:
     """What the page needs at first. ``revision`` grows with each change of a run; ``rule`` says what should win.
 
-    ``kinds`` has for each condition and label what the label counts as there: "right", "wrong", "partial", "abstained",
-    "invalid"; a page draws a label's glyph and colour by it. Where it disagrees with an answer's outcome, right or wrong, the
+    ``kinds`` has for each condition and label what the label counts as there: "right", "wrong", "partial" or "abstained"; a
+    page draws a label's glyph and colour by it. Where it disagrees with an answer's outcome, right or wrong, the
     outcome holds.
     """
 

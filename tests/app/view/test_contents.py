@@ -18,11 +18,11 @@ from app.report.samples import sample_to_row
 from app.store.run import RunStore
 from app.store.samples import SampleRow
 from app.store.workspace import Workspace
-from app.view.contents.contents import Contents
+from app.view.contents.contents import Contents, kind_of
 from app.view.contents.data_types import DISPUTED, LONGEST, OVERRIDDEN, TRUNCATED
 from app.view.contents.encoding import to_json
 from benchmarks.errors import RashomonError, SpecError
-from benchmarks.registry import BUILT_IN
+from benchmarks.registry import BUILT_IN, get_benchmark
 from benchmarks.repeats import RepeatedInstances
 from benchmarks.vocabulary import Generation, Instance, Media, Text, Verdict
 from tests.support.every_outcome import every_outcome_run
@@ -67,6 +67,13 @@ def test_outcomes_are_those_of_lists_and_exports(benchmark: str, tmp_path: Path)
             column = columns[instance.id]
             assert (answer.outcome, answer.label) == (column.outcome, column.label)
             assert answer.answer == ("" if answer.error else (exported[instance.id]["answer"] or ""))
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_label_that_unparsed_answers_count_as_is_wrong(name: str) -> None:
+    benchmark = get_benchmark(name)
+    if (label := benchmark.unparsed_label) is not None:
+        assert {kind_of(benchmark, condition, label) for condition in benchmark.conditions} == {"wrong"}
 
 
 def test_instances_are_those_of_all_runs_in_order_of_appearance(tmp_path: Path) -> None:
