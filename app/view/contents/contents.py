@@ -89,8 +89,8 @@ class Contents:
             names = map(RunNames, unique_labels([folder.name for folder in folders]), run_labels(stores))
             judging = Judging(judge_id, is_default=judge is None)
             self.runs = tuple(
-                LiveRun(store, workspace, name, judging, AnswerColumns(ordinals, self.labels))
-                for store, name, ordinals in zip(stores, names, self.instances.ordinals, strict=True)
+                LiveRun(store, workspace, name, judging, AnswerColumns(places, self.labels))
+                for store, name, places in zip(stores, names, self.instances.places, strict=True)
             )
         self._present = [run.present for run in self.runs]
 
@@ -135,7 +135,7 @@ class Contents:
         for run in self.runs:
             if run.viewed.problem is not None:
                 return Overview(revision=revision, problem=f"{run.viewed.label}: {run.viewed.problem}")
-        numbers = self.instances.numbers.__getitem__
+        numbers = self.instances.number_of
         return read_overview(self._results, self.folders, self._requested_judge, self.rule, numbers, revision)
 
     def refresh(self) -> int:
@@ -182,8 +182,8 @@ class Contents:
     def number(self, instance: str) -> int:
         """Return the number of an instance by its id, or an unambiguous beginning of it. Raises SpecError."""
         numbers = self.instances.numbers
-        if instance in numbers:
-            return numbers[instance]
+        with suppress(KeyError):
+            return self.instances.number_of(instance)
         matches = [number for id_, number in numbers.items() if clean(id_) == instance]
         matches = matches or [number for id_, number in numbers.items() if clean(id_).startswith(instance)]
         if len(matches) == 1:
@@ -232,8 +232,8 @@ class Contents:
         siblings = [
             Sibling(number=other, condition=conditions[condition[other]]) for other in self.instances.siblings(number)
         ]
-        repeats = self.instances.repeats(number)[:_MOST_REPEATS]
-        answers = [self._read_answer(run, number, repeats) for run in self.runs]
+        repetitions = self.instances.repeats(number)
+        answers = [self._read_answer(run, number, repetitions) for run in self.runs]
         instance = viewed_instance(number, siblings, answers, self.media)
         if instance is None:
             problems = [answer.error for answer in answers if isinstance(answer, ViewedAnswer)]
@@ -276,17 +276,17 @@ class Contents:
             if not 0 <= number < len(self.instances):
                 raise SpecError(f"there is no instance {number} on this page.")
 
-    def _sample_rows(self, run: LiveRun, numbers: Sequence[int]) -> dict[int, SampleRow]:
-        """Return the rows of those instances that the run has; none if it cannot be read."""
-        places = {ordinal: number for number in numbers if (ordinal := run.columns.ordinal(number)) is not None}
+    def _sample_rows(self, run: LiveRun, places: Sequence[int]) -> dict[int, SampleRow]:
+        """Return the rows of those instances and repeats that the run has; none if it cannot be read."""
+        by_ordinal = {ordinal: place for place in places if (ordinal := run.columns.ordinal(place)) is not None}
         try:
             with run.open() as store:
-                rows = store.sample_rows([*places], run.judges)
+                rows = store.sample_rows([*by_ordinal], run.judges)
         except UNREADABLE:
             return {}
-        return {places[row.ordinal]: row for row in rows}
+        return {by_ordinal[row.ordinal]: row for row in rows}
 
-    def _read_answer(self, run: LiveRun, number: int, repeats: Sequence[int]) -> RunAnswer | ViewedAnswer | None:
+    def _read_answer(self, run: LiveRun, number: int, repetitions: Sequence[int]) -> RunAnswer | ViewedAnswer | None:
         ordinal = run.columns.ordinal(number)
         if ordinal is None:
             return None
@@ -306,18 +306,19 @@ class Contents:
             row = replace(row, outcome=outcome_by(record, run.judge, self.benchmark), label=label, overridden=False)
         problem = record.answer.error if record.answer is not None else None
         message = None if problem is None else run.message(problem)
-        return RunAnswer(detail, record, judge, row, self._repeats(run, repeats), build, message)
+        repeats = self._repeats(run, [*run.columns.repeats(number), *repetitions][:_MOST_REPEATS])
+        return RunAnswer(detail, record, judge, row, repeats, build, message)
 
-    def _repeats(self, run: LiveRun, numbers: Sequence[int]) -> tuple[Repeat, ...]:
-        rows = self._sample_rows(run, numbers) if numbers else {}
+    def _repeats(self, run: LiveRun, places: Sequence[int]) -> tuple[Repeat, ...]:
+        rows = self._sample_rows(run, places) if places else {}
         return tuple(
             Repeat(
-                number=number,
-                outcome=run.columns.outcome(number),
-                label=run.columns.label(number),
-                answer=clean(row.answer),
+                number=place if place < len(self.instances) else None,
+                outcome=run.columns.outcome(place),
+                label=run.columns.label(place),
+                answer=_answer_text(run, row),
             )
-            for number, row in rows.items()
+            for place, row in rows.items()
         )
 
 
@@ -325,7 +326,12 @@ def _answer_head(run: LiveRun, row: SampleRow | None) -> str | None:
     """Return the start of an answer, or its error; None where there is none."""
     if row is None or (row.outcome == "pending" and not row.answer):
         return None
-    return (run.message(row.answer) if row.outcome == "error" else clean(row.answer))[:HEAD]
+    return _answer_text(run, row)[:HEAD]
+
+
+def _answer_text(run: LiveRun, row: SampleRow) -> str:
+    """Return an answer on one line, or its error."""
+    return run.message(row.answer) if row.outcome == "error" else clean(row.answer)
 
 
 def kind_of(benchmark: Benchmark, condition: str, label: str) -> str:

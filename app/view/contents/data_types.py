@@ -155,9 +155,12 @@ class PromptMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """Another answer to the same question under the same condition, such as a repetition: its instance, outcome and label."""
+    """Another answer to the same question under the same condition: its outcome, label and text on one line.
 
-    number: int
+    ``number`` is that of its instance, a repetition in a varied build; null for a repeat of a run with ``--repeats``.
+    """
+
+    number: int | None
     outcome: SampleOutcome
     label: str | None
     answer: str

@@ -148,7 +148,7 @@ def _pair(overview: PairOverview, comparison: Comparison, numbers: Callable[[str
         outcomes=_cleaned(labels),
         label_counts=tuple(tuple(counts.get((was, now), 0) for now in labels) for was in labels),
         changes={
-            name: tuple(numbers(change.instance) for change in changes)
+            name: tuple(dict.fromkeys(numbers(change.instance) for change in changes))
             for name, changes in _changes(overview, benchmark).items()
         },
         meaning=LOSSES if overview.effects else _TURNS,

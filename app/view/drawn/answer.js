@@ -106,11 +106,12 @@ function otherVerdicts(place, { judge, verdicts }) {
   ]])));
 }
 
-/** Return the other answers of the run to the same question, each a link to its instance. */
+/** Return the other answers of the run to the same question, with links to those that are instances of the page. */
 function answerRepeats(page, instance, place, answer) {
   if (!answer.repeats.length) return null;
   const item = ({ number, outcome, label, answer: text }) => element("li", {},
-    button(badge(answerAppearance(page.head, instance.condition, outcome, label)), () => page.set({ instance: number }), { class: "link" }), " ", element("span", { class: "text" }, text));
+    number === null ? badge(answerAppearance(page.head, instance.condition, outcome, label))
+      : button(badge(answerAppearance(page.head, instance.condition, outcome, label)), () => page.set({ instance: number }), { class: "link" }), " ", element("span", { class: "text" }, text));
   return folded(`repeats ${place}`, [`Repeats: `, answer.repeats.map(({ outcome, label }) => [badge(answerAppearance(page.head, instance.condition, outcome, label)), " "])],
     element("ul", {}, answer.repeats.map(item)));
 }
