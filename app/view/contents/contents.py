@@ -131,12 +131,14 @@ class Contents:
 
     def overview(self) -> Overview:
         """Return the results above the answers."""
-        revision = self.revision
+        with self._lock:
+            revision, done = self.revision, tuple(run.viewed.done for run in self.runs)
         for run in self.runs:
             if run.viewed.problem is not None:
                 return Overview(revision=revision, problem=f"{run.viewed.label}: {run.viewed.problem}")
         numbers = self.instances.number_of
-        return read_overview(self._results, self.folders, self._requested_judge, self.rule, numbers, revision)
+        overview = read_overview(self._results, self.folders, self._requested_judge, self.rule, numbers, revision)
+        return replace(overview, done=done)
 
     def refresh(self) -> int:
         """Read what has changed in the runs, and return the revision; it costs little where nothing has."""

@@ -277,10 +277,10 @@ class ConditionRow:
 class Pair:
     """A run beside the baseline: what a reader sees first.
 
-    ``verdict`` has the sentences that ``rashomon compare`` prints first of the pair. ``label_counts`` has the number of shared
-    instances by their outcomes in the baseline and in the run, in the order of ``outcomes``, which are labels and what is no
-    label. ``changes`` has the numbers of the instances "lost" and "gained", of those whose label "differs", and of those whose
-    label became another, as "WAS>NOW"; ``meaning`` says when an answer is lost or gained.
+    ``verdict`` has the sentences that ``rashomon compare`` prints first of the pair. ``label_counts`` has the number of
+    instances that both have answered by their outcomes in the baseline and in the run, in the order of ``outcomes``, which are
+    labels and what is no label. ``changes`` has the numbers of the instances "lost" and "gained", of those whose label
+    "differs", and of those whose label became another, as "WAS>NOW"; ``meaning`` says when an answer is lost or gained.
     """
 
     run: int
@@ -294,7 +294,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The verdict above the answers, of the runs at a ``revision``.
+    """The verdict above the answers, of the runs at a ``revision``, when they had ``done`` so many answers.
 
     ``headlines`` are the sentences of ``rashomon show``, those on each run first. ``tables`` are the ones it prints; the first,
     named ``lead``, is what a user reads first. With several runs, ``pairs``, ``remarks`` and ``comparison`` are what ``rashomon
@@ -303,6 +303,7 @@ class Overview:
     """
 
     revision: int
+    done: tuple[int, ...] = ()
     headlines: tuple[str, ...] = ()
     lead: str | None = None
     tables: tuple[PrintedTable, ...] = ()
