@@ -30,7 +30,7 @@ LONGEST = 20_000
 class ViewedRun:
     """A run of the page. ``judge`` is the id of the judge whose labels are displayed; empty if there is none.
 
-    ``writable`` says that it takes labels: a run made here, on a page that is served.
+    ``writable`` says that it takes labels: a run made here, on a page that is served. ``read_only`` says why another does not.
     """
 
     name: str
@@ -46,6 +46,7 @@ class ViewedRun:
     errors: int
     judge: str
     writable: bool
+    read_only: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,8 +358,9 @@ class BlindItem:
 class LabellingProgress:
     """A labelling session: its current item, null at the end, and what is done.
 
-    ``position`` counts from 1, ``count`` is the number of answers that are labelled or skipped, and ``undecided`` says that the
-    judge left the item undecided. ``message`` says what was saved or undone; ``confirm`` asks before anything was undone.
+    ``position`` counts from 1, ``count`` is the number of answers that are labelled or skipped, which ``summary`` has in words,
+    and ``undecided`` says that the judge left the item undecided. ``message`` says what was saved or undone; ``confirm`` asks
+    before anything was undone.
     """
 
     annotator: str
@@ -366,6 +368,7 @@ class LabellingProgress:
     position: int
     total: int
     count: int
+    summary: str
     undecided: bool
     advice: str
     message: str = ""

@@ -23,17 +23,17 @@ export function drawLabelling(page) {
   return true;
 }
 
-/** Offer the runs that can be labelled, above the list; they are drawn again only where they have changed. */
+/** Offer the runs to label, above the list, and say why others cannot be; they are drawn again only where they have changed. */
 function drawOffer(page, place) {
-  const runs = page.head.saved ? [] : page.head.runs.map((run, number) => ({ run, number })).filter(({ run }) => run.writable);
-  const offers = JSON.stringify(runs.map(({ run }) => [run.label, run.done < run.total]));
+  const runs = page.head.saved ? [] : page.head.runs.map((run, number) => ({ run, number })).filter(({ run }) => run.writable || run.read_only);
+  const offers = JSON.stringify(runs.map(({ run }) => [run.label, run.read_only, run.done < run.total]));
   place.hidden = !runs.length || page.state.instance !== null;
   if (place.dataset.offers === offers) return;
   place.dataset.offers = offers;
   const buttons = runs.map(({ run, number }) => {
-    const unfinished = run.done < run.total;
-    const text = unfinished ? `${run.label} (unfinished)` : run.label;
-    return element("button", { type: "button", disabled: unfinished, onclick: () => page.set({ labelling: number }) }, text);
+    if (!run.writable) return element("p", { class: "muted" }, `${run.label}: ${run.read_only}`);
+    if (run.done < run.total) return element("p", { class: "muted" }, `${run.label}: it is unfinished, and a sample drawn now would not be one of all its answers.`);
+    return element("button", { type: "button", onclick: () => page.set({ labelling: number }) }, run.label);
   });
   const opened = place.querySelector("details")?.open ?? false;
   place.replaceChildren(element("details", { class: "label-offer", open: opened }, element("summary", {}, "Label answers blindly"), ...buttons));
@@ -50,9 +50,11 @@ export function overrideForm(page, instance, run) {
   const answer = instance.answers[run];
   if (page.head.saved || !page.head.runs[run].writable || !answer || ["error", "pending"].includes(answer.outcome)) return null;
   const key = `${instance.number}/${run}/${answer.id}`;
-  const node = overrideForms.get(key) ?? new OverrideForm(page, instance.number, run, answer.id).node;
-  overrideForms.set(key, node);
-  for (const [other, { lastChild }] of overrideForms) if (lastChild.hidden && !other.startsWith(`${instance.number}/`)) overrideForms.delete(other);
+  const override = overrideForms.get(key) ?? new OverrideForm(page, instance.number, run, answer.id);
+  const { node } = override;
+  override.offerUndo(answer.verdicts);
+  overrideForms.set(key, override);
+  for (const [other, { form }] of overrideForms) if (form.hidden && !other.startsWith(`${instance.number}/`)) overrideForms.delete(other);
   const focused = node.contains(document.activeElement) ? document.activeElement : null;
   if (focused) queueMicrotask(() => focused.focus({ preventScroll: true })); // drawing the column takes the focus away
   return node;

@@ -332,7 +332,10 @@ def test_a_bundle_is_viewed_and_takes_no_labels(home: Path, tmp_path: Path) -> N
     rashomon.run("bundle", "first", "second", "--out", bundle)
     with viewing(home, f"{bundle}:first", "second") as (_, viewer):
         viewer.open()
-        assert [run["writable"] for run in viewer.json("/api/head")["runs"]] == [False, True]
+        bundled, own = viewer.json("/api/head")["runs"]
+        assert (bundled["writable"], own["writable"]) == (False, True)
+        assert bundled["read_only"].startswith("this is a bundle's run")
+        assert own["read_only"] == ""
         assert viewer.json("/api/rows?numbers=0")[0]["answers"] == ["12", "15"]
     with viewing(home, "--workspace", str(bundle)) as (_, viewer):
         viewer.open()
