@@ -334,7 +334,8 @@ class RashomonApp(App[int]):
         if opened:
             self.toast(f"the page is open in the browser: {link}")
         else:
-            self.push_screen(ErrorDialog(f"{link}\n\nIt is served until you quit.", heading="Open this link"))
+            text = f"{link}\n\nThe link works once, in one browser. The page is served until you quit."
+            self.push_screen(ErrorDialog(text, heading="Open this link"))
 
     def action_help(self) -> None:
         if isinstance(self.screen, RashomonScreen):

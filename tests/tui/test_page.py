@@ -86,6 +86,7 @@ async def link_opened(pilot: Pilot[Any], app: RashomonApp) -> None:
     """Press W, wait for the link and close its dialog."""
     await pilot.press("W")
     await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and "http://127.0.0.1:" in screen_text(app))
+    assert "The link works once, in one browser." in screen_text(app)
     await pilot.press("escape")
     app.clear_notifications()
 
