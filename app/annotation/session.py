@@ -144,7 +144,7 @@ class LabellingSession:
     def __init__(self, task: LabellingTask, store: RunStore) -> None:
         self.task = task
         known = task.done(store)
-        self._done = {r.instance.id for r in task.records if r.instance.id in known}
+        self._done = {r.instance.id: known[r.instance.id] for r in task.records if r.instance.id in known}
         self._undo = [number for number, r in enumerate(task.records) if r.instance.id in self._done]
         self._at = 0
 
@@ -156,6 +156,17 @@ class LabellingSession:
     def count(self) -> int:
         """The number of answers that are labelled or skipped."""
         return len(self._done)
+
+    @property
+    def summary(self) -> str:
+        """The numbers of labelled and skipped answers, in words."""
+        skipped = sum(label is None for label in self._done.values())
+        labelled = self.count - skipped
+        return (
+            f"{labelled} labelled, {skipped} skipped, of {self.total}"
+            if skipped
+            else f"{labelled} of {self.total} labelled"
+        )
 
     @property
     def position(self) -> int | None:
@@ -194,7 +205,7 @@ class LabellingSession:
             return
         record = self.task.records[position]
         self.task.label(store, record, label)
-        self._done.add(record.instance.id)
+        self._done[record.instance.id] = label
         self._undo.append(position)
 
     def undo(self, store: RunStore) -> bool:
@@ -203,7 +214,7 @@ class LabellingSession:
             return False
         self._at = self._undo.pop()
         instance = self.task.records[self._at].instance.id
-        self._done.discard(instance)
+        self._done.pop(instance, None)
         store.retract(self.task.judge, instance=instance)
         return True
 

@@ -114,6 +114,7 @@ def batch(
         for run, names in zip(checked, remote_models, strict=True)
     ]
     if dry_run:
+        confirm_addresses((), options.allowed)
         _print_dry_run(workspace, checked, options)
         for run_spec in batch_spec.runs():
             if not any(run.spec.unnamed == run_spec.unnamed for run in checked):

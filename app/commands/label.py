@@ -67,7 +67,7 @@ def _run_session(store: RunStore, task: LabellingTask, ask: Callable[[str], str]
     labels = task.benchmark.labels
     keys = " ".join(f"{number}={label}" for number, label in enumerate(labels, 1))
     session = LabellingSession(task, store)
-    print(f"{task.judge}: {session.count} of {session.total} labelled.")
+    print(f"{task.judge}: {session.summary}.")
     if session.at_undecided:
         print(
             f"First come {session.task.undecided} answers that the judge left undecided; n goes on with the random sample."
@@ -95,7 +95,7 @@ def _run_session(store: RunStore, task: LabellingTask, ask: Callable[[str], str]
             print(f"{clean(reply)!r} is none of the labels or keys.")
             continue
         session.label_current(store, label_name)
-    progress = f"{task.judge}: {session.count} of {session.total} labelled"
+    progress = f"{task.judge}: {session.summary}"
     print(f"{progress}; the same command continues, `rashomon show` prints the tables.")
     return 0
 

@@ -50,7 +50,8 @@ def view(workspace: Workspace, runs: Sequence[str], arguments: ViewArguments) ->
         def announce(link: str) -> None:
             print(f"{link}{anchor}", flush=True)
             if not runs:
-                print(clean(f"The newest runs on the same data: {', '.join(folder.name for folder in folders)}."))
+                names = ", ".join(folder.name for folder in folders)
+                print(clean(f"The newest runs on the same data: {names}. For runs that start later, run it again."))
             print("The link opens the page in one browser. Ctrl-C ends the server; runs continue.", flush=True)
             if opens:
                 threading.Thread(target=webbrowser.open, args=(f"{link}{anchor}",), daemon=True).start()

@@ -80,7 +80,7 @@ class ConflictResult(NamedTuple):
         if self.measure == "rule":
             return f"under conflict {self.estimate.value:.0%} follow your rule ({self.rule}), n={self.counted}"
         acts = ", ".join(f"{act} {count / self.estimate.n:.0%}" for act, count in self.acts.items())
-        return f"under conflict {acts}, n={self.counted}{self.hint}"
+        return f"under conflict {acts}, n={self.counted}"
 
     @property
     def counted(self) -> str:
@@ -111,7 +111,7 @@ def conflict_result(run: RunSummary, acts: Acts | None = None, rule: str | None 
     says = benchmark is not None and names_sources(benchmark)
     name = name_rules({own or rule or "" for own, _ in acts}) if says else ""
     if not name:
-        hint = "; Settings (7) take what should win" if says else ""
+        hint = "Settings (7) take what should win" if says else ""
         return ConflictResult(Estimate(None, n=n, reason="no rule"), conditions, "acts", answered, by_act, hint=hint)
     followed = sum(count for (own, act), count in acts.items() if act in FOLLOWS[own or rule or ""])
     return ConflictResult(Estimate(followed / n, n=n), conditions, "rule", answered, by_act, name)

@@ -130,8 +130,9 @@ def run_folders(workspace: Workspace, texts: Iterable[str]) -> list[Path]:
 
 
 def newest_of_a_build(workspace: Workspace, most: int = 20) -> list[Path]:
-    """Return the folders of the run that was changed last, and of the others on the same data, newest first; ``most`` at most.
+    """Return the folders of the run that was changed last, and of the others on the same data; ``most`` at most.
 
+    The one with the most answers that are no errors comes first, the oldest of several, and then the others, newest first.
     Only the runs that were changed last are looked at, so that thousands of runs take no time. Raises StoreError without a run.
     """
     names = [name for _, name in sorted(_changes(workspace, workspace.run_names()), reverse=True)]
@@ -142,12 +143,16 @@ def newest_of_a_build(workspace: Workspace, most: int = 20) -> list[Path]:
             data = run.meta("spec")["benchmark"], run.meta("identity").get("data digest")
             shared = shared or data
             if data == shared:
-                runs.append((float(run.meta("created")), name))
+                answers = sum(progress.done - progress.errors for progress in run.progress())
+                runs.append((float(run.meta("created")), name, answers))
         if len(runs) == most:
             break
     if not runs:
         raise StoreError(f"there is no run in {workspace.runs_folder} that can be read; `rashomon demo` makes some.")
-    return [workspace.runs_folder / name for _, name in sorted(runs, reverse=True)]
+    newest_first = sorted(runs, reverse=True)
+    baseline = max(reversed(newest_first), key=lambda run: run[2])
+    ordered = [baseline, *(run for run in newest_first if run is not baseline)]
+    return [workspace.runs_folder / name for _, name, _ in ordered]
 
 
 def changeable_run(workspace: Workspace, text: str) -> Path:

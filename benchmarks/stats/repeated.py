@@ -108,10 +108,11 @@ def metric_estimate(
     :meth:`RepeatedClusters.distinct`.
     """
     value = float(metric(counts.sum(0).astype(float)))
+    different = max(min(n, 1), round(n * distinct))  # a metric of a few answers rests on one at least
     if within == SHARE and not math.isnan(value):
         variance = math.fsum((influence(metric, counts) ** 2).tolist())  # whatever the order of clusters
-        cell = share_estimate(value, variance, clusters, round(n * distinct))
+        cell = share_estimate(value, variance, clusters, different)
     else:
         replicates = draws().replicates(metric)
-        cell = estimate(value, replicates, round(n * distinct), clusters=clusters, within=within, reason=reason)
+        cell = estimate(value, replicates, different, clusters=clusters, within=within, reason=reason)
     return replace(cell, n=n)

@@ -59,7 +59,7 @@ class LabelScreen(SessionScreen):
         if self.session is None:
             return Content("Label  ") + literal(self.folder.name, "bold", limit=60)
         judge = literal(self.session.task.judge, "bold", limit=60)
-        count = f"  {self.session.count} of {self.session.total} labelled"
+        count = f"  {self.session.summary}"
         return Content("Label  blindly as ") + judge + Content(count)
 
     def body(self) -> ComposeResult:

@@ -382,7 +382,7 @@ def _result(run: WatchedRun, rule: str | None) -> str:
     summary = run.summary
     conflict, overall = conflict_result(summary, run.acts, rule), overall_accuracy(summary)
     if run.acts is not None:
-        return conflict.own_sentence
+        return "; ".join(filter(None, (conflict.own_sentence, conflict.hint)))
     if overall.value is None:
         return "no label yet"
     estimates = {"overall": overall}

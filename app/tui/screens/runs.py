@@ -564,8 +564,11 @@ def _about(run: WatchedRun, resuming: str, width: int, rule: str | None) -> Cont
         facts.append(resuming)
     note = f"{summary.note.rstrip('.')}; " if summary.note and facts else summary.note
     reason = literal(f"{note}{', '.join(facts)}", limit=300)
-    result = literal(_result_sentence(conflict_result(summary, run.acts, rule), summary.cells))
-    return Content("\n").join([line for line in (first, literal(setup), reason, result) if line])
+    conflict = conflict_result(summary, run.acts, rule)
+    result = literal(_result_sentence(conflict, summary.cells))
+    return Content("\n").join(
+        [line for line in (first, literal(setup), reason, result, literal(conflict.hint)) if line]
+    )
 
 
 def _result_sentence(accuracy: ConflictResult, cells: int) -> str:

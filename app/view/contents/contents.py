@@ -91,8 +91,8 @@ class Contents:
             names = map(RunNames, unique_labels([folder.name for folder in folders]), run_labels(stores))
             judging = Judging(judge_id, is_default=judge is None)
             self.runs = tuple(
-                LiveRun(store, workspace, name, judging, AnswerColumns(ordinals, self.labels))
-                for store, name, ordinals in zip(stores, names, self.instances.ordinals, strict=True)
+                LiveRun(store, workspace, name, judging, AnswerColumns(places, self.labels))
+                for store, name, places in zip(stores, names, self.instances.places, strict=True)
             )
         self._present = [run.present for run in self.runs]
 
@@ -134,13 +134,15 @@ class Contents:
 
     def overview(self, *, whole: bool = True) -> Overview:
         """Return the results above the answers; unless ``whole``, without the comparison of runs, which takes longest."""
-        revision = self.revision
+        with self._lock:
+            revision, done = self.revision, tuple(run.viewed.done for run in self.runs)
         for run in self.runs:
             if run.viewed.problem is not None:
                 return Overview(revision=revision, problem=f"{run.viewed.label}: {run.viewed.problem}")
-        numbers = self.instances.numbers.__getitem__
+        numbers = self.instances.number_of
         judge, rule = self._requested_judge, self.rule
-        return read_overview(self._results, self.folders, judge, rule, numbers, revision, whole=whole)
+        overview = read_overview(self._results, self.folders, judge, rule, numbers, revision, whole=whole)
+        return replace(overview, done=done)
 
     def refresh(self) -> int:
         """Read what has changed in the runs, and return the revision; it costs little where nothing has."""
@@ -186,8 +188,8 @@ class Contents:
     def number(self, instance: str) -> int:
         """Return the number of an instance by its id, or an unambiguous beginning of it. Raises SpecError."""
         numbers = self.instances.numbers
-        if instance in numbers:
-            return numbers[instance]
+        with suppress(KeyError):
+            return self.instances.number_of(instance)
         matches = [number for id_, number in numbers.items() if clean(id_) == instance]
         matches = matches or [number for id_, number in numbers.items() if clean(id_).startswith(instance)]
         if len(matches) == 1:
@@ -241,7 +243,7 @@ class Contents:
             yield from self._viewed(numbers[start : start + size])
 
     def _viewed(self, numbers: Sequence[int]) -> Iterator[ViewedInstance]:
-        repeats = [self.instances.repeats(number)[:_MOST_REPEATS] for number in numbers]
+        repeats = [self.instances.repeats(number) for number in numbers]
         by_run = [self._read_answers(run, numbers, repeats) for run in self.runs]
         for number, *answers in zip(numbers, *by_run, strict=True):
             instance = viewed_instance(number, self._siblings(number), answers, self.media)
@@ -296,15 +298,15 @@ class Contents:
             if not 0 <= number < len(self.instances):
                 raise SpecError(f"there is no instance {number} on this page.")
 
-    def _sample_rows(self, run: LiveRun, numbers: Sequence[int]) -> dict[int, SampleRow]:
-        """Return the rows of those instances that the run has; none if it cannot be read."""
-        places = {ordinal: number for number in numbers if (ordinal := run.columns.ordinal(number)) is not None}
+    def _sample_rows(self, run: LiveRun, places: Sequence[int]) -> dict[int, SampleRow]:
+        """Return the rows of those instances and repeats that the run has; none if it cannot be read."""
+        by_ordinal = {ordinal: place for place in places if (ordinal := run.columns.ordinal(place)) is not None}
         try:
             with run.open() as store:
-                rows = store.sample_rows([*places], run.judges)
+                rows = store.sample_rows([*by_ordinal], run.judges)
         except UNREADABLE:
             return {}
-        return {places[row.ordinal]: row for row in rows}
+        return {by_ordinal[row.ordinal]: row for row in rows}
 
     def _read_answers(
         self, run: LiveRun, numbers: Sequence[int], repeats: Sequence[Sequence[int]]
@@ -320,13 +322,17 @@ class Contents:
                 pairs = zip(numbers, repeats, strict=True)
                 return [self._read_answers(run, [number], [others])[0] for number, others in pairs]
             return [unreadable_answer(run.columns.outcome(numbers[0]), run.message(error))]
-        rows = self._sample_rows(run, sorted({other for others in repeats for other in others}))
+        places = [
+            [*run.columns.repeats(number), *others][:_MOST_REPEATS]
+            for number, others in zip(numbers, repeats, strict=True)
+        ]
+        rows = self._sample_rows(run, sorted({place for others in places for place in others}))
         answers: list[RunAnswer | ViewedAnswer | None] = []
-        for number, ordinal, others in zip(numbers, ordinals, repeats, strict=True):
+        for number, ordinal, others in zip(numbers, ordinals, places, strict=True):
             if ordinal is None:
                 answers.append(None)
             elif ordinal in details:
-                answers.append(self._answer(run, details[ordinal], _repeats(run, others, rows)))
+                answers.append(self._answer(run, details[ordinal], self._repeats(run, others, rows)))
             else:
                 answers.append(unreadable_answer(run.columns.outcome(number), "the instance is gone."))
         return answers
@@ -342,26 +348,30 @@ class Contents:
         message = None if problem is None else run.message(problem)
         return RunAnswer(detail, record, judge, row, repeats, message)
 
-
-def _repeats(run: LiveRun, numbers: Sequence[int], rows: Mapping[int, SampleRow]) -> tuple[Repeat, ...]:
-    """Return the repetitions that the run has; ``rows`` are by the numbers of the instances."""
-    return tuple(
-        Repeat(
-            number=number,
-            outcome=run.columns.outcome(number),
-            label=run.columns.label(number),
-            answer=clean(rows[number].answer),
+    def _repeats(self, run: LiveRun, places: Sequence[int], rows: Mapping[int, SampleRow]) -> tuple[Repeat, ...]:
+        """Return the repetitions at these places that the run has; ``rows`` are by place."""
+        return tuple(
+            Repeat(
+                number=place if place < len(self.instances) else None,
+                outcome=run.columns.outcome(place),
+                label=run.columns.label(place),
+                answer=_answer_text(run, rows[place]),
+            )
+            for place in places
+            if place in rows
         )
-        for number in numbers
-        if number in rows
-    )
 
 
 def _answer_head(run: LiveRun, row: SampleRow | None) -> str | None:
     """Return the start of an answer, or its error; None where there is none."""
     if row is None or (row.outcome == "pending" and not row.answer):
         return None
-    return (run.message(row.answer) if row.outcome == "error" else clean(row.answer))[:HEAD]
+    return _answer_text(run, row)[:HEAD]
+
+
+def _answer_text(run: LiveRun, row: SampleRow) -> str:
+    """Return an answer on one line, or its error."""
+    return run.message(row.answer) if row.outcome == "error" else clean(row.answer)
 
 
 def kind_of(benchmark: Benchmark, condition: str, label: str) -> str:
@@ -371,8 +381,6 @@ def kind_of(benchmark: Benchmark, condition: str, label: str) -> str:
         return "right"
     if 0 < score < 1:
         return "partial"
-    if label == benchmark.unparsed_label:
-        return "invalid"
     abstention = benchmark.abstention
     if abstention is not None and label in abstention.labels.get(condition, ()):
         return "abstained"

@@ -30,8 +30,8 @@ LONGEST = 20_000
 class ViewedRun:
     """A run of the page. ``judge`` is the id of the judge whose labels are displayed; empty if there is none.
 
-    ``writable`` says that it takes labels: a run made here, on a page that is served. ``is_policy`` is true for a rule that
-    answers without looking.
+    ``writable`` says that it takes labels: a run made here, on a page that is served. ``read_only`` says why another does not.
+    ``is_policy`` is true for a rule that answers without looking.
     """
 
     name: str
@@ -48,15 +48,16 @@ class ViewedRun:
     errors: int
     judge: str
     writable: bool
+    read_only: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     """What the page needs at first. ``revision`` grows with each change of a run; ``rule`` says what should win.
 
-    ``kinds`` has for each condition and label what the label counts as there: "right", "wrong", "partial", "abstained",
-    "invalid"; a page draws a label's glyph and colour by it. Where it disagrees with an answer's outcome, right or wrong, the
-    outcome holds. ``meanings`` say what an answer with a label does, for the labels whose names do not.
+    ``kinds`` has for each condition and label what the label counts as there: "right", "wrong", "partial" or "abstained"; a
+    page draws a label's glyph and colour by it. Where it disagrees with an answer's outcome, right or wrong, the outcome
+    holds. ``meanings`` say what an answer with a label does, for the labels whose names do not.
     """
 
     version: str
@@ -158,9 +159,12 @@ class PromptMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """Another answer to the same question under the same condition, such as a repetition: its instance, outcome and label."""
+    """Another answer to the same question under the same condition: its outcome, label and text on one line.
 
-    number: int
+    ``number`` is that of its instance, a repetition in a varied build; null for a repeat of a run with ``--repeats``.
+    """
+
+    number: int | None
     outcome: SampleOutcome
     label: str | None
     answer: str
@@ -282,11 +286,11 @@ class ConditionRow:
 class Pair:
     """A run beside the baseline: what a reader sees first.
 
-    ``verdict`` has the sentences that ``rashomon compare`` prints first of the pair. ``label_counts`` has the number of shared
-    instances by their outcomes in the baseline and in the run, in the order of ``outcomes``, which are labels and what is no
-    label. ``changes`` has the numbers of the instances "lost" and "gained", of those whose label "differs", and of those whose
-    label became another, as "WAS>NOW". ``lost`` and ``gained`` are the words for the first two; ``meaning`` defines them where
-    they need it.
+    ``verdict`` has the sentences that ``rashomon compare`` prints first of the pair. ``label_counts`` has the number of
+    instances that both have answered by their outcomes in the baseline and in the run, in the order of ``outcomes``, which are
+    labels and what is no label. ``changes`` has the numbers of the instances "lost" and "gained", of those whose label
+    "differs", and of those whose label became another, as "WAS>NOW". ``lost`` and ``gained`` are the words for the first two;
+    ``meaning`` defines them where they need it.
     """
 
     run: int
@@ -302,7 +306,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The verdict above the answers, of the runs at a ``revision``.
+    """The verdict above the answers, of the runs at a ``revision``, when they had ``done`` so many answers.
 
     ``headlines`` are the sentences of ``rashomon show``, those on each run first. ``tables`` are the ones it prints; the first,
     named ``lead``, is what a user reads first. With several runs, ``pairs``, ``remarks`` and ``comparison`` are what ``rashomon
@@ -312,6 +316,7 @@ class Overview:
     """
 
     revision: int
+    done: tuple[int, ...] = ()
     headlines: tuple[str, ...] = ()
     lead: str | None = None
     tables: tuple[PrintedTable, ...] = ()
@@ -366,8 +371,9 @@ class BlindItem:
 class LabellingProgress:
     """A labelling session: its current item, null at the end, and what is done.
 
-    ``position`` counts from 1, ``count`` is the number of answers that are labelled or skipped, and ``undecided`` says that the
-    judge left the item undecided. ``message`` says what was saved or undone; ``confirm`` asks before anything was undone.
+    ``position`` counts from 1, ``count`` is the number of answers that are labelled or skipped, which ``summary`` has in words,
+    and ``undecided`` says that the judge left the item undecided. ``message`` says what was saved or undone; ``confirm`` asks
+    before anything was undone.
     """
 
     annotator: str
@@ -375,6 +381,7 @@ class LabellingProgress:
     position: int
     total: int
     count: int
+    summary: str
     undecided: bool
     advice: str
     message: str = ""

@@ -20,6 +20,7 @@ from app.view.contents.data_types import (
     ViewedInstance,
 )
 from app.view.contents.media import MediaFile, MediaFiles
+from benchmarks.repeats import REPEAT
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import FOR_POLICIES, Generation, Media, Message, Origin, Part, Record, Verdict
 from judges.human_labels import blind_id
@@ -103,7 +104,7 @@ def viewed_instance(
         id=clean(instance.id),
         condition=clean(instance.condition),
         question=display(instance.question),
-        strata={clean(key): clean(value) for key, value in instance.strata.items()},
+        strata={clean(key): clean(value) for key, value in instance.strata.items() if key != REPEAT},
         references={
             clean(source): tuple(map(display, values))
             for source, values in instance.references.items()

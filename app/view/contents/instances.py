@@ -1,11 +1,14 @@
-"""Instances of the page: those of all runs, in order of first appearance, with what they are filtered by."""
+"""Instances of the page: those of all runs, in order of first appearance, with what they are filtered by.
+
+The repeats of an instance in a run with ``--repeats`` are no instances of the page: they belong to the first one's answer.
+"""
 
 from __future__ import annotations
 
 import json
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +18,22 @@ from app.store.samples import displayable
 from app.text.escape import clean
 from app.view.contents.data_types import StratumColumn
 from app.view.contents.encoding import column
+from benchmarks.repeats import REPEAT, split_repeat
 from benchmarks.varied import example_of
 
 _MOST_CONDITIONS = 250
 """The number of conditions that have a code; no benchmark has as many."""
+
+
+class Places(NamedTuple):
+    """The places of a run's instances: the ordinal of each instance of the page, -1 where the run lacks it, and its repeats.
+
+    ``repeats`` has the ordinal of each repeat, ``repeated`` the number of the instance that it repeats.
+    """
+
+    ordinals: NDArray[np.int64]
+    repeats: NDArray[np.int64]
+    repeated: NDArray[np.int64]
 
 
 class Instances:
@@ -29,19 +44,25 @@ class Instances:
         numbers: The number of each id.
         conditions: The names of the conditions.
         condition: The index in ``conditions`` of each instance.
-        group: The number of each instance's example; that of its repetition in a varied or repeated build.
-        ordinals: For each run, the ordinal of each instance; -1 where the run lacks it.
+        group: The number of each instance's example; that of its repetition in a varied build.
+        places: For each run, the places of its instances.
     """
 
     def __init__(self, stores: Sequence[RunStore], known_conditions: Sequence[str]) -> None:
         """Read the instances of each run; ``known_conditions`` come first."""
         self.numbers: dict[str, int] = {}
         conditions, groups, strata = _Codes(), _Codes(), _Codes()
-        pairs = []
+        places = []
         for store in stores:
-            ordinals, numbers = array("q"), array("q")
+            ordinals, numbers, repeats, repeated = array("q"), array("q"), array("q"), array("q")
+            firsts: set[str] = set()
             for ordinal, *texts in store.sample_keys():
                 id_, group, condition, strata_text = map(_text, texts)
+                if "~" in id_ and (first := split_repeat(id_)[0]) in firsts:
+                    repeats.append(ordinal)
+                    repeated.append(self.numbers[first])
+                    continue
+                firsts.add(id_)
                 number = self.numbers.setdefault(id_, len(self.numbers))
                 if number == len(groups.of_instances):
                     conditions.add(condition)
@@ -49,7 +70,7 @@ class Instances:
                     strata.add(strata_text)
                 ordinals.append(ordinal)
                 numbers.append(number)
-            pairs.append((np.array(ordinals, np.int64), np.array(numbers, np.int64)))
+            places.append([np.array(column, np.int64) for column in (ordinals, numbers, repeats, repeated)])
         self.ids = tuple(self.numbers)
         self.group = groups.array()
         names = [*conditions.values]
@@ -59,18 +80,23 @@ class Instances:
         self.condition = recoded[conditions.array()] if names else np.zeros(0, np.uint8)
         self._examples = _Members(self.group)
         self._questions = _Members(_questions(self.ids) * np.int64(len(order) or 1) + self.condition)
-        self.ordinals = tuple(self._placed(*pair) for pair in pairs)
+        self.places = tuple(Places(self._placed(*columns[:2]), *columns[2:]) for columns in places)
         self.strata = _strata_columns([*map(_strata_of, strata.values)], strata.array())
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def number_of(self, id_: str) -> int:
+        """Return the number of an instance, or of the one that it repeats, by its id. Raises KeyError."""
+        number = self.numbers.get(id_)
+        return self.numbers[split_repeat(id_)[0]] if number is None else number
 
     def siblings(self, number: int) -> list[int]:
         """Return the numbers of the instances of the same example, the instance itself included."""
         return self._examples.of(number)
 
     def repeats(self, number: int) -> list[int]:
-        """Return the numbers of the other instances that ask the same question under the same condition."""
+        """Return the numbers of the page's other instances that ask the same question under the same condition."""
         return [other for other in self._questions.of(number) if other != number]
 
     def _placed(self, ordinals: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -139,7 +165,8 @@ def _strata_of(text: str) -> dict[str, str]:
         value: Any = json.loads(text)
     except ValueError:
         return {}
-    return {str(key): clean(str(item)) for key, item in value.items()} if isinstance(value, dict) else {}
+    items = value.items() if isinstance(value, dict) else ()
+    return {str(key): clean(str(item)) for key, item in items if key != REPEAT}
 
 
 def _place(names: Sequence[str], name: str) -> int:

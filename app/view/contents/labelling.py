@@ -21,6 +21,7 @@ from app.store.integrity.ownership import ForeignRunError
 from app.store.run import RunStore
 from app.text.escape import clean
 from app.view.contents.data_types import BlindItem, LabellingProgress, OverrideReply
+from app.view.contents.live_run import BUNDLED, FOREIGN
 from benchmarks.errors import RashomonError, SpecError, StoreError, did_you_mean
 from benchmarks.vocabulary import Verdict
 from judges.human_labels import BlindAnswer, annotator_id, override_id
@@ -138,7 +139,7 @@ class Labelling:
             with _blindly(folder):
                 before = override(folder, name, instance, label, reason, answer=answer)
             self._overrides[folder, instance, judge].append(before)
-            return OverrideReply(message=f"{label} by {name} saved; Undo removes it")
+            return OverrideReply(message=f"{label} by {name} saved")
 
     def undo_override(self, run: int, number: int, name: str, *, confirmed: bool = False) -> OverrideReply:
         """Undo this person's last override of an instance; one that was not given here only if that is confirmed."""
@@ -163,16 +164,12 @@ class Labelling:
             raise SpecError(f"there is no run {run} on this page.")
         folder = self._folders[run]
         if is_opened_bundle(folder.parent.parent):
-            raise ReadOnlyError(
-                "this is a bundle's run, which nothing changes; `rashomon adopt` makes it one of yours."
-            )
+            raise ReadOnlyError(BUNDLED)
         try:
             with _blindly(folder):
                 RunStore.require_own(folder)
         except ForeignRunError as error:
-            raise ReadOnlyError(
-                "this run was not made on this machine, or was altered elsewhere; `rashomon adopt` makes it one of yours."
-            ) from error
+            raise ReadOnlyError(FOREIGN) from error
         return folder
 
 
@@ -184,6 +181,7 @@ def _progress(session: LabellingSession, *, message: str = "", confirm: str = ""
         position=session.total if position is None else position + 1,
         total=session.total,
         count=session.count,
+        summary=session.summary,
         undecided=session.at_undecided,
         advice=session.task.advice,
         message=message,

@@ -29,6 +29,10 @@ from mlx_backends.shared_names import without_folders
 UNREADABLE = (RashomonError, sqlite3.Error, OSError, ValueError)
 """The errors of a run that is gone, damaged or locked."""
 
+BUNDLED = "this is a bundle's run, which nothing changes; `rashomon adopt` makes it one of yours."
+FOREIGN = "this run was not made on this machine, or was altered elsewhere; `rashomon adopt` makes it one of yours."
+"""The reasons why a run takes no labels."""
+
 _STATE_SECONDS = 2.0
 """The time after which the state of a run at work is read again, whose worker may be gone without a trace."""
 _AT_WORK = (*ACTIVE_STATES, "planned", "paused")
@@ -132,7 +136,7 @@ class LiveRun:
             self.viewed = self._view(read_summary(self.folder))
         except UNREADABLE as error:
             self._stamp = None  # it is tried again
-            self.viewed = replace(self.viewed, problem=self.message(error), writable=False)
+            self.viewed = replace(self.viewed, problem=self.message(error), writable=False, read_only="")
         return has_changed or self.viewed != before
 
     def judged(self, record: Record) -> Record:
@@ -190,6 +194,7 @@ class LiveRun:
     def _view(self, run: RunSummary) -> ViewedRun:
         if run.problem is not None:
             raise RashomonError(run.problem)
+        read_only = BUNDLED if self._received else "" if run.own else FOREIGN
         return ViewedRun(
             name=clean(self._names.name),
             label=clean(self._names.label),
@@ -202,7 +207,8 @@ class LiveRun:
             total=run.total,
             errors=run.errors,
             judge=clean(self.judge),
-            writable=run.own and not self._received,
+            writable=not read_only,
+            read_only=read_only,
         )
 
 

@@ -36,6 +36,7 @@ from benchmarks.vocabulary import Cell, Estimate, Table
 
 _TURNS = {LOST: "right to wrong", GAINED: "wrong to right"}
 """The words for lost and gained where labels name no source."""
+_PENDING = "pending"
 _EXAMPLES = "How many examples decide"
 
 
@@ -135,7 +136,8 @@ def _planned(cache: ResultCache, folders: Sequence[Path], judge: str | None, rul
 
 
 def _pair(overview: PairOverview, comparison: Comparison, numbers: Callable[[str], int]) -> Pair:
-    benchmark, counts = comparison.views.benchmark, overview.label_counts
+    benchmark = comparison.views.benchmark
+    counts = {cell: count for cell, count in overview.label_counts.items() if _PENDING not in cell}
     labels = used_labels([counts], benchmark)
     tuning = filter(None, [overview.tuning_verdict])
     return Pair(
@@ -153,7 +155,7 @@ def _pair(overview: PairOverview, comparison: Comparison, numbers: Callable[[str
         outcomes=_cleaned(labels),
         label_counts=tuple(tuple(counts.get((was, now), 0) for now in labels) for was in labels),
         changes={
-            name: tuple(numbers(change.instance) for change in changes)
+            name: tuple(dict.fromkeys(numbers(change.instance) for change in changes))
             for name, changes in _changes(overview, benchmark).items()
         },
         meaning=LOSSES if overview.effects else "",
@@ -164,10 +166,17 @@ def _pair(overview: PairOverview, comparison: Comparison, numbers: Callable[[str
 
 def _changes(overview: PairOverview, benchmark: Benchmark) -> Mapping[str, Sequence[Change]]:
     """Return the answers lost, gained, and with another label; where labels name no source, a lost one was right."""
+    flips = _answered(overview.flips)
     changes: dict[str, list[Change]] = {}
-    for change in overview.flips:
+    for change in flips:
         changes.setdefault(clean(f"{change.was}>{change.now}"), []).append(change)
-    return {**(overview.effects or _turns(overview.flips, benchmark)), "differs": overview.flips, **changes}
+    effects = {name: _answered(lost_or_gained) for name, lost_or_gained in overview.effects.items()}
+    return {**(effects or _turns(flips, benchmark)), "differs": flips, **changes}
+
+
+def _answered(changes: Iterable[Change]) -> list[Change]:
+    """Return those of the changes that both runs have answered."""
+    return [change for change in changes if _PENDING not in (change.was, change.now)]
 
 
 def _turns(flips: Sequence[Change], benchmark: Benchmark) -> Mapping[str, Sequence[Change]]:

@@ -1,7 +1,8 @@
 // A run's answer to the open instance: its column.
 
-import { answerAppearance, badge, stateGlyph } from "./appearance.js";
+import { answerAppearance, badge } from "./appearance.js";
 import { button, counted, element } from "./dom.js";
+import { runName } from "./header.js";
 import { overrideForm } from "./labelling.js";
 import { mediumName } from "./media.js";
 
@@ -35,15 +36,11 @@ export function drawAnswer(page, instance, place) {
   const appearance = answer && answerAppearance(page.head, instance.condition, answer.outcome, answer.label);
   return element("article", { class: "answer", "data-run": place, "aria-label": `Answer of ${run.label}` },
     element("header", {},
-      element("div", {}, element("b", {}, place < 9 && [element("kbd", {}, place + 1), " "], run.label)),
-      answer ? element("div", {}, badge(appearance, answer.judge, answer.overridden), answerMarks(answer)) : element("span", { class: "none" }, lackingReason(run))),
+      element("div", {}, element("b", {}, place < 9 && [element("kbd", {}, place + 1), " "], run.label), runName(run)),
+      answer ? element("div", {}, badge(appearance, answer.judge, answer.overridden), answerMarks(answer)) : element("span", { class: "none" }, run.problem ?? "not in this run")),
     answer && answerParts(page, instance, place, answer));
 }
 
-function lackingReason(run) {
-  if (run.problem) return run.problem;
-  return `${stateGlyph(run.state)} The run lacks this instance.`;
-}
 
 function answerMarks({ truncated, overridden }) {
   return element("span", {}, overridden && element("span", { class: "mark", title: "A person's label is in force" }, "* overridden"), " ",
@@ -56,7 +53,7 @@ function answerParts(page, instance, place, answer) {
     answer.reason && element("p", { class: "reason text" }, "Reason: ", answer.reason),
     answer.reasoning && folded(`reasoning ${place}`, "Reasoning", element("p", { class: "text muted" }, answer.reasoning)),
     answerText(page, instance, place, answer),
-    pairList([["Behaviour", answer.behaviour], ["Judge", answer.judge], ["Its own answer", answer.own_answer]]),
+    pairList([["Behaviour", answer.behaviour ?? judgedBehaviour(page.head.runs[place], answer)], ["Judge", answer.judge], ["Its own answer", answer.own_answer]]),
     otherVerdicts(place, answer),
     answerRepeats(page, instance, place, answer),
     answer.remarks.map((remark) => element("p", { class: "muted text" }, remark)),
@@ -64,6 +61,12 @@ function answerParts(page, instance, place, answer) {
     answer.prompt.length > 0 && folded(`prompt ${place}`, "Prompt as sent to this run", drawPrompt(answer.prompt, instance.media)),
     overrideForm(page, instance, place),
   ];
+}
+
+/** Return the behaviour of the judge's verdict where a person's label, which has none, is in force. */
+function judgedBehaviour({ judge }, { overridden, verdicts }) {
+  const behaviour = overridden && (Object.hasOwn(verdicts, judge) ? verdicts[judge] : Object.values(verdicts).find((verdict) => verdict.behaviour))?.behaviour;
+  return behaviour ? `${behaviour} (by the judge)` : null;
 }
 
 function answerText(page, instance, place, answer) {
@@ -103,11 +106,12 @@ function otherVerdicts(place, { judge, verdicts }) {
   ]])));
 }
 
-/** Return the other answers of the run to the same question, each a link to its instance. */
+/** Return the other answers of the run to the same question, with links to those that are instances of the page. */
 function answerRepeats(page, instance, place, answer) {
   if (!answer.repeats.length) return null;
   const item = ({ number, outcome, label, answer: text }) => element("li", {},
-    button(badge(answerAppearance(page.head, instance.condition, outcome, label)), () => page.set({ instance: number }), { class: "link" }), " ", element("span", { class: "text" }, text));
+    number === null ? badge(answerAppearance(page.head, instance.condition, outcome, label))
+      : button(badge(answerAppearance(page.head, instance.condition, outcome, label)), () => page.set({ instance: number }), { class: "link" }), " ", element("span", { class: "text" }, text));
   return folded(`repeats ${place}`, [`Repeats: `, answer.repeats.map(({ outcome, label }) => [badge(answerAppearance(page.head, instance.condition, outcome, label)), " "])],
     element("ul", {}, answer.repeats.map(item)));
 }

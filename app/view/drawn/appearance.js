@@ -6,7 +6,7 @@ import { element } from "./dom.js";
 const STATE_GLYPHS = { planned: "○", queued: "◌", loading: "◐", running: "●", judging: "◑", paused: "‖", interrupted: "¦", partial: "◒", stopped: "■", done: "✓", failed: "✗", unreadable: "?" };
 const OUTCOME_GLYPHS = { right: "✓", wrong: "✗", unparsed: "∅", undecided: "?", "judge-failed": "‽", error: "!", pending: "·" };
 const OUTCOME_KINDS = { right: "right", wrong: "wrong", unparsed: "invalid", undecided: "abstained", "judge-failed": "abstained", error: "partial", pending: "unjudged" };
-const KIND_GLYPHS = { partial: "◐", abstained: "⊘", invalid: "∅" };
+const KIND_GLYPHS = { partial: "◐", abstained: "⊘" };
 
 /** Return the glyph of a run's state. */
 export function stateGlyph(state) {

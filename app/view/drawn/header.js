@@ -24,10 +24,16 @@ export function drawRuns(page) {
   fill("runs", page.head.runs.map(runChip));
 }
 
-function runChip({ label, model, is_policy: isPolicy, state, note, problem, done, total, errors, judge }, place) {
+/** Return the run's name, which commands take, where its label is another one; else null. */
+export function runName({ name, label }) {
+  return name === label ? null : element("span", { class: "run-name" }, ` ${name}`);
+}
+
+function runChip(run, place) {
+  const { name, label, model, is_policy: isPolicy, state, note, problem, done, total, errors, judge } = run;
   const facts = [place === 0 && "baseline", `${counted(done)} of ${counted(total)}`, errors > 0 && `${counted(errors)} ${errors === 1 ? "error" : "errors"}`, judge && `judge ${judge}`].filter(Boolean);
-  return element("li", { class: "chip", title: [model, note].filter(Boolean).join("\n") },
-    element("div", {}, element("b", {}, label), isPolicy && [" ", policyMark()]),
+  return element("li", { class: "chip", title: [name, model, note].filter(Boolean).join("\n") },
+    element("div", {}, element("b", {}, label), isPolicy && [" ", policyMark()], runName(run)),
     element("span", { class: "facts" }, element("span", {}, `${stateGlyph(state)} ${state}`), facts.map((fact) => element("span", {}, fact))),
     problem && element("span", { class: "problem" }, problem),
     done < total && element("progress", { max: total, value: done, "aria-label": `Progress of ${label}` }));

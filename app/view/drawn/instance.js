@@ -84,7 +84,7 @@ function drawAround(page) {
       button("Next ›", () => stepInstance(page, 1), { "data-key": "next", disabled: nextNumber(page, 1) === null }),
       element("span", { class: "muted" }, position < 0 ? "not among those selected" : `${counted(position + 1)} of ${counted(numbers.length)}`),
       element("span", { class: "space" }), runButtons(page)),
-    conditionTabs(page));
+    conditionTabs(page) ?? "");
   const tab = bar.querySelector('[aria-selected="true"]');
   if (tab) tab.parentNode.scrollLeft = tab.offsetLeft - tab.parentNode.clientWidth / 2;
   if (focus) bar.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus();
@@ -170,5 +170,5 @@ export function closeInstance(page) {
 
 /** Open the first picture in full size, or close it. */
 export function zoomPicture(page) {
-  if (page.shown) togglePicture(page.shown.media);
+  if (page.shown?.number === page.state.instance) togglePicture(page.shown.media);
 }

@@ -25,16 +25,21 @@ export function drawLabelling(page) {
   return true;
 }
 
-/** Offer the runs that can be labelled, above the list; they are drawn again only where they have changed. */
+/** Offer the runs to label, above the list, and say why others cannot be; they are drawn again only where they have changed. */
 function drawOffer(page, place) {
-  const runs = page.head.saved ? [] : page.head.runs.map((run, number) => ({ run, number })).filter(({ run }) => run.writable && run.done === run.total);
-  const offers = JSON.stringify(runs.map(({ run, number }) => [run.label, number]));
+  const runs = page.head.saved ? [] : page.head.runs.map((run, number) => ({ run, number })).filter(({ run }) => run.writable || run.read_only);
+  const offers = JSON.stringify(runs.map(({ run }) => [run.label, run.read_only, run.done < run.total]));
   place.hidden = !runs.length || page.state.instance !== null;
   if (place.dataset.offers === offers) return;
   place.dataset.offers = offers;
+  const parts = runs.map(({ run, number }) => {
+    if (!run.writable) return element("p", { class: "muted" }, `${run.label}: ${run.read_only}`);
+    if (run.done < run.total) return element("p", { class: "muted" }, `${run.label}: it is unfinished, and a sample drawn now would not be one of all its answers.`);
+    return element("button", { type: "button", onclick: () => page.set({ labelling: number }) }, `Label answers of ${run.label}`);
+  });
   const opened = place.querySelector("details")?.open ?? false;
   place.replaceChildren(element("details", { class: "label-offer", open: opened }, element("summary", {}, "Label answers blindly"),
-    element("p", {}, LABEL_OFFER), runs.map(({ run, number }) => element("button", { type: "button", onclick: () => page.set({ labelling: number }) }, `Label answers of ${run.label}`))));
+    element("p", {}, LABEL_OFFER), parts));
 }
 
 function endLabelling() {
@@ -48,9 +53,11 @@ export function overrideForm(page, instance, run) {
   const answer = instance.answers[run];
   if (page.head.saved || !page.head.runs[run].writable || !answer || ["error", "pending"].includes(answer.outcome)) return null;
   const key = `${instance.number}/${run}/${answer.id}`;
-  const node = overrideForms.get(key) ?? new OverrideForm(page, instance.number, run, answer.id).node;
-  overrideForms.set(key, node);
-  for (const [other, { lastChild }] of overrideForms) if (lastChild.hidden && !other.startsWith(`${instance.number}/`)) overrideForms.delete(other);
+  const override = overrideForms.get(key) ?? new OverrideForm(page, instance.number, run, answer.id);
+  const { node } = override;
+  override.offerUndo(answer.verdicts);
+  overrideForms.set(key, override);
+  for (const [other, { form }] of overrideForms) if (form.hidden && !other.startsWith(`${instance.number}/`)) overrideForms.delete(other);
   const focused = node.contains(document.activeElement) ? document.activeElement : null;
   if (focused) queueMicrotask(() => focused.focus({ preventScroll: true })); // drawing the column takes the focus away
   return node;

@@ -115,7 +115,7 @@ export class LabellingSession {
 
   drawItem() {
     this.displayed?.drop();
-    const { item, position, total, count, undecided, advice } = this.progress;
+    const { item, position, total, summary, undecided, advice } = this.progress;
     const heading = item ? `${undecided ? "Undecided answer" : "Answer"} ${position} of ${total}` : "Sample";
     this.note = element("p", { role: "status", class: "label-note" });
     const line = element("span", { class: "label-first-line", "aria-hidden": "true" });
@@ -127,7 +127,7 @@ export class LabellingSession {
       ] : element("p", {}, LABEL_FINISHED));
     this.place.replaceChildren(
       element("div", { class: "label-head" },
-        element("h1", {}, heading), element("p", {}, `Blindly as ${this.progress.annotator} · ${count} of ${total} labelled`),
+        element("h1", {}, heading), element("p", {}, `Blindly as ${this.progress.annotator} · ${summary}`),
         item && advice ? element("p", { class: "label-advice" }, advice) : null),
       content,
       element("div", { class: "label-foot" }, this.note, element("div", { class: "label-actions", role: "group", "aria-label": "Labels" }, this.buttons())));

@@ -8,6 +8,7 @@ import { drawInstance } from "./instance.js";
 import { listenToKeys, openHelp } from "./keys.js";
 import { drawLabelling } from "./labelling.js";
 import { drawList, forgetTexts, printList } from "./list.js";
+import { closeDialogs } from "./media.js";
 import { openSource, SessionEndedError } from "./source.js";
 import { drawOverview } from "./overview.js";
 import { comparedRun, FILTERS, idInAddress, readState, writeState } from "./state.js";
@@ -192,7 +193,7 @@ async function start() {
   const page = new Page(source, await source.head());
   drawHeader(page, openHelp);
   listenToKeys(page);
-  addEventListener("popstate", () => page.readAddress());
+  addEventListener("popstate", () => { closeDialogs(); page.readAddress(); });
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault(); // the address is for the state
     document.querySelector(page.state.instance === null ? ".rows" : ".question")?.focus();

@@ -19,7 +19,9 @@ export function drawMedia(media) {
   const viewers = [];
   const figures = media.map((medium, place) => {
     const name = mediumName(media, place);
-    const parts = [mediumPicture(media, place, name, viewers), mediumPlayer(medium, name)].filter(Boolean);
+    const picture = medium.modality === "video" && medium.original ? null : mediumPicture(media, place, name);
+    if (picture) viewers.push(picture);
+    const parts = [picture?.node, mediumPlayer(media, place, name)].filter(Boolean);
     if (!parts.length) parts.push(element("div", { class: "missing" }, medium.facts));
     return element("figure", {}, parts, element("figcaption", {}, `${name}: ${medium.facts}`, mediumLink(medium)));
   });
@@ -33,19 +35,26 @@ function pictureAddresses({ modality, original, preview, marks }, full) {
   return (full ? [original, preview] : [preview, original]).filter(Boolean);
 }
 
-function mediumPicture(media, place, name, viewers) {
-  const medium = media[place];
-  const addresses = pictureAddresses(medium, false);
-  if (!addresses.length || (medium.modality === "video" && medium.original)) return null;
-  const viewer = new Viewer(addresses, `${name}: ${medium.facts}`, { onclick: () => openPicture(media, place) });
-  viewers.push(viewer);
+/** Return a viewer of a medium's picture; null where there is none. */
+function mediumPicture(media, place, name) {
+  const addresses = pictureAddresses(media[place], false);
+  if (!addresses.length) return null;
+  const viewer = new Viewer(addresses, `${name}: ${media[place].facts}`, { onclick: () => openPicture(media, place) });
   viewer.node.dataset.place = place;
-  return viewer.node;
+  return viewer;
 }
 
-function mediumPlayer({ modality, original, preview }, name) {
+/** Return a player of a sound or video; its picture takes the place of one that the browser cannot decode. */
+function mediumPlayer(media, place, name) {
+  const { modality, original, preview } = media[place];
   if (!original || !["audio", "video"].includes(modality)) return null;
-  return element(modality, { controls: true, preload: "metadata", src: original, poster: modality === "video" ? preview : null, "aria-label": name });
+  const isVideo = modality === "video";
+  const player = element(modality, { controls: true, preload: "metadata", src: original, poster: isVideo ? preview : null, "aria-label": name });
+  player.addEventListener("error", () => {
+    const picture = isVideo ? mediumPicture(media, place, name)?.node : null;
+    player.replaceWith(...[picture, element("p", { class: "muted" }, `This browser cannot play the ${isVideo ? "video" : "sound"}.`)].filter(Boolean));
+  }, { once: true });
+  return player;
 }
 
 function mediumLink({ modality, original }) {
@@ -79,6 +88,11 @@ export function openPicture(media, place) {
 export function togglePicture(media) {
   if (fullSize) fullSize.dialog.close();
   else openPicture(media, Number(document.activeElement?.dataset.place ?? 0));
+}
+
+/** Close what is open above the page, which is of the state before. */
+export function closeDialogs() {
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
 }
 
 /** Return the viewer that keys are for: the one in full size, or the one in focus. */

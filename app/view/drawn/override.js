@@ -7,14 +7,14 @@ import { element, say } from "./dom.js";
 /** The button "Override" and its form, as `node`. */
 export class OverrideForm {
   constructor(page, number, run, answer) {
-    Object.assign(this, { page, number, run, answer, displayed: null, confirmed: false, busy: false });
+    Object.assign(this, { page, number, run, answer, verdicts: {}, displayed: null, confirmed: false, busy: false });
     this.toggle = element("button", { type: "button", "aria-expanded": "false", onclick: () => this.open(this.form.hidden) }, "Override");
     this.note = element("p", { role: "status" });
     const name = `override-${number}-${run}`;
     this.radios = page.head.labels.map((label) => element("input", { type: "radio", name, value: label, required: true }));
     this.reason = element("input", { name: "reason", required: true, autocomplete: "off", placeholder: "what in the answer justifies it" });
-    this.person = element("input", { name: "annotator", required: true, autocomplete: "off", maxlength: 40, spellcheck: "false" });
-    this.undoButton = element("button", { type: "button", onclick: (event) => this.undo(event) }, "Undo");
+    this.person = element("input", { name: "annotator", required: true, autocomplete: "off", maxlength: 40, spellcheck: "false", oninput: () => this.offerUndo() });
+    this.undoButton = element("button", { type: "button", hidden: true, onclick: (event) => this.undo(event) }, "Undo");
     this.form = element("form", { hidden: true, onsubmit: (event) => { event.preventDefault(); this.save(); }, onkeydown: (event) => this.press(event) },
       element("p", {}, "The judge's label is kept too."),
       element("fieldset", {}, element("legend", {}, "Label"), this.radios.map((radio, index) =>
@@ -30,11 +30,17 @@ export class OverrideForm {
     this.toggle.setAttribute("aria-expanded", String(opened));
     this.displayed?.drop();
     this.reset("");
-    if (!opened) return this.toggle.focus();
+    if (!opened) { say(""); return this.toggle.focus(); }
     const place = this.node.closest("#instance") ?? this.node;
     this.displayed = new Displayed(this.toggle, place);
     this.radios[0]?.focus();
-    annotatorName(this.page).then((name) => { this.person.value ||= name; }, (error) => { this.note.textContent = error.message; });
+    annotatorName(this.page).then((name) => { this.person.value ||= name; this.offerUndo(); }, (error) => { this.note.textContent = error.message; });
+  }
+
+  /** Offer to undo an override by this person, if there is one among the verdicts. */
+  offerUndo(verdicts = this.verdicts) {
+    this.verdicts = verdicts;
+    this.undoButton.hidden = !Object.keys(verdicts).some((judge) => judge.startsWith(`override:${this.person.value.trim()}@`));
   }
 
   press(event) {
@@ -73,7 +79,10 @@ export class OverrideForm {
       this.reset(reply.confirm);
       this.confirmed = Boolean(reply.confirm);
       if (reply.confirm) this.undoButton.textContent = "Undo it";
-      else say(this.note.textContent = reply.message);
+      else {
+        say(this.note.textContent = reply.message);
+        this.undoButton.hidden = address !== "api/override"; // until the column is drawn again
+      }
       setAnnotator(name);
     } catch (error) {
       this.reset(error.message);

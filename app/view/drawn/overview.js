@@ -11,11 +11,11 @@ import { foldedPart, printedTable, tableNotes, textLines } from "./tables.js";
 const NARROW = "(max-width: 699px)";
 const COMPUTING = "The comparison of the runs: computing …";
 const NEXT = "What would change it";
-const LEAST_WAIT = 2000; // milliseconds between two computations of a run in progress
+const LEAST_WAIT = 500; // milliseconds from the end of a computation to the next one of a run in progress
 const TABLES_BESIDE = ["without-looking"]; // tables on what takes no looking, which stand beside the first one
 
 const keptTables = new WeakMap();
-const results = { page: null, wanted: null, error: "", seconds: 0, drawn: null, open: null };
+const results = { page: null, wanted: null, error: "", drawn: null, open: null, age: null };
 
 /** Draw the results, and fetch them where those on display are not of the page's revision. */
 export function drawOverview(page) {
@@ -23,20 +23,30 @@ export function drawOverview(page) {
   fetchOverview(page);
   const overridden = countOverrides(page);
   const drawn = [page.overview, results.error, results.wanted !== null && !page.overview, comparedRun(page), page.state.changed, overridden];
-  if (results.drawn?.every((value, place) => value === drawn[place])) return;
-  results.drawn = drawn;
-  const root = document.getElementById("overview");
-  const parts = rememberParts(root);
-  root.replaceChildren(resultsPanel(page, overridden));
-  restoreParts(root, parts);
+  if (!results.drawn?.every((value, place) => value === drawn[place])) {
+    results.drawn = drawn;
+    results.age = element("span", { class: "muted age" });
+    const root = document.getElementById("overview");
+    const parts = rememberParts(root);
+    root.replaceChildren(resultsPanel(page, overridden));
+    restoreParts(root, parts);
+  }
+  results.age.textContent = resultsAge(page);
+}
+
+/** Say of which answers the results are where the runs have changed since; else "". */
+function resultsAge({ overview, head, revision }) {
+  if (!overview || results.error || overview.revision >= (revision ?? head.revision)) return "";
+  const behind = head.runs.map(({ label, done }, place) => ({ label, done, before: overview.done[place] ?? done })).filter(({ done, before }) => done !== before);
+  const answers = behind.map(({ label, before }) => `${counted(before)} answers of ${label}`).join(" and the first ");
+  return `Results ${answers ? `of the first ${answers}` : "before the last change"}; computing …`;
 }
 
 function fetchOverview(page) {
   const revision = page.revision ?? page.head.revision;
   if (results.wanted !== null || results.error || (page.overview?.complete && page.overview.revision >= revision)) return;
   results.wanted = revision;
-  const started = performance.now();
-  const wait = page.overview ? Math.max(LEAST_WAIT, 2 * results.seconds) : 0;
+  const wait = page.overview ? LEAST_WAIT : 0;
   setTimeout(async () => {
     try {
       const first = page.overview ? null : await page.source.firstResults();
@@ -46,7 +56,6 @@ function fetchOverview(page) {
     } catch (error) {
       results.error = error.message;
     }
-    results.seconds = performance.now() - started - wait;
     results.wanted = null;
     page.draw();
   }, wait);
@@ -64,7 +73,7 @@ function resultsPanel(page, overridden) {
   const [verdict, ...more] = pair ? pair.verdict : first;
   const open = results.open ?? !matchMedia(NARROW).matches;
   const summary = element("summary", {}, element("h2", {}, verdict ?? "No answer counts yet."), overview.warnings.length ? warningCount(overview) : null,
-    overridden ? element("p", { class: "overrides" }, overrideNote(overridden)) : null);
+    overridden ? element("p", { class: "overrides" }, overrideNote(overridden)) : null, results.age);
   const panel = element("details", { class: "results", open, "data-key": "results" }, summary);
   panel.addEventListener("toggle", () => { results.open = panel.open; });
   if (results.error) panel.append(element("p", { class: "warning" }, `! ${results.error} `, retryButton(page)));

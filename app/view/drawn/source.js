@@ -66,7 +66,7 @@ export class SavedSource {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
     return [...Array(this.contents.head.instances).keys()].filter((number) => {
       const { id, question, answers } = this.item("instances", number);
-      const texts = [id, question, ...answers.map((answer) => answer?.answer ?? "")].join("\n").toLowerCase();
+      const texts = [id, question, ...answers.flatMap((answer) => (answer ? [answer.answer, ...answer.repeats.map((repeat) => repeat.answer)] : []))].join("\n").toLowerCase();
       return wanted.every((word) => texts.includes(word));
     });
   }

@@ -73,7 +73,7 @@ class _Saver:
         index = self._contents.index()
         if self._canonical:
             index, overview = _timeless_index(index, head.instances), _timeless_overview(overview)
-        runs = tuple(replace(run, writable=False) for run in head.runs)
+        runs = tuple(replace(run, writable=False, read_only="") for run in head.runs)
         contents = {
             "head": replace(head, saved=True, runs=runs, revision=0),
             "index": replace(index, revision=0),

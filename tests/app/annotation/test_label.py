@@ -263,8 +263,9 @@ def test_no_sample_is_drawn_of_a_run_that_is_not_answered_to_the_end(workspace: 
 
 
 @pytest.mark.slow
-def test_what_was_skipped_counts_as_looked_at(workspace: Workspace) -> None:
+def test_what_was_skipped_counts_as_looked_at(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     take(workspace, says("s", "1", "s", "2"))
+    assert f"{ANN}: 2 labelled, 2 skipped, of " in capsys.readouterr().out
     take(workspace, says("u", "3", "1"))
     verdicts = [r.verdicts[ANN] for r in records(workspace) if ANN in r.verdicts]
     assert sorted(v.label or v.reason for v in verdicts) == [

@@ -91,6 +91,15 @@ def test_a_received_run_sends_nothing_before_its_address_is_agreed_to(
     assert KEY not in process.stdout + process.stderr
 
 
+@pytest.mark.slow
+def test_a_dry_run_accepts_the_address_that_it_is_told_to_allow(keyed: Rashomon, unknown: FaultServer) -> None:
+    asked = ("batch", "--benchmark", "cmc-bench", "--limit", "1", "--dry-run", "--model", f"endpoint:m@{unknown.url}")
+    assert "not ready to run" in keyed.run(*asked).stdout
+    allowed = keyed.run(*asked, "--allow-address", unknown.url)
+    assert "--allow-address" not in allowed.stdout + allowed.stderr
+    assert unknown.requests == 0
+
+
 def test_agreements_at_the_same_time_are_all_recorded() -> None:
     urls = [f"http://127.0.0.1:{port}" for port in range(1000, 1040)]
     with elsewhere():

@@ -16,15 +16,16 @@ from app.annotation.override import override, retract_override
 from app.exports.export_input import load_runs
 from app.report.judge_selection import effective_judges
 from app.report.samples import sample_to_row
+from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from app.store.samples import SampleRow
 from app.store.workspace import Workspace
-from app.view.contents.contents import Contents
+from app.view.contents.contents import Contents, kind_of
 from app.view.contents.data_types import DISPUTED, LONGEST, OVERRIDDEN, TRUNCATED
 from app.view.contents.encoding import to_json
 from app.view.contents.instance import sibling_names
 from benchmarks.errors import RashomonError, SpecError
-from benchmarks.registry import BUILT_IN
+from benchmarks.registry import BUILT_IN, get_benchmark
 from benchmarks.repeats import RepeatedInstances
 from benchmarks.vocabulary import Generation, Instance, Media, Text, Verdict
 from tests.support.every_outcome import every_outcome_run
@@ -71,6 +72,13 @@ def test_outcomes_are_those_of_lists_and_exports(benchmark: str, tmp_path: Path)
             assert answer.answer == ("" if answer.error else (exported[instance.id]["answer"] or ""))
 
 
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_label_that_unparsed_answers_count_as_is_wrong(name: str) -> None:
+    benchmark = get_benchmark(name)
+    if (label := benchmark.unparsed_label) is not None:
+        assert {kind_of(benchmark, condition, label) for condition in benchmark.conditions} == {"wrong"}
+
+
 def test_instances_are_those_of_all_runs_in_order_of_appearance(tmp_path: Path) -> None:
     workspace, items = Workspace(tmp_path), instances(3)
     folders = [
@@ -106,18 +114,42 @@ def test_strata_and_documents_are_columns(tmp_path: Path) -> None:
 
 
 def test_a_repeated_question_has_its_other_answers(tmp_path: Path) -> None:
-    items = list(RepeatedInstances(instances(2), 3))
+    once = instances(2)
+    items = list(RepeatedInstances(once, 3))
     texts = iter(range(100))
-    folder = make_run(Workspace(tmp_path), "run", items, lambda item: says(f"{next(texts)}")(item))
-    contents = Contents(Workspace(tmp_path), [folder])
-    instance = contents.instance(0)
-    (answer,) = instance.answers
+    workspace = Workspace(tmp_path)
+    other = make_run(workspace, "other", once, says("12"), model="policy:random")
+    folder = make_run(workspace, "run", items, lambda item: says(f"{next(texts)}")(item))
+    with RunStore.open(folder) as store:
+        store.repeat(["aligned"])
+    contents = Contents(workspace, [folder, other])
+    assert contents.instances.ids == tuple(item.id for item in once), "each repeat is in the cell of its instance"
+    assert "repeat" not in contents.index().strata
+    rows = rows_of(folder, "match@4")
+    assert {id_: column.outcome for id_, column in listed(contents).items()} == {
+        item.id: rows[item.id].outcome for item in once
+    }
+    answer, beside = contents.instance(1).answers
     assert answer is not None
-    assert [(contents.instances.ids[item.number], item.answer) for item in answer.repeats] == [
-        (f"{items[0].id}~repeat-2", "6"),
-        (f"{items[0].id}~repeat-3", "12"),
+    assert beside is not None
+    assert [(item.number, item.answer) for item in answer.repeats] == [(None, "7"), (None, "13")]
+    assert [(item.outcome, item.label) for item in answer.repeats] == [
+        (rows[id_].outcome, rows[id_].label) for id_ in (f"{items[1].id}~repeat-2", f"{items[1].id}~repeat-3")
     ]
-    assert len(instance.siblings) == 6
+    assert beside.repeats == ()
+    assert len(contents.instance(1).siblings) == 6
+    assert contents.search("13") == [1], "as a repeat answers"
+    assert contents.number(f"{items[1].id}~repeat-2") == contents.number(items[1].id) == 1
+    changes = [numbers for pair in contents.overview().pairs for numbers in pair.changes.values()]
+    assert all(len({*numbers}) == len(numbers) and max(numbers, default=0) < len(once) for numbers in changes)
+    before = contents.revision
+    with RunStore.open(folder) as store:
+        store.use_engine({})
+        pending = [item for item in store.pending() if item.instance.id == f"{items[0].id}~repeat-2"]
+        answers = [(item, says("15")(item.instance)) for item in pending]
+        store.commit([NewAnswer(p.ordinal, p.instance.condition, 0, "", answer, True) for p, answer in answers])
+    contents.refresh()
+    assert [change.number for change in contents.changes(before).changes] == [0], "its cell is drawn again"
 
 
 def test_labels_have_meanings_and_rules_are_no_models(tmp_path: Path) -> None:

@@ -118,8 +118,10 @@ def test_the_page_stores_what_the_terminal_stores(folder: Path, tmp_path: Path) 
     type_words(other, ["1", "5", "s", "u", "u", "3", "n", "2", "s"])
     labelling = on_page(folder)
     progress = give_all(labelling, ["IMAGE", "ABSTAIN", None])
+    assert progress.summary == f"2 labelled, 1 skipped, of {progress.total}"
     for _ in range(2):
         progress = labelling.undo(0, "ann", current(progress))
+    assert progress.summary == f"1 of {progress.total} labelled"
     progress = labelling.give(0, "ann", current(progress), "BOTH")
     assert progress.undecided
     progress = labelling.skip_undecided(0, "ann", current(progress))

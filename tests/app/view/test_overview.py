@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +27,7 @@ from app.text.escape import clean
 from app.tui.app import RashomonApp
 from app.tui.screens.compare import CompareScreen
 from app.tui.screens.tables import TablesScreen
+from app.view.contents.contents import Contents
 from app.view.contents.data_types import Overview, PrintedTable
 from app.view.contents.overview import printed_table, read_overview
 from benchmarks.vocabulary import Estimate, Instance
@@ -53,7 +55,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 def number_of(instance: str) -> int:
     """Return a number of an instance, the same for the same id."""
-    return sum(ordinal * 7 + ord(character) for ordinal, character in enumerate(instance))
+    return zlib.crc32(instance.encode())
 
 
 def overview_of(*folders: Path, rule: str | None = None, cache: ResultCache | None = None) -> Overview:
@@ -229,6 +231,21 @@ def test_numbers_of_a_run_in_progress_are_those_of_the_interface_at_ten_moments(
         }
 
     drive(stage.app(), script)
+
+
+def test_a_question_that_one_run_has_not_answered_is_no_difference(stage: Stage) -> None:
+    folders, parts, answering = moments(stage)
+    for part in parts[:3]:
+        stage.answer(folders[1], part, answering)
+    contents = Contents(stage.workspace, folders)
+    overview = contents.overview()
+    (pair,) = overview.pairs
+    assert "pending" not in pair.outcomes
+    assert sum(map(sum, pair.label_counts)) == sum(map(len, parts[:3]))
+    answered = {contents.number(item.id) for part in parts[:3] for item in part}
+    assert pair.changes["differs"]
+    assert all(answered.issuperset(numbers) for numbers in pair.changes.values())
+    assert overview.done == (len(contents.instances), len(answered))
 
 
 @pytest.mark.slow
@@ -428,11 +445,14 @@ def test_transitions_filter_and_a_new_revision_leaves_what_was_opened(
         assert await tab.evaluate(pressed) == 1
         await tab.evaluate("document.querySelector('[data-key=\"next\"]').open = true")
         await tab.evaluate(f"document.querySelector('[data-key=\"change {change}\"]').focus()")
-        await tab.evaluate(
-            "page.head.revision = 2, page.source.overview = async () => ({ ...page.overview, revision: 2 })"
-        )
+        await tab.evaluate("page.head.runs.forEach((run) => { run.done = 60 })")
+        await tab.evaluate("page.overview.done = [60, 42, 60], page.head.revision = 2")
+        await tab.evaluate("page.source.overview = async () => ({ ...page.overview, revision: 2 })")
         await tab.evaluate("page.draw()")
+        age = "document.querySelector('#overview .age').textContent"
+        assert await tab.evaluate(age) == "Results of the first 42 answers of b; computing …"
         await tab.wait_for("page.overview.revision === 2")
+        assert await tab.evaluate(age) == ""
         assert await tab.evaluate("document.querySelector('[data-key=\"next\"]').open")
         assert await tab.evaluate("document.activeElement.dataset.key") == f"change {change}"
         await tab.evaluate(click % f"'change {change}'")

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
@@ -67,6 +67,9 @@ class Contents:
     instances: int = 12
     answers: str = "an answer"
     policies: tuple[int, ...] = ()
+    siblings: int = 2
+    modality: Literal["audio", "video"] = "audio"
+    medium: str | None = None
     served: list[Changes] = field(default_factory=list)
     broken: bool = False
     ended: bool = False
@@ -134,12 +137,15 @@ class Contents:
             strata={HOSTILE: HOSTILE}, references={HOSTILE: (HOSTILE,)},
             media=(
                 Medium(modality="image", facts=HOSTILE, type="image/png", original=PIXELS, preview=PIXELS),
-                Medium(modality="audio", facts="The file is missing.", type="", original=None, preview=None),
+                Medium(
+                    modality=self.modality, facts="The file is missing.", type="", original=self.medium,
+                    preview=self.medium and PIXELS,
+                ),
             ),
             prompt=((PromptMessage(role=HOSTILE, parts=(PromptPart(text=HOSTILE), PromptPart(medium=0))),),),
             siblings=tuple(
                 Sibling(number=number // 2 * 2 + place, id="id", condition=name, name=name)
-                for place, name in enumerate(CONDITIONS)
+                for place, name in enumerate(CONDITIONS[: self.siblings])
             ),
             answers=tuple(self.answer(number, run) for run in range(self.runs)),
         )  # fmt: skip
@@ -454,6 +460,47 @@ def test_the_first_model_is_compared_and_rules_are_marked(tmp_path: Path) -> Non
         await tab.wait_for("document.querySelector('#overview h2')?.textContent === 'Run 1 is as good.'")
 
     _visit(tmp_path, Contents(runs=3, policies=(1,)), visit)
+
+
+def test_an_instance_without_siblings_has_no_tabs_and_both_names_of_a_run(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        await tab.wait_for("document.querySelectorAll('.answer').length === 2")
+        assert (
+            await tab.evaluate("document.getElementById('instance').firstElementChild.textContent.includes('null')")
+            is False
+        )
+        names = "[...document.querySelectorAll('.chip .run-name, .answer .run-name')].map((node) => node.textContent.trim())"
+        assert await tab.evaluate(names) == ["run"] * 4
+
+    _visit(tmp_path, Contents(siblings=1), visit, "instance=0")
+
+
+def test_a_picture_in_full_size_closes_as_the_state_changes(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        await tab.press("Enter")
+        for leave in ("history.back()", "location.hash = '#instance=3'"):
+            await tab.evaluate("location.hash = '#instance=2'")
+            await tab.wait_for("document.querySelector('.question h2')?.textContent.startsWith('Question 2')")
+            await tab.press("z")
+            await tab.wait_for("document.querySelector('dialog.zoom[open]')")
+            await tab.evaluate(leave)
+            await tab.wait_for("location.hash !== '#instance=2' && !document.querySelector('dialog')")
+
+    _visit(tmp_path, Contents(), visit)
+
+
+@pytest.mark.parametrize(("modality", "word"), [("audio", "sound"), ("video", "video")])
+def test_what_the_browser_cannot_play_is_a_picture(
+    modality: Literal["audio", "video"], word: str, tmp_path: Path
+) -> None:
+    async def visit(tab: Tab) -> None:
+        await tab.wait_for(
+            f"document.querySelector('.media').textContent.includes('This browser cannot play the {word}.')"
+        )
+        await tab.wait_for("document.querySelectorAll('.media .viewer img').length === 2")
+        assert await tab.evaluate("document.querySelectorAll('audio, video').length") == 0
+
+    _visit(tmp_path, Contents(modality=modality, medium=f"data:{modality}/mp4,nothing"), visit, "instance=0")
 
 
 def test_hostile_texts_stay_texts(tmp_path: Path) -> None:

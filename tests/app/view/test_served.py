@@ -316,15 +316,17 @@ def _ignore(viewer: Viewer, revision: int) -> None:
 def test_the_newest_runs_on_the_same_data_are_the_default(home: Path) -> None:
     with viewing(home, "--at", instances(2)[3].id) as (process, viewer):
         assert process.stdout is not None
-        assert process.stdout.readline() == "The newest runs on the same data: second, first.\n"
+        assert process.stdout.readline() == (
+            "The newest runs on the same data: first, second. For runs that start later, run it again.\n"
+        )
         assert viewer.link.endswith("#instance=3")
         viewer.open()
-        assert [run["name"] for run in viewer.json("/api/head")["runs"]] == ["second", "first"]
+        assert [run["name"] for run in viewer.json("/api/head")["runs"]] == ["first", "second"]
         with viewing(home, "first", "--judge", "match", "--trust", "image") as (_, other):
             other.open()
             assert other.json("/api/head")["rule"] == "the image should win"
             assert other.port != viewer.port
-            assert viewer.json("/api/rows?numbers=0")[0]["answers"] == ["15", "12"]
+            assert viewer.json("/api/rows?numbers=0")[0]["answers"] == ["12", "15"]
             assert other.json("/api/rows?numbers=0")[0]["answers"] == ["12"]
             assert other.get("/api/head", Cookie=viewer.cookie).status == 403
 
@@ -333,8 +335,10 @@ def test_runs_of_several_benchmarks_are_no_page_and_no_default(home: Path, tmp_p
     stage = Stage(tmp_path / "workspace")
     for name, benchmark in (("old", "cmc-bench"), ("other", "clash"), ("new", "cmc-bench")):
         stage.run(name, asked=instances(1), benchmark=benchmark)
-    assert [folder.name for folder in newest_of_a_build(stage.workspace)] == ["new", "old"]
-    assert [folder.name for folder in newest_of_a_build(stage.workspace, most=1)] == ["new"]
+    assert [folder.name for folder in newest_of_a_build(stage.workspace)] == ["old", "new"]
+    stage.run("newest", asked=instances(1), done=2)
+    assert [folder.name for folder in newest_of_a_build(stage.workspace)] == ["old", "newest", "new"]
+    assert [folder.name for folder in newest_of_a_build(stage.workspace, most=1)] == ["newest"]
     stderr = Rashomon(tmp_path).run("view", "old", "other", code=2).stderr
     assert "several benchmarks (clash, cmc-bench); view runs of one." in stderr
 
@@ -345,7 +349,10 @@ def test_a_bundle_is_viewed_and_takes_no_labels(home: Path, tmp_path: Path) -> N
     rashomon.run("bundle", "first", "second", "--out", bundle)
     with viewing(home, f"{bundle}:first", "second") as (_, viewer):
         viewer.open()
-        assert [run["writable"] for run in viewer.json("/api/head")["runs"]] == [False, True]
+        bundled, own = viewer.json("/api/head")["runs"]
+        assert (bundled["writable"], own["writable"]) == (False, True)
+        assert bundled["read_only"].startswith("this is a bundle's run")
+        assert own["read_only"] == ""
         assert viewer.json("/api/rows?numbers=0")[0]["answers"] == ["12", "15"]
     with viewing(home, "--workspace", str(bundle)) as (_, viewer):
         viewer.open()

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.stats.clusters import Clusters
-from benchmarks.stats.repeated import RepeatedClusters, agreeing_pairs
+from benchmarks.stats.intervals import Draws
+from benchmarks.stats.repeated import RepeatedClusters, agreeing_pairs, metric_estimate
 
 REPEATS = 4
 
@@ -76,3 +77,14 @@ def test_a_part_keeps_its_instances() -> None:
     part = clusters.at(values == 1)
     assert isinstance(part, RepeatedClusters)
     assert part.instance.tolist() == [0, 0, 1]
+
+
+def test_few_equal_answers_of_many_repeats_have_an_interval() -> None:
+    counts = np.array([[1.0, 0.0], [1.0, 0.0]])
+
+    def no_draws() -> Draws:
+        raise AssertionError("a share needs none")
+
+    share = metric_estimate(lambda cells: cells[..., 0] / cells.sum(-1), counts, 2, no_draws, clusters=2, distinct=0.1)
+    assert (share.value, share.n, share.high) == (1.0, 2, 1.0)
+    assert share.low is not None
