@@ -106,7 +106,7 @@ def show(workspace: Any, /, run: Sequence[str], speed: bool, **options: Any) -> 
 @click.command(epilog=RUN_HELP)
 @some_run_names
 @click.option("--at", metavar="ID", help="Open the page at this instance: its id, or the beginning of it.")
-@number("--port", ranges.PORT, default=None, help="The port to serve at; default: a free one.")
+@number("--port", ranges.PORT, default=None, help="The port to serve at; default: 8124, or a free one if it is taken.")
 @click.option(
     "--browser/--no-browser",
     default=None,

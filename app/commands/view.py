@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import threading
 import webbrowser
@@ -13,6 +14,10 @@ from app.commands.spinner import spinner
 from app.store.run_references import newest_of_a_build, run_folders
 from app.store.workspace import Workspace
 from app.text.escape import clean
+from benchmarks.errors import SpecError
+
+PORT = 8124
+"""The usual port, the same at each start so that addresses of views last; `rashomon serve` has the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +38,10 @@ def view(workspace: Workspace, runs: Sequence[str], arguments: ViewArguments) ->
     unknown judge or instance, and a port in use.
     """
     from app.view.contents.contents import Contents
-    from app.view.served.server import listen, serve_page
+    from app.view.served.server import serve_page
 
     folders = run_folders(workspace, runs) if runs else newest_of_a_build(workspace)
-    with listen(arguments.port or 0) as listener:
+    with page_socket(arguments.port) as listener:
         with spinner("reading the runs"):
             contents = Contents(workspace, folders, judge=arguments.judge, rule=arguments.trust)
         anchor = "" if arguments.at is None else f"#instance={contents.number(arguments.at)}"
@@ -52,6 +57,18 @@ def view(workspace: Workspace, runs: Sequence[str], arguments: ViewArguments) ->
 
         serve_page(contents, listener, announce)
     return 0
+
+
+def page_socket(port: int | None) -> socket.socket:
+    """Return a socket at the port; None stands for the usual one, or a free one if that is taken. Raises SpecError."""
+    from app.view.served.server import listen
+
+    if port is not None:
+        return listen(port)
+    try:
+        return listen(PORT)
+    except SpecError:
+        return listen(0)
 
 
 def _has_browser() -> bool:

@@ -47,7 +47,8 @@ _AVERAGED = re.compile(
 )
 _CHOSEN = re.compile(r"\s+(?:the |this |that |what |my )?(?:\w+ )?(\w+)")
 _NOT_CHOSEN = re.compile(r"\b(?:let us|must|should|not|never|cannot|neither|if|whether|should i)\b")
-_NAME = r"((?:[A-Z][^\W_]*[ -]?(?:of |de |von |van )?){1,4})"
+_PARTICLE = "(?:of |de |von |van )?"
+_NAME = rf"([A-Z][^\W_]*(?:[ -]{_PARTICLE}[A-Z][^\W_]*){{0,3}}[ -]?{_PARTICLE})"
 _NAME_AFTER = re.compile(
     rf"\b(?:is|was|are|were|by|called|named|to)\s+(?:the )?{_NAME}(?=[.,;(]|$| (?:with|at|in|on|for|and)\b)"
 )

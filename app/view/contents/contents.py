@@ -35,7 +35,7 @@ from app.view.contents.data_types import (
     ViewRow,
 )
 from app.view.contents.encoding import column
-from app.view.contents.instance import RunAnswer, answer_text, unreadable_answer, viewed_instance
+from app.view.contents.instance import RunAnswer, answer_text, sibling_names, unreadable_answer, viewed_instance
 from app.view.contents.instances import Instances
 from app.view.contents.live_run import UNREADABLE, Judging, LiveRun, RunNames, outcome_by
 from app.view.contents.media import MediaFiles
@@ -115,6 +115,7 @@ class Contents:
                 condition: {clean(label): kind_of(self.benchmark, condition, label) for label in self.labels}
                 for condition in self.instances.conditions
             },
+            meanings={clean(label): clean(words) for label, words in self.benchmark.behaviours.items()},
             runs=tuple(run.viewed for run in self.runs),
             instances=len(self.instances),
             revision=self.revision,
@@ -240,19 +241,24 @@ class Contents:
             yield from self._viewed(numbers[start : start + size])
 
     def _viewed(self, numbers: Sequence[int]) -> Iterator[ViewedInstance]:
-        conditions, condition = self.instances.conditions, self.instances.condition
         repeats = [self.instances.repeats(number)[:_MOST_REPEATS] for number in numbers]
         by_run = [self._read_answers(run, numbers, repeats) for run in self.runs]
         for number, *answers in zip(numbers, *by_run, strict=True):
-            siblings = [
-                Sibling(number=other, condition=conditions[condition[other]])
-                for other in self.instances.siblings(number)
-            ]
-            instance = viewed_instance(number, siblings, answers, self.media)
+            instance = viewed_instance(number, self._siblings(number), answers, self.media)
             if instance is None:
                 problems = [answer.error for answer in answers if isinstance(answer, ViewedAnswer)]
                 raise RashomonError(problems[0] if problems and problems[0] else "no run has this instance any more.")
             yield instance
+
+    def _siblings(self, number: int) -> list[Sibling]:
+        numbers = self.instances.siblings(number)
+        ids = [self.instances.ids[other] for other in numbers]
+        conditions = [self.instances.conditions[self.instances.condition[other]] for other in numbers]
+        siblings = zip(numbers, ids, conditions, sibling_names(ids, conditions), strict=True)
+        return [
+            Sibling(number=other, id=clean(id_), condition=condition, name=name)
+            for other, id_, condition, name in siblings
+        ]
 
     def answer_text(self, number: int, run: int, start: int) -> tuple[str, int]:
         """Return a part of an answer from a character on, and the number of all its characters."""

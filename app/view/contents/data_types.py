@@ -30,13 +30,15 @@ LONGEST = 20_000
 class ViewedRun:
     """A run of the page. ``judge`` is the id of the judge whose labels are displayed; empty if there is none.
 
-    ``writable`` says that it takes labels: a run made here, on a page that is served.
+    ``writable`` says that it takes labels: a run made here, on a page that is served. ``is_policy`` is true for a rule that
+    answers without looking.
     """
 
     name: str
     label: str
     """Its name in the tables, unique on the page."""
     model: str
+    is_policy: bool
     state: str
     note: str
     problem: str | None
@@ -54,7 +56,7 @@ class Head:
 
     ``kinds`` has for each condition and label what the label counts as there: "right", "wrong", "partial", "abstained",
     "invalid"; a page draws a label's glyph and colour by it. Where it disagrees with an answer's outcome, right or wrong, the
-    outcome holds.
+    outcome holds. ``meanings`` say what an answer with a label does, for the labels whose names do not.
     """
 
     version: str
@@ -66,6 +68,7 @@ class Head:
     conditions: tuple[str, ...]
     labels: tuple[str, ...]
     kinds: dict[str, dict[str, str]]
+    meanings: dict[str, str]
     outcomes: tuple[str, ...] = OUTCOMES
     runs: tuple[ViewedRun, ...]
     instances: int
@@ -199,10 +202,15 @@ class ViewedAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sibling:
-    """An instance of the same example, under the same or another condition."""
+    """An instance of the same example, under the same or another condition.
+
+    ``name`` is the condition, with what tells its id from those of others under the same condition.
+    """
 
     number: int
+    id: str
     condition: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,9 @@ from judges.human_labels import blind_id
 _LONGEST_PROMPT = 200_000
 """The characters of a text of a prompt that are displayed."""
 
+_LONGEST_NAME = 24
+"""The characters of an id's end that can name an instance."""
+
 Prompt = tuple[tuple[PromptMessage, ...], ...]
 
 
@@ -41,6 +45,22 @@ class RunAnswer:
     repeats: tuple[Repeat, ...]
     error: str | None
     """The answer's error without the folders of this machine."""
+
+
+def sibling_names(ids: Sequence[str], conditions: Sequence[str]) -> list[str]:
+    """Return a name for each instance of an example: its condition, and where others share it, the last part of its id."""
+    ends = [id_.rpartition("/")[2] for id_ in ids]
+    numbers, counts = Counter(zip(conditions, ends, strict=True)), Counter(conditions)
+    positions: Counter[str] = Counter()
+    names = []
+    for end, condition in zip(ends, conditions, strict=True):
+        positions[condition] += 1
+        is_own = counts[condition] > 1 and numbers[condition, end] == 1 and not end.startswith(condition)
+        if is_own and 0 < len(end) <= _LONGEST_NAME:
+            names.append(f"{condition}: {clean(end)}")
+        else:  # repetitions are numbered
+            names.append(condition if positions[condition] == 1 else f"{condition} {positions[condition]}")
+    return names
 
 
 def display(text: str, limit: int = LONGEST) -> str:

@@ -23,6 +23,7 @@ from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Record
 from judges.panel import Panel, panel_judge
+from mlx_backends.baseline import is_policy
 from mlx_backends.shared_names import without_folders
 
 UNREADABLE = (RashomonError, sqlite3.Error, OSError, ValueError)
@@ -193,6 +194,7 @@ class LiveRun:
             name=clean(self._names.name),
             label=clean(self._names.label),
             model=clean(without_folders(str(self._spec["model"]))),
+            is_policy=is_policy(str(self._spec["model"])),
             state=clean(run.state),
             note=self.message(run.note) if run.note else "",
             problem=None,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -58,6 +60,21 @@ class MediaFile(NamedTuple):
     def path(self) -> Path | None:
         """The file, or the thumbnail in its place; None if it is missing or unsafe."""
         return media_path(self.build, self.medium)
+
+    def intact_path(self) -> Path | None:
+        """Return the file; None if it is missing, unsafe or not the one that the instance names, as its digest tells."""
+        path = self.path
+        if path is None:
+            return None
+        state = path.stat()
+        return path if _file_digest(path, state.st_mtime_ns, state.st_size) == self.medium.sha256 else None
+
+
+@lru_cache(_MOST_FILES)
+def _file_digest(path: Path, changed: int, size: int) -> str:
+    """Return the sha256 of a file, which is read again once its time or its size is another."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class MediaFiles:

@@ -36,7 +36,7 @@ export function drawAnswer(page, instance, place) {
   return element("article", { class: "answer", "data-run": place, "aria-label": `Answer of ${run.label}` },
     element("header", {},
       element("div", {}, element("b", {}, place < 9 && [element("kbd", {}, place + 1), " "], run.label)),
-      answer ? element("div", {}, badge(appearance), answerMarks(answer)) : element("span", { class: "none" }, lackingReason(run))),
+      answer ? element("div", {}, badge(appearance, answer.judge, answer.overridden), answerMarks(answer)) : element("span", { class: "none" }, lackingReason(run))),
     answer && answerParts(page, instance, place, answer));
 }
 
@@ -46,7 +46,7 @@ function lackingReason(run) {
 }
 
 function answerMarks({ truncated, overridden }) {
-  return element("span", {}, overridden && element("span", { class: "mark", title: "A person's label is in force" }, "overridden"), " ",
+  return element("span", {}, overridden && element("span", { class: "mark", title: "A person's label is in force" }, "* overridden"), " ",
     truncated && element("span", { class: "mark", title: "The answer ended at the limit of tokens" }, "truncated"));
 }
 

@@ -13,6 +13,11 @@ export function stateGlyph(state) {
   return Object.hasOwn(STATE_GLYPHS, state) ? STATE_GLYPHS[state] : "?";
 }
 
+/** Return the mark of a run that is a rule. */
+export function policyMark() {
+  return element("span", { class: "mark", title: "A rule that answers without looking; its scores are no reading." }, "rule, no model");
+}
+
 /** Return an outcome in words. */
 export function outcomeWord(outcome) {
   return outcome.replace("-", " ");
@@ -22,7 +27,7 @@ export function outcomeWord(outcome) {
 export function answerAppearance(head, condition, outcome, label) {
   const kind = outcome === "wrong" ? head.kinds[condition]?.[label] : undefined;
   const glyph = Object.hasOwn(KIND_GLYPHS, kind ?? "") ? KIND_GLYPHS[kind] : OUTCOME_GLYPHS[outcome];
-  return { glyph, word: label ?? outcomeWord(outcome), kind: kind in KIND_GLYPHS ? kind : OUTCOME_KINDS[outcome], outcome };
+  return { glyph, word: label ?? outcomeWord(outcome), kind: kind in KIND_GLYPHS ? kind : OUTCOME_KINDS[outcome], outcome, meaning: head.meanings[label] };
 }
 
 /** Return the appearance of the answer of a run to an instance by the index, null where the run lacks it. */
@@ -41,9 +46,16 @@ export function spokenAppearance(appearance) {
   return word === outcomeWord(outcome) ? word : `${word}, ${outcomeWord(outcome)}`;
 }
 
+/** Return what an appearance means, and who gave the label: `judge` is the id, empty where that is not known. */
+export function explainAppearance(appearance, judge, overridden = false) {
+  const { word, outcome, meaning } = appearance;
+  const labeller = !judge || !["right", "wrong"].includes(outcome) ? null : overridden ? "by a person" : `by the judge ${judge}`;
+  return [meaning ? `${word}: ${meaning}` : word, word !== outcomeWord(outcome) && outcomeWord(outcome), labeller].filter(Boolean).join("; ");
+}
+
 /** Return an element with the glyph and the word of an appearance. */
-export function badge(appearance) {
+export function badge(appearance, judge = "", overridden = false) {
   const { glyph, word, kind } = appearance;
-  return element("span", { class: `badge ${kind}`, title: spokenAppearance(appearance) },
+  return element("span", { class: `badge ${kind}`, title: explainAppearance(appearance, judge, overridden) },
     element("span", { class: "glyph", "aria-hidden": "true" }, glyph), " ", word, element("span", { class: "unseen" }, spokenAppearance(appearance).slice(word.length)));
 }

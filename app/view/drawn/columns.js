@@ -38,14 +38,13 @@ export function applyChanges(index, changes) {
 /** Return the numbers of the instances that a state selects, in its order. `changed` and `searched` are numbers, or null for all. */
 export function selectInstances(index, head, state, changed, searched) {
   const kept = new Uint8Array(index.size).fill(1);
-  const places = state.run.filter((place) => place < index.runs.length);
-  const runs = places.length ? places.map((place) => index.runs[place]) : index.runs;
+  const runs = chosenRuns(index, state);
   if (state.condition.length) keepCodes(kept, index.condition, codesOf(state.condition, head.conditions));
   for (const [key, values] of Object.entries(state.strata)) {
     const column = index.strata.get(key);
     if (column) keepCodes(kept, column.codes, [0, ...codesOf(values, column.values)]);
   }
-  if (state.outcome.length || state.label.length || state.flag.length) keepAnswers(kept, runs, head, state);
+  if (state.outcome.length || state.label.length || state.flag.length) keepAnswers(kept, runs, answerFilter(head, state));
   if (state.differ) keepDiffering(kept, runs, head.outcomes.indexOf("pending"));
   for (const numbers of [changed, searched]) if (numbers) keepNumbers(kept, numbers);
   const selected = new Uint32Array(index.size);
@@ -70,18 +69,25 @@ function keepNumbers(kept, numbers) {
   for (let number = 0; number < kept.length; number += 1) kept[number] &= wanted[number];
 }
 
-/** Keep the instances for which an answer has one of the outcomes, one of the labels, and one of the flags. */
-function keepAnswers(kept, runs, head, state) {
+/** Return the columns of the runs that filters on answers are of. */
+function chosenRuns(index, { run }) {
+  const places = run.filter((place) => place < index.runs.length);
+  return places.length ? places.map((place) => index.runs[place]) : index.runs;
+}
+
+/** Return the test of an answer for one of the outcomes, one of the labels, and one of the flags of a state. */
+function answerFilter(head, state) {
   const table = (values, names) => new Uint8Array(256).map((_, code) => (values.length ? Number(values.includes(names[code])) : 1));
   const outcomes = table(state.outcome, head.outcomes);
   const labels = table(state.label, head.labels);
   const mask = state.flag.reduce((bits, flag) => bits | (FLAGS[flag] ?? 0), 0);
+  return ({ outcome, label, flags }, number) => outcomes[outcome[number]] && labels[label[number]] && (!mask || flags[number] & mask);
+}
+
+/** Keep the instances for which an answer passes. */
+function keepAnswers(kept, runs, passes) {
   const matching = new Uint8Array(kept.length);
-  for (const { outcome, label, flags } of runs) {
-    for (let number = 0; number < kept.length; number += 1) {
-      if (outcomes[outcome[number]] && labels[label[number]] && (!mask || flags[number] & mask)) matching[number] = 1;
-    }
-  }
+  for (const run of runs) for (let number = 0; number < kept.length; number += 1) if (passes(run, number)) matching[number] = 1;
   for (let number = 0; number < kept.length; number += 1) kept[number] &= matching[number];
 }
 
@@ -138,17 +144,34 @@ function changeRanks(index, head) {
   return ranks;
 }
 
-/** Return the number of instances by code; `columns` are arrays of codes, of which an instance counts once for each code. */
-export function countCodes(columns, codes) {
-  const counts = new Uint32Array(codes);
-  const last = new Int32Array(codes).fill(-1);
-  for (let number = 0; number < (columns[0]?.length ?? 0); number += 1) {
-    for (const column of columns) {
-      const code = column[number];
-      if (code >= codes || last[code] === number) continue;
+/** Return how many of these instances have each code. */
+export function countCodes(numbers, codes, size) {
+  const counts = new Uint32Array(size);
+  for (const number of numbers) if (codes[number] < size) counts[codes[number]] += 1;
+  return counts;
+}
+
+/** Return how many of these instances have an answer with each code of a column, among the answers that a state selects. */
+export function countAnswers(numbers, index, head, state, column, size) {
+  const counts = new Uint32Array(size);
+  const last = new Int32Array(size).fill(-1); // an instance counts once for each code
+  const passes = answerFilter(head, state);
+  const runs = chosenRuns(index, state);
+  for (const number of numbers) {
+    for (const run of runs) {
+      const code = run[column][number];
+      if (code >= size || last[code] === number || !passes(run, number)) continue;
       last[code] = number;
       counts[code] += 1;
     }
   }
   return counts;
+}
+
+/** Return how many of these instances have an answer with each flag, among the answers that a state selects. */
+export function countFlags(numbers, index, head, state) {
+  const passes = answerFilter(head, state);
+  const runs = chosenRuns(index, state);
+  const hasFlag = (bit) => (number) => runs.some((run) => run.flags[number] & bit && passes(run, number));
+  return Object.values(FLAGS).map((bit) => numbers.filter(hasFlag(bit)).length);
 }

@@ -42,11 +42,22 @@ export function counted(number) {
   return number.toLocaleString("en");
 }
 
-let silence = 0;
+/** Mark an element that scrolls sideways while a part of it is cut off at the right. */
+export function markCut(node) {
+  const mark = () => node.classList.toggle("cut", node.scrollLeft + node.clientWidth < node.scrollWidth - 1);
+  node.addEventListener("scroll", mark, { passive: true });
+  const observer = new ResizeObserver(mark);
+  for (const part of [node, node.firstElementChild]) observer.observe(part);
+  return node;
+}
 
-/** Say something in the status line, which screen readers read out; it goes after a while, unless it is to `stay`. */
+let silence = 0; // the timer that ends the status; 0 while one stays
+
+/** Say something in the status line, which screen readers read out; it goes after a while and with the next action, unless it is to `stay`. */
 export function say(text, { stay = false } = {}) {
   clearTimeout(silence);
   document.getElementById("status").textContent = text;
-  if (text && !stay) silence = setTimeout(say, 6000, "");
+  silence = text && !stay ? setTimeout(say, 4000, "") : 0;
 }
+
+for (const type of ["keydown", "pointerdown"]) addEventListener(type, () => { if (silence) say(""); }, true);

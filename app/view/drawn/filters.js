@@ -1,9 +1,9 @@
 // Filters of the list.
 
 import { outcomeWord } from "./appearance.js";
-import { countCodes, FLAGS, SORTS } from "./columns.js";
+import { countAnswers, countCodes, countFlags, FLAGS, SORTS } from "./columns.js";
 import { button, counted, element, fill } from "./dom.js";
-import { emptyState, FILTERS } from "./state.js";
+import { comparedRun, emptyState, FILTERS } from "./state.js";
 
 const MOST = 200; // values of a menu that are drawn at a time
 const CHANGES = { lost: "lost", gained: "gained", differs: "other label" };
@@ -16,7 +16,7 @@ export function drawFilters(page) {
   section.hidden = page.state.instance !== null;
   if (!page.index) return;
   const { conditions, labels, runs } = page.head;
-  const key = JSON.stringify([conditions, labels, runs.map(({ label }) => label), [...page.index.strata].map(([name, { values }]) => [name, values.length])]);
+  const key = JSON.stringify([conditions, labels, runs.map(({ label, judge }) => [label, judge]), [...page.index.strata].map(([name, { values }]) => [name, values.length])]);
   if (filterBar?.key !== key) buildFilters(page, key);
   for (const update of filterBar.updates) update();
 }
@@ -27,24 +27,43 @@ function buildFilters(page, key) {
   const { head } = page;
   const conditions = head.conditions.map((name) => [name, name]);
   const runs = head.runs.map((run, place) => [place, run.label]);
-  const chosenRuns = () => (page.state.run.length ? page.state.run : [...page.index.runs.keys()]);
-  const columns = (name) => chosenRuns().map((place) => page.index.runs[place][name]);
+  const within = (key) => ({ ...page.state, [key]: [] }); // the other filters
+  const countOf = (key) => () => countAnswers(page.select(within(key)), page.index, head, within(key), key, head[`${key}s`].length);
   const menus = [
-    filterMenu(page, updates, "Condition", conditions, fieldOf(page, "condition"), () => countCodes([page.index.condition], head.conditions.length)),
-    filterMenu(page, updates, "Outcome", head.outcomes.map((name) => [name, outcomeWord(name)]), fieldOf(page, "outcome"), () => countCodes(columns("outcome"), head.outcomes.length)),
-    filterMenu(page, updates, "Label", head.labels.map((name) => [name, name]), fieldOf(page, "label"), () => countCodes(columns("label"), head.labels.length)),
-    filterMenu(page, updates, "Marks", Object.keys(FLAGS).map((name) => [name, name === "disputed" ? "judges disagree" : name]), fieldOf(page, "flag"), () => Object.values(FLAGS).map((bit) => countFlag(columns("flags"), bit))),
-    runs.length > 1 && filterMenu(page, updates, "Of runs", runs, fieldOf(page, "run"), null),
-    [...page.index.strata].map(([name, { values }]) => filterMenu(page, updates, name, values.map((value) => [value, value]), stratumOf(page, name), () => countCodes([page.index.strata.get(name).codes], values.length + 1).subarray(1))),
+    filterMenu(page, updates, "Condition", conditions, fieldOf(page, "condition"), () => countCodes(page.select(within("condition")), page.index.condition, head.conditions.length)),
+    filterMenu(page, updates, "Outcome", head.outcomes.map((name) => [name, outcomeWord(name)]), fieldOf(page, "outcome"), countOf("outcome"), true),
+    filterMenu(page, updates, "Label", head.labels.map((name) => [name, name]), fieldOf(page, "label"), countOf("label"), true),
+    labelLegend(head),
+    filterMenu(page, updates, "Flags", Object.keys(FLAGS).map((name) => [name, name === "disputed" ? "judges disagree" : name]), fieldOf(page, "flag"), () => countFlags(page.select(within("flag")), page.index, head, within("flag")), true),
+    runs.length > 1 && filterMenu(page, updates, "In runs", runs, fieldOf(page, "run"), null),
+    [...page.index.strata].map(([name, { values }]) => filterMenu(page, updates, name, values.map((value) => [value, value]), stratumOf(page, name), () => countStratum(page, name, values.length))),
   ];
   fill("filters", element("div", { class: "filters", role: "search" },
     searchField(page, updates), foldButton(updates), element("div", { class: "menus" }, menus, runs.length > 1 && [differButton(page, updates), changeFields(page, updates)], sortField(page, updates)), clearButton(page, updates), matchCount(page, updates)));
 }
 
-function countFlag(columns, bit) {
-  let count = 0;
-  for (let number = 0; number < (columns[0]?.length ?? 0); number += 1) if (columns.some((flags) => flags[number] & bit)) count += 1;
-  return count;
+/** Return what each label means, and which judges give them, folded; null where the names of labels say it. */
+function labelLegend({ labels, meanings, runs }) {
+  const meant = labels.filter((label) => Object.hasOwn(meanings, label));
+  if (!meant.length) return null;
+  const judges = [...new Set(runs.map(({ judge }) => judge))].filter(Boolean);
+  return element("details", { class: "menu legend" },
+    element("summary", { class: "control", title: "Meanings of the labels" }, element("span", { "aria-hidden": "true" }, "?"), element("span", { class: "unseen" }, "Meanings of the labels")),
+    element("div", {}, element("p", {}, "An answer with this label"), element("dl", { class: "pairs" }, meant.map((label) => [element("dt", {}, label), element("dd", {}, meanings[label])])),
+      judges.length > 0 && element("p", { class: "muted" }, `By the ${judges.length > 1 ? "judges" : "judge"} ${judges.join(", ")}, unless a person overrides it.`)));
+}
+
+function countStratum(page, name, size) {
+  const strata = Object.assign(Object.create(null), page.state.strata);
+  delete strata[name];
+  return countCodes(page.select({ strata }), page.index.strata.get(name).codes, size + 1).subarray(1);
+}
+
+/** Return what the numbers of a menu count. */
+function countedWords(page, ofAnswers) {
+  const places = page.state.run.length ? page.state.run : [...page.head.runs.keys()];
+  const of = places.length === 1 ? page.head.runs[places[0]].label : page.state.run.length ? "any of these runs" : "any run";
+  return `${ofAnswers ? `Instances with such an answer of ${of}` : "Instances"}${page.isFiltered() ? ", within the other filters" : ""}`;
 }
 
 function fieldOf(page, key) {
@@ -61,8 +80,11 @@ function stratumOf(page, key) {
   return { get: () => page.state.strata[key] ?? [], set };
 }
 
-/** Return a menu in which any of several values are chosen; values that no instance has are left out. */
-function filterMenu(page, updates, title, options, { get, set }, count) {
+/**
+ * Return a menu in which any of several values are chosen; those that no instance has, within the other filters, are left out.
+ * The numbers `ofAnswers` are of instances that have such an answer.
+ */
+function filterMenu(page, updates, title, options, { get, set }, count, ofAnswers = false) {
   const caption = element("span", {}, title);
   const panel = element("div", { role: "group", "aria-label": title });
   const node = element("details", { class: "menu", ontoggle: () => { if (node.open) open(); } }, element("summary", { class: "control" }, caption), panel);
@@ -80,7 +102,7 @@ function filterMenu(page, updates, title, options, { get, set }, count) {
       if (matching.length > MOST) list.append(element("p", { class: "muted" }, `and ${counted(matching.length - MOST)} more; type a part of one`));
       if (!matching.length) list.append(element("p", { class: "muted" }, "none"));
     };
-    panel.replaceChildren(present.length > 12 ? element("input", { type: "search", placeholder: `Find in ${title}`, "aria-label": `Find in ${title}`, oninput: (event) => fillList(event.target.value) }) : "", list);
+    panel.replaceChildren(present.length > 12 ? element("input", { type: "search", placeholder: `Find in ${title}`, "aria-label": `Find in ${title}`, oninput: (event) => fillList(event.target.value) }) : "", count ? element("p", { class: "muted" }, countedWords(page, ofAnswers)) : "", list);
     fillList("");
   };
   updates.push(() => {
@@ -122,7 +144,7 @@ function changeFields(page, updates) {
   const what = element("select", { "aria-label": "Changed beside the baseline", onchange: () => page.set({ changed: what.value }) });
   const run = element("select", { "aria-label": "Run that is compared with the baseline", onchange: () => page.set({ against: Number(run.value) }) });
   updates.push(() => {
-    const pairOf = page.overview?.pairs.find((item) => item.run === page.state.against);
+    const pairOf = page.overview?.pairs.find((item) => item.run === comparedRun(page));
     const { changed } = page.state;
     const options = Object.entries(CHANGES);
     if (changed && !Object.hasOwn(CHANGES, changed)) options.push([changed, changed.replace(">", " → ")]); // a label that became another
@@ -130,7 +152,7 @@ function changeFields(page, updates) {
       element("option", { value }, pairOf ? `${word} (${counted(pairOf.changes[value]?.length ?? 0)})` : word)));
     what.value = page.state.changed;
     run.replaceChildren(...page.head.runs.slice(1).map(({ label }, place) => element("option", { value: place + 1 }, `by ${label}`)));
-    run.value = String(page.state.against);
+    run.value = String(comparedRun(page));
     run.hidden = page.head.runs.length < 3 || !page.state.changed;
   });
   return [what, run];

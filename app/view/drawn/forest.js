@@ -1,6 +1,6 @@
 // Forest plot: differences with their intervals around a line at zero. It is a table with a drawing in each row.
 
-import { element, shape } from "./dom.js";
+import { counted, element, markCut, shape } from "./dom.js";
 
 const LIMITS = [1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100]; // the ends of the axis to choose from, in percentage points
 
@@ -20,7 +20,7 @@ export function forestPlot(title, rows, { head = "" } = {}) {
     "figure",
     { class: "forest" },
     element("figcaption", {}, title),
-    element(
+    markCut(element(
       "div",
       { class: "box", tabindex: 0, role: "region", "aria-label": title, "data-key": `forest ${title}` },
       element(
@@ -38,12 +38,13 @@ export function forestPlot(title, rows, { head = "" } = {}) {
               { scope: "col", class: "axis" },
               element("div", {}, element("span", {}, `-${limit} worse`), element("span", {}, "0"), element("span", {}, `better +${limit}`)),
             ),
+            element("th", { scope: "col", title: "Answers that are compared" }, "n"),
             element("th", { scope: "col" }, "points [95% CI]"),
           ),
         ),
         element("tbody", {}, rows.map((row) => forestRow(row, limit / 100))),
       ),
-    ),
+    )),
   );
 }
 
@@ -55,6 +56,7 @@ function forestRow(row, limit) {
     { class: shown ? "shown" : null },
     element("th", { scope: "row" }, row.label),
     element("td", { class: "plot" }, forestLine(row.difference, limit, `${word}: ${row.points} points ${row.interval}`)),
+    element("td", { class: "muted" }, counted(row.difference.n)),
     element(
       "td",
       {},

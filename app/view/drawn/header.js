@@ -1,7 +1,8 @@
 // The header: the title, the runs with their progress, and the theme.
 
-import { stateGlyph } from "./appearance.js";
+import { policyMark, stateGlyph } from "./appearance.js";
 import { button, counted, element, fill } from "./dom.js";
+import { focusList } from "./list.js";
 
 const THEME = "rashomon-theme"; // the key in the browser's storage
 const systemTheme = matchMedia("(prefers-color-scheme: dark)");
@@ -10,7 +11,8 @@ const systemTheme = matchMedia("(prefers-color-scheme: dark)");
 export function drawHeader(page, help) {
   document.title = page.head.title;
   fill("header",
-    element("div", { class: "title" }, element("h1", {}, page.head.title),
+    element("div", { class: "title" }, document.getElementById("status"), element("h1", { title: page.head.title }, page.head.title),
+      button("", focusList, { id: "to-list", title: "To the list of answers (l)" }),
       button(["◐", element("span", {}, " Theme")], toggleTheme, { class: "quiet", title: "Light or dark (t)", "aria-label": "Theme: light or dark" }), button(["?", element("span", {}, " Keys")], help, { class: "quiet", title: "Keys (?)", "aria-label": "Keys" })),
     element("ul", { class: "runs", id: "runs", "aria-label": "Runs" }));
   drawRuns(page);
@@ -18,13 +20,14 @@ export function drawHeader(page, help) {
 
 /** Draw the runs with their progress. */
 export function drawRuns(page) {
+  fill("to-list", counted(page.head.instances), element("span", {}, " instances"), " ↓");
   fill("runs", page.head.runs.map(runChip));
 }
 
-function runChip({ label, model, state, note, problem, done, total, errors, judge }, place) {
+function runChip({ label, model, is_policy: isPolicy, state, note, problem, done, total, errors, judge }, place) {
   const facts = [place === 0 && "baseline", `${counted(done)} of ${counted(total)}`, errors > 0 && `${counted(errors)} ${errors === 1 ? "error" : "errors"}`, judge && `judge ${judge}`].filter(Boolean);
   return element("li", { class: "chip", title: [model, note].filter(Boolean).join("\n") },
-    element("b", {}, label),
+    element("div", {}, element("b", {}, label), isPolicy && [" ", policyMark()]),
     element("span", { class: "facts" }, element("span", {}, `${stateGlyph(state)} ${state}`), facts.map((fact) => element("span", {}, fact))),
     problem && element("span", { class: "problem" }, problem),
     done < total && element("progress", { max: total, value: done, "aria-label": `Progress of ${label}` }));

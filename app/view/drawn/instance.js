@@ -46,7 +46,7 @@ function display(page, instance, revision) {
   const question = element("div", { class: "question", tabindex: "0", role: "region", "aria-label": "Question" },
     media.node, element("h2", { class: "text" }, instance.question),
     titled("References", pairList(Object.entries(instance.references).map(([source, values]) => [source, values.join(" · ")]))),
-    promptSection(instance), titled("Strata", pairList(Object.entries(instance.strata))), element("p", { class: "muted" }, instance.id));
+    promptSection(instance), titled("Properties", pairList(Object.entries(instance.strata))), element("p", { class: "muted" }, instance.id));
   const answers = element("div", { class: "answers", tabindex: "0", role: "region", "aria-label": "Answers" });
   const bar = element("div");
   openPart = { instance, revision, bar, answers, hidden: null };
@@ -105,14 +105,12 @@ function runButtons(page) {
 function conditionTabs(page) {
   const { siblings, number } = openPart.instance;
   if (siblings.length < 2) return null;
-  const numbers = {};
   const tabs = siblings.map((sibling) => {
-    numbers[sibling.condition] = (numbers[sibling.condition] ?? 0) + 1;
-    const name = numbers[sibling.condition] > 1 ? `${sibling.condition} ${numbers[sibling.condition]}` : sibling.condition;
+    const { name, id } = sibling;
     const glyphs = page.index ? page.visibleRuns().slice(0, 6).map((place) => indexedAppearance(page, sibling.number, place)) : [];
     return button([name, " ", glyphs.map((appearance) => element("span", { class: appearance?.kind ?? "none", "aria-hidden": "true" }, appearance?.glyph ?? "–"))],
       () => page.set({ instance: sibling.number }),
-      { role: "tab", "data-key": `tab ${sibling.number}`, "aria-selected": String(sibling.number === number), tabindex: sibling.number === number ? "0" : "-1",
+      { role: "tab", title: id, "data-key": `tab ${sibling.number}`, "aria-selected": String(sibling.number === number), tabindex: sibling.number === number ? "0" : "-1",
         "aria-label": `${name}: ${glyphs.map((appearance) => appearance?.word ?? "none").join(", ")}` });
   });
   return element("div", { role: "tablist", "aria-label": "Conditions of this example" }, tabs);

@@ -4,11 +4,13 @@ import { button, element } from "./dom.js";
 import { closeMenus } from "./filters.js";
 import { toggleTheme } from "./header.js";
 import { closeInstance, stepCondition, stepInstance, toggleRun, zoomPicture } from "./instance.js";
-import { moveCursor, openInstance, rowsInView } from "./list.js";
+import { focusList, moveCursor, openInstance, rowsInView } from "./list.js";
 import { currentViewer, openPicture, stepPicture } from "./media.js";
 
 const PLACES = { list: "List", instance: "Open instance", picture: "Picture in full size, or in focus", any: "Everywhere" };
 const DIGITS = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+
+const SCROLLING = ["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "PageDown", "PageUp", "Home", "End"]; // a table in focus
 
 /**
  * The keys: where they hold, what they do, and the function that does it with the page and the key. One that returns false
@@ -34,6 +36,7 @@ const KEYS = [
   { where: "zoom", keys: ["z"], text: "close the picture", act: (page) => zoomPicture(page) },
   { where: "runs", keys: DIGITS, title: "1 – 9", text: "show or hide the run", act: (page, key) => toggleRun(page, Number(key) - 1) },
   { where: "runs", keys: ["0"], text: "show all runs", act: (page) => page.set({ hidden: [] }, { replace: true }) },
+  { where: "any", keys: ["l"], text: "to the list of answers", act: (page) => (page.state.instance === null ? focusList() : closeInstance(page)) },
   { where: "any", keys: ["/"], text: "search", act: (page) => focusSearch(page) },
   { where: "any", keys: ["t"], text: "light or dark", act: () => toggleTheme() },
   { where: "any", keys: ["?"], text: "this help", act: (page) => openHelp(page) },
@@ -74,6 +77,7 @@ function pressKey(page, event) {
   if (key === "Escape" && target.id === "search") { target.blur(); return; }
   if (target.closest("input, select, textarea, audio, video, [contenteditable]")) return;
   if (key === "Enter" && target.closest("button, summary, a")) return;
+  if (SCROLLING.includes(key) && target.closest(".box")) return;
   if (target.closest('[role="tablist"]') && ["ArrowLeft", "ArrowRight"].includes(key)) { stepCondition(page, key === "ArrowRight" ? 1 : -1); return; }
   for (const place of placesNow(page)) {
     const binding = KEYS.find(({ where, keys }) => where === place && keys.includes(key));

@@ -4,6 +4,8 @@ import { element } from "./dom.js";
 import { LabellingSession } from "./labelling_session.js";
 import { OverrideForm } from "./override.js";
 
+const LABEL_OFFER = "You see a random sample, one answer at a time beside its question and references; the run, the condition and all labels stay hidden.";
+
 let labellingNow = null; // the session on the page
 const overrideForms = new Map(); // the form of each answer, so that nothing typed is lost when the column is drawn again
 
@@ -25,18 +27,14 @@ export function drawLabelling(page) {
 
 /** Offer the runs that can be labelled, above the list; they are drawn again only where they have changed. */
 function drawOffer(page, place) {
-  const runs = page.head.saved ? [] : page.head.runs.map((run, number) => ({ run, number })).filter(({ run }) => run.writable);
-  const offers = JSON.stringify(runs.map(({ run }) => [run.label, run.done < run.total]));
+  const runs = page.head.saved ? [] : page.head.runs.map((run, number) => ({ run, number })).filter(({ run }) => run.writable && run.done === run.total);
+  const offers = JSON.stringify(runs.map(({ run, number }) => [run.label, number]));
   place.hidden = !runs.length || page.state.instance !== null;
   if (place.dataset.offers === offers) return;
   place.dataset.offers = offers;
-  const buttons = runs.map(({ run, number }) => {
-    const unfinished = run.done < run.total;
-    const text = unfinished ? `${run.label} (unfinished)` : run.label;
-    return element("button", { type: "button", disabled: unfinished, onclick: () => page.set({ labelling: number }) }, text);
-  });
   const opened = place.querySelector("details")?.open ?? false;
-  place.replaceChildren(element("details", { class: "label-offer", open: opened }, element("summary", {}, "Label answers blindly"), ...buttons));
+  place.replaceChildren(element("details", { class: "label-offer", open: opened }, element("summary", {}, "Label answers blindly"),
+    element("p", {}, LABEL_OFFER), runs.map(({ run, number }) => element("button", { type: "button", onclick: () => page.set({ labelling: number }) }, `Label answers of ${run.label}`))));
 }
 
 function endLabelling() {

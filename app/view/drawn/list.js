@@ -1,7 +1,8 @@
 // The list of instances: only the rows in view are elements, and their texts are read as they come into view.
 
-import { indexedAppearance, spokenAppearance } from "./appearance.js";
-import { element, fill, say } from "./dom.js";
+import { explainAppearance, indexedAppearance, spokenAppearance } from "./appearance.js";
+import { FLAGS } from "./columns.js";
+import { element, fill, markCut, say } from "./dom.js";
 
 const OVERSCAN = 6; // rows above and below the view that are drawn, too
 const PAGE = 100; // rows that are read at a time
@@ -41,7 +42,7 @@ function buildList(page) {
   const inside = element("div", { class: "inside" }, heads, body);
   const rows = element("div", { class: "rows", tabindex: "0", role: "grid", "aria-label": "Instances and answers", onscroll: () => requestAnimationFrame(() => drawRows(page)) }, inside);
   listParts = { rows, inside, heads, body };
-  fill("list", rows);
+  fill("list", markCut(rows));
   new ResizeObserver(() => requestAnimationFrame(() => drawList(page))).observe(rows);
 }
 
@@ -90,8 +91,10 @@ function drawRow(page, places, number, position, height) {
   places.map((place) => {
     const appearance = indexedAppearance(page, number, place);
     const answer = row?.answers[place] ?? "";
-    return element("div", { role: "gridcell", "aria-label": `${spokenAppearance(appearance)} ${answer}` },
-      element("span", { class: `badge ${appearance?.kind ?? "none"}` }, appearance ? `${appearance.glyph} ${appearance.word}` : "–"), element("span", { class: "detail" }, answer));
+    const overridden = Boolean(page.index.runs[place].flags[number] & FLAGS.overridden);
+    return element("div", { role: "gridcell", "aria-label": `${spokenAppearance(appearance)}${overridden ? ", overridden" : ""} ${answer}` },
+      element("span", { class: `badge ${appearance?.kind ?? "none"}`, title: appearance && explainAppearance(appearance, page.head.runs[place].judge, overridden) }, appearance ? `${appearance.glyph} ${appearance.word}` : "–"),
+      element("span", { class: "detail" }, overridden && element("b", { class: "overridden", title: "A person's label is in force" }, "* overridden "), answer));
   }));
   node.style.top = `${position * height}px`;
   return node;
@@ -119,10 +122,17 @@ export function forgetTexts(numbers) {
   else rowTexts.clear();
 }
 
-/** Move the cursor by a number of rows; Infinity is the end. */
+/** Bring the list into view, and the focus to its marked row. */
+export function focusList() {
+  listParts?.rows.focus({ preventScroll: true });
+  document.getElementById("filters")?.scrollIntoView();
+}
+
+/** Move the cursor by a number of rows; Infinity is the end. The focus goes to the list, so that Enter opens what is marked. */
 export function moveCursor(page, by) {
   const numbers = page.matching();
   if (!numbers.length) return;
+  listParts.rows.focus({ preventScroll: true });
   const place = Math.min(Math.max(numbers.indexOf(page.cursor) + by, 0), numbers.length - 1);
   page.cursor = numbers[place];
   reveal(page);

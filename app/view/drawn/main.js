@@ -8,9 +8,9 @@ import { drawInstance } from "./instance.js";
 import { listenToKeys, openHelp } from "./keys.js";
 import { drawLabelling } from "./labelling.js";
 import { drawList, forgetTexts, printList } from "./list.js";
-import { openSource } from "./source.js";
+import { openSource, SessionEndedError } from "./source.js";
 import { drawOverview } from "./overview.js";
-import { FILTERS, idInAddress, readState, writeState } from "./state.js";
+import { comparedRun, FILTERS, idInAddress, readState, writeState } from "./state.js";
 
 const SEARCHED_AGAIN = 5000; // ms after which a search is repeated where the runs have changed
 const LONGEST_PAUSE = 30000; // ms between two attempts to reach the server
@@ -44,7 +44,7 @@ class Page {
     const { runs, instances } = this.head;
     state.hidden = state.hidden.filter((place) => place < runs.length);
     state.run = state.run.filter((place) => place < runs.length);
-    if (state.against < 1 || state.against >= runs.length) state.against = 1;
+    if (state.against < 1 || state.against >= runs.length) state.against = null;
     if (state.instance !== null && state.instance >= instances) state.instance = null;
     return state;
   }
@@ -84,11 +84,17 @@ class Page {
   matching() {
     if (!this.index) return this.selection.numbers;
     const { state, search, overview } = this;
-    const pair = state.changed ? overview?.pairs.find(({ run }) => run === state.against) : null;
-    const changed = state.changed ? (Object.hasOwn(pair?.changes ?? {}, state.changed) ? pair.changes[state.changed] : []) : null;
     const key = JSON.stringify([this.revision, overview?.revision, overview?.complete, search.words, search.time, state.sort, FILTERS.map((name) => state[name])]);
-    if (this.selection.key !== key) this.selection = { key, numbers: selectInstances(this.index, this.head, state, changed, search.numbers) };
+    if (this.selection.key !== key) this.selection = { key, numbers: this.select() };
     return this.selection.numbers;
+  }
+
+  /** Return the numbers of the instances that the filters select with these changes of the state. */
+  select(changes = {}) {
+    const state = { ...this.state, ...changes };
+    const pair = state.changed ? this.overview?.pairs.find(({ run }) => run === comparedRun(this)) : null;
+    const changed = state.changed ? (Object.hasOwn(pair?.changes ?? {}, state.changed) ? pair.changes[state.changed] : []) : null;
+    return selectInstances(this.index, this.head, state, changed, this.search.numbers);
   }
 
   draw() {
@@ -153,14 +159,17 @@ class Page {
 /** Follow the runs. A server that does not answer is asked again after a pause, which doubles, or when the page is looked at. */
 async function follow(page) {
   let pause = 0;
+  let ended = false;
   for (;;) {
     try {
       const changes = await page.source.changes(page.revision);
+      if (ended) { location.reload(); return; } // another server, whose runs may be others
       if (pause) say("Connected again.");
       pause = 0;
       if (changes.whole || changes.revision !== page.revision) await page.take(changes);
     } catch (error) {
       say(error.message, { stay: true });
+      ended ||= error instanceof SessionEndedError;
       pause = Math.min(Math.max(2 * pause, 1000), LONGEST_PAUSE);
       await rested(pause);
     }

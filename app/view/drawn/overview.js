@@ -1,7 +1,11 @@
 // Results above the answers: the verdict, the scorecard, differences, transitions, and what would change them.
 
-import { element, say } from "./dom.js";
+import { policyMark } from "./appearance.js";
+import { FLAGS } from "./columns.js";
+import { counted, element, markCut } from "./dom.js";
 import { forestPlot } from "./forest.js";
+import { focusList } from "./list.js";
+import { comparedRun } from "./state.js";
 import { foldedPart, printedTable, tableNotes, textLines } from "./tables.js";
 
 const NARROW = "(max-width: 699px)";
@@ -17,13 +21,13 @@ const results = { page: null, wanted: null, error: "", seconds: 0, drawn: null, 
 export function drawOverview(page) {
   if (results.page !== page) Object.assign(results, { page, wanted: null, error: "", drawn: null });
   fetchOverview(page);
-  const { against, changed } = page.state;
-  const drawn = [page.overview, results.error, results.wanted !== null && !page.overview, against, changed];
+  const overridden = countOverrides(page);
+  const drawn = [page.overview, results.error, results.wanted !== null && !page.overview, comparedRun(page), page.state.changed, overridden];
   if (results.drawn?.every((value, place) => value === drawn[place])) return;
   results.drawn = drawn;
   const root = document.getElementById("overview");
   const parts = rememberParts(root);
-  root.replaceChildren(resultsPanel(page));
+  root.replaceChildren(resultsPanel(page, overridden));
   restoreParts(root, parts);
 }
 
@@ -50,7 +54,7 @@ function fetchOverview(page) {
 
 // --- the whole -----------------------------------------------------------------------------------
 
-function resultsPanel(page) {
+function resultsPanel(page, overridden) {
   const overview = page.overview;
   if (results.error && !overview) return problemPanel(results.error, retryButton(page));
   if (!overview) return problemPanel("Results: computing …");
@@ -59,7 +63,8 @@ function resultsPanel(page) {
   const first = overview.complete ? overview.headlines : [overview.headlines[0], ...(results.error ? [] : [COMPUTING])];
   const [verdict, ...more] = pair ? pair.verdict : first;
   const open = results.open ?? !matchMedia(NARROW).matches;
-  const summary = element("summary", {}, element("h2", {}, verdict ?? "No answer counts yet."), overview.warnings.length ? warningCount(overview) : null);
+  const summary = element("summary", {}, element("h2", {}, verdict ?? "No answer counts yet."), overview.warnings.length ? warningCount(overview) : null,
+    overridden ? element("p", { class: "overrides" }, overrideNote(overridden)) : null);
   const panel = element("details", { class: "results", open, "data-key": "results" }, summary);
   panel.addEventListener("toggle", () => { results.open = panel.open; });
   if (results.error) panel.append(element("p", { class: "warning" }, `! ${results.error} `, retryButton(page)));
@@ -67,7 +72,7 @@ function resultsPanel(page) {
     element("div", { class: "lines" }, more.map((line) => element("p", {}, line)), overview.remarks.map((line) => element("p", {}, line))),
     ...overview.warnings.map((line) => element("p", { class: "warning" }, `! ${line}`)),
     ...adviceOf(overview),
-    element("div", { class: "sides" }, firstTables(overview), pair ? pairParts(page, pair) : nextPart(overview)),
+    element("div", { class: "sides" }, firstTables(page, overview), pair ? pairParts(page, pair) : nextPart(overview)),
     ...foldedParts(page, overview, pair),
   );
   return panel;
@@ -86,6 +91,18 @@ function warningCount({ warnings }) {
   return element("span", { class: "warning" }, warnings.length > 1 ? `! ${warnings.length} warnings` : "! 1 warning");
 }
 
+/** Return the number of labels that a person has overridden. */
+function countOverrides({ index }) {
+  let count = 0;
+  for (const { flags } of index?.runs ?? []) for (const bits of flags) count += bits & FLAGS.overridden;
+  return count;
+}
+
+function overrideNote(count) {
+  const [labels, them] = count > 1 ? ["labels are", "them"] : ["label is", "it"];
+  return `* ${counted(count)} ${labels} overridden: the list shows ${them}, these results are the judge's.`;
+}
+
 /** Return the summary of the recommendation. */
 function adviceOf({ recommendation }) {
   const summary = recommendation.filter((section) => section.title === "").flatMap((section) => section.lines);
@@ -93,12 +110,13 @@ function adviceOf({ recommendation }) {
 }
 
 /** Return the table that a user reads first, and the one on what takes no looking. */
-function firstTables(overview) {
+function firstTables(page, overview) {
+  const marks = new Map(page.head.runs.filter((run) => run.is_policy).map(({ label }) => [label, policyMark()]));
   const tables = overview.tables.filter((table) => isFirst(overview, table));
   const broad = tables.some((table) => table.columns.length > 3);
   return element("div", { class: broad ? "side broad" : "side first" }, tables.map((table) => [
     element("h3", {}, table.title),
-    printedTable(table, { bars: table.name === "scorecard" }),
+    printedTable(table, table.name === "scorecard" ? { bars: true, marks } : {}),
     tableNotes(table),
   ]));
 }
@@ -156,7 +174,7 @@ function tableList(page, title, tables) {
 /** Return the pair of the run that the state compares with the baseline; null with a single run. */
 function pairOf(page) {
   const pairs = page.overview.pairs;
-  return pairs.find((pair) => pair.run === page.state.against) ?? pairs[0] ?? null;
+  return pairs.find((pair) => pair.run === comparedRun(page)) ?? pairs[0] ?? null;
 }
 
 function pairParts(page, pair) {
@@ -204,11 +222,11 @@ function transitions(page, pair, baseline, name) {
       changeButton(page, pair, "differs", `≠ ${pair.changes.differs?.length ?? 0} differ`),
     ),
     element("p", { class: "muted" }, pair.meaning),
-    element(
+    markCut(element(
       "div",
       { class: "box", tabindex: 0, role: "region", "aria-label": title, "data-key": "transitions" },
       element("table", { class: "printed" }, element("thead", {}, element("tr", {}, element("td", {}), heads)), element("tbody", {}, rows)),
-    ),
+    )),
   );
 }
 
@@ -217,9 +235,7 @@ function changeButton(page, pair, change, text, spoken = text) {
   const pressed = page.state.changed === change && pairOf(page) === pair;
   const list = () => {
     page.set({ changed: pressed ? "" : change, against: pair.run });
-    if (pressed) return;
-    say(`Listed below: ${spoken}.`);
-    document.getElementById("list").scrollIntoView({ block: "start" });
+    if (!pressed) focusList();
   };
   const attributes = { type: "button", disabled: !count && !pressed, "aria-pressed": String(pressed), "data-key": `change ${change}` };
   return element("button", { ...attributes, "aria-label": `List ${spoken}`, onclick: list }, text);

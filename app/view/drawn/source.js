@@ -1,6 +1,9 @@
 // The contents of the page: from the server that sent it, or from the file that it was saved in.
 // The data types are those of app/view/contents/data_types.py.
 
+/** The server has ended, or another one is in its place. */
+export class SessionEndedError extends Error {}
+
 /** Contents from the server. Every method rejects with an Error whose message can be displayed. */
 export class ServedSource {
   head() { return this.get("api/head"); }
@@ -33,8 +36,9 @@ export class ServedSource {
       response = await request;
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new Error("The server has ended. Run `rashomon view` again; every label is saved.");
+      throw new SessionEndedError("The server has ended; every label is saved. Run `rashomon view` again and open its link: then this page goes on, if the port is the same.");
     }
+    if (response.status === 403) throw new SessionEndedError(await response.text());
     if (!response.ok) throw new Error((await response.text()).slice(0, 500) || `The server answered ${response.status}.`);
     return response.json();
   }

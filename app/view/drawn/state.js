@@ -9,7 +9,7 @@ export const EMPTY = {
   strata: {}, // key: values
   differ: false, // the runs' labels differ
   changed: "", // "lost", "gained" or "differs", of the run `against` beside the baseline
-  against: 1,
+  against: null, // the place of a run; null stands for the first model, else the first rule
   words: "", // searched for
   sort: "run", // or "changed", "shortest", "longest", "slowest"
   hidden: [], // the places of runs whose column is not displayed
@@ -46,6 +46,12 @@ export function writeState(state, { replace = false } = {}) {
   const address = addressOf(state);
   if (address === (location.hash || "#")) return;
   history[replace ? "replaceState" : "pushState"](null, "", address);
+}
+
+/** Return the place of the run that is compared with the baseline. */
+export function comparedRun({ head, state }) {
+  if (state.against !== null) return state.against;
+  return Math.max(1, head.runs.findIndex((run, place) => place > 0 && !run.is_policy));
 }
 
 /** Return the part of the address that holds a state. */

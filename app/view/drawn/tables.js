@@ -1,16 +1,19 @@
 // Tables as they are printed: every cell is the text that the terminal and the exports have.
 
-import { element, shape } from "./dom.js";
+import { counted, element, markCut, shape } from "./dom.js";
 
 const PROSE = 32; // the characters from which a cell is wrapped
 
-/** Return a table in a box of its own that scrolls sideways. With `bars`, intervals of shares are drawn below their values. */
-export function printedTable(table, { bars = false } = {}) {
-  const heads = table.columns.map((column) => element("th", { scope: "col" }, column));
+/**
+ * Return a table in a box of its own that scrolls sideways. With `bars`, intervals of shares are drawn below their values;
+ * `marks` are elements by the column beside whose head they stand.
+ */
+export function printedTable(table, { bars = false, marks = new Map() } = {}) {
+  const heads = table.columns.map((column) => element("th", { scope: "col" }, column, marks.get(column)));
   const rows = table.rows.map((row) =>
     element("tr", {}, element("th", { scope: "row" }, row.label), row.cells.map((cell) => printedCell(cell, bars))),
   );
-  return element(
+  const box = element(
     "div",
     { class: "box", tabindex: 0, role: "region", "aria-label": table.title, "data-key": `box ${table.name}` },
     element(
@@ -21,6 +24,7 @@ export function printedTable(table, { bars = false } = {}) {
       element("tbody", {}, rows),
     ),
   );
+  return markCut(box);
 }
 
 /** Return the notes of a table as a list, folded. */
@@ -45,7 +49,18 @@ function printedCell(cell, bars) {
   const { value, low, high } = cell.estimate ?? {};
   const drawn = bars && isShare(value) && isShare(low) && isShare(high);
   const name = cell.estimate && value === null ? "muted" : !cell.estimate && /\p{L}/u.test(cell.text) ? "word" : null;
-  return element("td", { class: name }, cell.text, drawn ? intervalBar(value, low, high) : null);
+  return element("td", { class: name, title: cell.estimate && countOf(cell.estimate) }, cell.estimate ? estimateText(cell.text) : cell.text, drawn ? intervalBar(value, low, high) : null);
+}
+
+/** Return the text of an estimate, whose interval may be on a line of its own, but not on two. */
+function estimateText(text) {
+  const place = text.indexOf(" [") + 1;
+  return place ? [text.slice(0, place), element("span", { class: "whole" }, text.slice(place))] : text;
+}
+
+/** Return the number of answers behind an estimate. */
+function countOf({ n, missing }) {
+  return missing ? `n = ${counted(n)}; ${counted(missing)} more have no label` : `n = ${counted(n)}`;
 }
 
 function isShare(number) {

@@ -59,8 +59,8 @@ class Admission:
         secret = self.exchange(token) if token is not None and request.method == "GET" else None
         if secret is None:
             raise RefusedError(
-                f"this page is served to one session. Open the link that `{self._command}` printed; it works once. "
-                f"Run `{self._command}` again for a new link."
+                f"this page is for one session: open the link of `{self._command}`, which works once, or run it again; "
+                "then this address works too."
             )
         return secret
 

@@ -107,8 +107,8 @@ def _original(contents: Contents, name: str) -> Response | None:
     file = contents.media.original(name)
     if file is None:
         return None
-    if (path := file.path) is None or path.suffix not in TYPES:
-        return PlainTextResponse("the file of this medium is not there", 404)
+    if (path := file.intact_path()) is None or path.suffix not in TYPES:
+        return PlainTextResponse("the file of this medium is not there, or is another one now", 404)
     headers = {**_CACHED, "Content-Disposition": f'inline; filename="{path.name}"'}
     return FileResponse(path, media_type=TYPES[path.suffix], headers=headers, stat_result=path.stat())
 

@@ -22,6 +22,7 @@ from app.store.workspace import Workspace
 from app.view.contents.contents import Contents
 from app.view.contents.data_types import DISPUTED, LONGEST, OVERRIDDEN, TRUNCATED
 from app.view.contents.encoding import to_json
+from app.view.contents.instance import sibling_names
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.registry import BUILT_IN
 from benchmarks.repeats import RepeatedInstances
@@ -148,6 +149,21 @@ def test_instances_read_together_are_those_read_one_by_one(tmp_path: Path, monke
     monkeypatch.setattr(RunStore, "meta", counted)
     assert len(list(contents.read_instances(range(140)))) == 140
     assert lookups < 20, "what a run's instances share is read once"
+
+
+def test_labels_have_meanings_and_rules_are_no_models(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    folders = [stage.run(name, asked=instances(1), model=model) for name, model in (("a", "m"), ("b", "policy:random"))]
+    head = Contents(stage.workspace, folders).head()
+    assert head.meanings["TEXT"] == "follows the text"
+    assert [run.is_policy for run in head.runs] == [False, True]
+
+
+def test_instances_under_the_same_condition_have_names_of_their_own() -> None:
+    ids = ["x/aligned", "x/image-only/right", "x/image-only/wrong", "x/text", "x/text~2"]
+    conditions = ["aligned", "image-only", "image-only", "text", "text"]
+    names = ["aligned", "image-only: right", "image-only: wrong", "text", "text 2"]
+    assert sibling_names(ids, conditions) == names
 
 
 def test_searched_words_may_occur_in_different_runs(tmp_path: Path) -> None:

@@ -143,6 +143,9 @@ def test_labelling_by_keyboard_and_blind(tmp_path: Path) -> None:
     async def script(tab: Tab, page: PageServer) -> None:
         await tab.go(page.base)
         await tab.wait_for("document.querySelectorAll('.label-offer button').length === 1")
+        offer = await tab.evaluate("document.querySelector('.label-offer').textContent")
+        assert "one answer at a time" in offer
+        assert "Label answers of " in offer
         await begin(tab, page)
         await settle(tab)
         await tab.resize(320, 500)

@@ -384,7 +384,17 @@ def test_the_page_has_the_texts_of_the_commands(
         assert len(plot) == len(pair.conditions)
         for row, condition in zip(plot, pair.conditions, strict=True):
             assert row.startswith(condition.condition)
-            assert f"{condition.points} {condition.interval}".strip() in row
+            assert f"{condition.difference.n:,}{condition.points} {condition.interval}".strip() in row
+        titles = await tab.evaluate("[...document.querySelectorAll('#overview td[title]')].map((cell) => cell.title)")
+        estimates = [
+            cell.estimate
+            for table in (*overview.tables, *overview.comparison)
+            for row in table.rows
+            for cell in row.cells
+            if cell.estimate is not None
+        ]
+        counts = sorted(f"n = {estimate.n:,}" for estimate in estimates)
+        assert sorted(title.partition(";")[0] for title in titles) == counts
 
     browse(tmp_path, script)
 

@@ -66,9 +66,11 @@ class Contents:
     runs: int = 2
     instances: int = 12
     answers: str = "an answer"
+    policies: tuple[int, ...] = ()
     served: list[Changes] = field(default_factory=list)
     broken: bool = False
     compared: bool = True
+    ended: bool = False
 
     def codes(self, number: int, run: int) -> tuple[int, int]:
         """Return the codes of an outcome and a label: run 1 loses instance 3 and gains 4, and has no label for 5."""
@@ -79,13 +81,16 @@ class Contents:
 
     def head(self) -> Head:
         run = ViewedRun(
-            name="run", label="run", model="model", state="running", note="", problem=None, done=11, total=12,
+            name="run", label="run", model="model", is_policy=False, state="running", note="", problem=None, done=11, total=12,
             errors=0, judge="match", writable=False,
         )  # fmt: skip
         return Head(
             version="0", saved=False, benchmark="cmc-bench", title="A page", paper="", rule=None, conditions=CONDITIONS,
             labels=LABELS, kinds={name: {"RIGHT": "right", "WRONG": "wrong"} for name in CONDITIONS},
-            runs=tuple(replace(run, label=f"run {place} {HOSTILE}") for place in range(self.runs)),
+            meanings={"WRONG": f"is wrong {HOSTILE}"},
+            runs=tuple(
+                replace(run, label=f"run {place} {HOSTILE}", is_policy=place in self.policies) for place in range(self.runs)
+            ),
             instances=self.instances, revision=1,
         )  # fmt: skip
 
@@ -96,11 +101,11 @@ class Contents:
             RunColumns(
                 outcome=_encoded("B", (outcome for outcome, _ in column)),
                 label=_encoded("B", (label for _, label in column)),
-                flags=_encoded("B", (4 if number == 6 else 0 for number in numbers)),
+                flags=_encoded("B", (4 if number == 6 else number == 7 and run == 0 for number in numbers)),
                 tokens=_encoded("I", (100_000 - number for number in numbers)),
                 seconds=_encoded("f", (number % 5 for number in numbers)),
             )
-            for column in codes
+            for run, column in enumerate(codes)
         )
         strata = {
             "document": StratumColumn(values=("one", "two"), codes=_encoded("I", (1 + n % 3 % 2 for n in numbers)))
@@ -112,10 +117,11 @@ class Contents:
 
     def overview(self) -> Overview:
         pair = Pair(
-            run=1, verdict=("Run 1 is as good.",), meaning="", conditions=(), outcomes=(), label_counts=(),
+            run=1, verdict=(), meaning="", conditions=(), outcomes=(), label_counts=(),
             changes={"lost": (3,), "gained": (4,), "differs": (3, 4, 5), "RIGHT>WRONG": (3,)},
         )  # fmt: skip
-        return Overview(revision=1, pairs=(pair,))
+        pairs = (replace(pair, run=run, verdict=(f"Run {run} is as good.",)) for run in range(1, self.runs))
+        return Overview(revision=1, pairs=tuple(pairs))
 
     def row(self, number: int) -> ViewRow:
         return ViewRow(
@@ -131,7 +137,10 @@ class Contents:
                 Medium(modality="audio", facts="The file is missing.", type="", original=None, preview=None),
             ),
             prompt=((PromptMessage(role=HOSTILE, parts=(PromptPart(text=HOSTILE), PromptPart(medium=0))),),),
-            siblings=tuple(Sibling(number=number // 2 * 2 + place, condition=name) for place, name in enumerate(CONDITIONS)),
+            siblings=tuple(
+                Sibling(number=number // 2 * 2 + place, id="id", condition=name, name=name)
+                for place, name in enumerate(CONDITIONS)
+            ),
             answers=tuple(self.answer(number, run) for run in range(self.runs)),
         )  # fmt: skip
 
@@ -158,6 +167,8 @@ class Contents:
     async def reply(self, request: Any) -> Any:
         """Answer as the server of the page does."""
         what, query = request.match_info["what"], request.query
+        if self.ended:
+            raise web.HTTPForbidden(text="this page is served to one session")
         if self.broken:
             raise web.HTTPServiceUnavailable(text="The server is being restarted.")
         if what == "rows":
@@ -175,7 +186,7 @@ class Contents:
         if what == "answer":
             return web.json_response({"text": " and...", "length": len(self.answers) + 7})
         if what == "changes":
-            while not self.served and not self.broken:
+            while not (self.served or self.broken or self.ended):
                 await asyncio.sleep(0.02)
             return web.json_response(asdict(self.served.pop(0))) if self.served else await self.reply(request)
         return web.json_response(asdict(getattr(self, what)()))
@@ -290,6 +301,37 @@ def test_menus_select_and_are_cleared(tmp_path: Path) -> None:
     _visit(tmp_path, Contents(), visit)
 
 
+def test_numbers_of_menus_are_of_instances_within_the_other_filters(tmp_path: Path) -> None:
+    menus = "[...document.querySelectorAll('.menu')].find((node) => node.querySelector('summary').textContent.startsWith('%s'))"
+
+    async def numbers(tab: Tab, title: str) -> tuple[str, list[str]]:
+        menu = menus % title
+        await tab.evaluate(f"{menu}.querySelector('summary').click()")
+        await tab.wait_for(f"{menu}.open && {menu}.querySelector('.number')")
+        labels = await tab.evaluate(f"[...{menu}.querySelectorAll('label')].map((node) => node.textContent)")
+        words = await tab.evaluate(f"{menu}.querySelector('p').textContent")
+        await tab.press("Escape")
+        return words, labels
+
+    async def visit(tab: Tab) -> None:
+        assert await numbers(tab, "Outcome") == (
+            "Instances with such an answer of any run",
+            ["right12", "wrong2", "undecided1"],
+        )
+        await tab.evaluate("location.hash = 'condition=conflict'")
+        await tab.wait_for(f"{ROWS} === 6")
+        within = "Instances with such an answer of any run, within the other filters"
+        assert await numbers(tab, "Label") == (within, ["RIGHT6", "WRONG1"])
+        assert await numbers(tab, "Flags") == (within, ["overridden1"])
+        assert await numbers(tab, "Condition") == ("Instances, within the other filters", ["aligned6", "conflict6"])
+        assert await numbers(tab, "document") == ("Instances, within the other filters", ["one4", "two2"])
+        await tab.evaluate("location.hash = 'label=WRONG&run=0'")
+        await tab.wait_for(f"{ROWS} === 1")
+        assert (await numbers(tab, "Outcome"))[1] == ["wrong1"]
+
+    _visit(tmp_path, Contents(), visit)
+
+
 def test_keys_move_open_switch_and_zoom(tmp_path: Path) -> None:
     async def visit(tab: Tab) -> None:
         for key in "jjk":
@@ -329,6 +371,89 @@ def test_keys_move_open_switch_and_zoom(tmp_path: Path) -> None:
         assert await tab.evaluate("document.querySelector('dialog.help').textContent.includes('next instance')")
 
     _visit(tmp_path, Contents(), visit)
+
+
+def test_a_press_that_filters_the_list_leads_to_it_and_enter_opens_the_marked_row(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        await tab.resize(1200, 500)
+        await tab.evaluate("document.querySelector('[data-key=\"change differs\"]').focus()")
+        await tab.press("Enter")
+        await tab.wait_for(f"{ROWS} === 3 && document.activeElement.matches('.rows')")
+        await tab.press("j")
+        await tab.press("Enter")
+        await tab.wait_for("location.hash.includes('instance=4') && location.hash.includes('changed=differs')")
+        await tab.press("Escape")
+        await tab.evaluate("document.querySelector('[data-key=\"change differs\"]').focus()")
+        await tab.press("k")
+        await tab.press("Enter")
+        await tab.wait_for("location.hash.includes('instance=3')")
+        await tab.press("l")
+        assert await tab.evaluate("document.activeElement.matches('.rows')")
+        await tab.evaluate("scrollTo(0, 0)")
+        await tab.evaluate("document.activeElement.blur()")
+        assert (await tab.evaluate("document.getElementById('to-list').textContent")) == "12 instances ↓"
+        await tab.press("l")
+        assert await tab.evaluate("document.activeElement.matches('.rows')")
+        top = await tab.evaluate("document.getElementById('filters').getBoundingClientRect().top")
+        assert top >= await tab.evaluate("document.querySelector('.title').getBoundingClientRect().bottom")
+
+    _visit(tmp_path, Contents(), visit)
+
+
+def test_a_status_covers_nothing_and_goes_with_the_next_action(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        await tab.resize(320)
+        await tab.evaluate("import('/dom.js').then(({ say }) => say('Saved.'))")
+        status = "document.getElementById('status')"
+        assert await tab.evaluate(f"{status}.textContent") == "Saved."
+        assert await tab.evaluate(
+            f"{status}.getBoundingClientRect().bottom <= document.getElementById('main').getBoundingClientRect().top"
+        )
+        await tab.press("Enter")
+        await tab.wait_for("document.querySelector('.answer')")
+        assert await tab.evaluate(f"{status}.textContent") == ""
+
+    _visit(tmp_path, Contents(), visit)
+
+
+def test_labels_have_their_meaning_and_the_one_who_gave_them(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        await tab.wait_for("document.querySelector('#row3 .badge.wrong')?.title.includes('WRONG')")
+        badge = "document.querySelectorAll('#row%d .badge')[%d].title"
+        assert await tab.evaluate(badge % (3, 1)) == f"WRONG: is wrong {HOSTILE}; wrong; by the judge match"
+        assert await tab.evaluate(badge % (7, 0)) == "RIGHT; right; by a person"
+        assert await tab.evaluate(badge % (5, 1)) == "undecided"
+        legend = await tab.evaluate("document.querySelector('.legend').textContent")
+        assert f"WRONG{'is wrong '}{HOSTILE}" in legend
+        assert "By the judge match" in legend
+
+    _visit(tmp_path, Contents(), visit)
+
+
+def test_overridden_labels_are_marked_and_counted_beside_the_results(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        cells = "[...document.querySelectorAll('#row%d [role=gridcell]')].map((node) => node.textContent)"
+        await tab.wait_for(f"({cells})[1]?.includes('* overridden an answer')" % 7)
+        assert "overridden" not in (await tab.evaluate(cells % 7))[2]
+        assert "overridden" not in "".join(await tab.evaluate(cells % 6))
+        label = await tab.evaluate("document.querySelectorAll('#row7 [role=gridcell]')[1].getAttribute('aria-label')")
+        assert label.startswith("RIGHT, right, overridden")
+        await tab.wait_for("document.querySelector('#overview .overrides')")
+        note = await tab.evaluate("document.querySelector('#overview .overrides').textContent")
+        assert note == "* 1 label is overridden: the list shows it, these results are the judge's."
+
+    _visit(tmp_path, Contents(), visit)
+
+
+def test_the_first_model_is_compared_and_rules_are_marked(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        await tab.wait_for("document.querySelector('#overview h2')?.textContent === 'Run 2 is as good.'")
+        chips = await tab.evaluate("[...document.querySelectorAll('.chip')].map((node) => node.textContent)")
+        assert ["rule, no model" in chip for chip in chips] == [False, True, False]
+        await tab.evaluate("location.hash = 'against=1'")
+        await tab.wait_for("document.querySelector('#overview h2')?.textContent === 'Run 1 is as good.'")
+
+    _visit(tmp_path, Contents(runs=3, policies=(1,)), visit)
 
 
 def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
@@ -373,6 +498,33 @@ def test_a_run_goes_on_and_a_server_comes_back(tmp_path: Path) -> None:
         assert await tab.evaluate(MARKED) == "row1"
 
     _visit(tmp_path, contents, visit)
+
+
+def test_a_page_whose_session_ended_goes_on_with_the_next_one(tmp_path: Path) -> None:
+    contents = Contents()
+
+    async def visit(tab: Tab) -> None:
+        await tab.evaluate("window.isOld = true")
+        contents.ended = True
+        await tab.wait_for("document.getElementById('status').textContent === 'this page is served to one session'")
+        contents.ended = False
+        contents.served.append(Changes(revision=1, runs=contents.head().runs))
+        await tab.wait_for("!window.isOld && document.querySelector('.rows .row[id]')")
+        assert await tab.evaluate("location.hash") == "#condition=aligned"
+
+    _visit(tmp_path, contents, visit, "condition=aligned")
+
+
+def test_a_list_that_is_cut_off_looks_so(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        rows = "document.querySelector('.rows')"
+        assert not await tab.evaluate(f"{rows}.matches('.cut')")
+        await tab.resize(320)
+        await tab.wait_for(f"{rows}.matches('.cut')")
+        await tab.evaluate(f"{rows}.scrollLeft = 9999")
+        await tab.wait_for(f"!{rows}.matches('.cut')")
+
+    _visit(tmp_path, Contents(runs=4), visit)
 
 
 @pytest.mark.parametrize("width", [320, 800, 2000])

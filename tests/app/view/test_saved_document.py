@@ -26,7 +26,7 @@ def test_every_module_and_style_sheet_is_in_the_document() -> None:
     for path in SHEETS:
         assert path.read_text("utf-8") in before
     assert script() in after
-    assert not re.search(r"<link|src=|href=\"(?!#)", before + after.replace(script(), ""))
+    assert not re.search(r"<link rel=.stylesheet|src=|href=\"(?!#|data:,)", before + after.replace(script(), ""))
 
 
 def test_modules_come_after_those_that_they_import() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from app.commands import view
 from app.store.run_references import newest_of_a_build
 from app.store.workspace import Workspace
 from app.view.served.admission import Admission, AdmissionRequest, RefusedError
@@ -259,6 +260,17 @@ def test_media_are_served_as_pictures_alone(viewer: Viewer) -> None:
         assert "not there" in medium["facts"]
 
 
+def test_a_file_that_was_replaced_is_not_served(home: Path, viewer: Viewer) -> None:
+    drawn = viewer.json("/api/instance?number=0")["media"][0]["original"]
+    file = home / "build" / drawn
+    content = file.read_bytes()
+    for other in (b"<svg onload='alert(1)'/>", content[:8] + b"<script>", b""):
+        file.write_bytes(other)
+        assert viewer.get(f"/{drawn}").status == 404
+    file.write_bytes(content)
+    assert viewer.get(f"/{drawn}").body == content
+
+
 # --- the runs ------------------------------------------------------------------------------------
 
 
@@ -352,6 +364,26 @@ def test_what_cannot_be_viewed_is_said(home: Path, tmp_path: Path) -> None:
     assert "no judge" in rashomon.run("view", "first", "--judge", "nobody", code=2).stderr
     assert "there is no run 'nothing'" in rashomon.run("view", "nothing", code=2).stderr
     assert "there is no run" in Rashomon(tmp_path).run("view", code=2).stderr
+
+
+def test_the_port_is_the_same_at_each_start_and_a_free_one_where_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    monkeypatch.setattr(view, "PORT", port)
+    for _ in range(2):
+        with view.page_socket(None) as first, view.page_socket(None) as second:
+            assert first.getsockname()[1] == port != second.getsockname()[1]
+
+
+def test_an_address_works_again_once_the_new_link_is_open(home: Path) -> None:
+    port, cookie = str(free_port()), ""
+    for _ in range(2):
+        with viewing(home, "first", "--port", port) as (_, viewer):
+            refused = viewer.get("/", Cookie=cookie)
+            assert refused.status == 403
+            assert b"then this address works too" in refused.body
+            viewer.open()
+            cookie = viewer.cookie
+            assert viewer.get("/").status == 200
 
 
 def test_a_given_port_is_used(home: Path) -> None:

@@ -161,5 +161,12 @@ def test_megabyte_is_judged_quickly(unit: str, reference: str) -> None:
     assert time.process_time() - started < 5  # seconds, on a slow machine
 
 
+def test_a_name_without_an_end_is_judged_quickly() -> None:
+    started = time.process_time()
+    verdict("The winner is " + "W" * 300 + "!", "Lima", "Leeds", "Who is the winner?")
+    verdict("W" * 400, "]]><![CDATA[<b>", None, "Pick ]]><![CDATA[<b> (31)?")
+    assert time.process_time() - started < 5
+
+
 def test_the_end_of_a_very_long_answer_is_read() -> None:
     assert label("The chart has many lines. " * 20_000 + "Therefore, the answer is 15.") == "TEXT"
