@@ -26,7 +26,7 @@ async function read(page, number) {
   awaited = key;
   try {
     const instance = await page.source.instance(number);
-    if (awaited !== key) return; // another one has been opened since
+    if (awaited !== key || page.state.instance !== number) return; // another one has been opened since
     if (openPart?.instance.number === number) Object.assign(openPart, { instance, revision });
     else display(page, instance, revision);
     page.shown = instance;

@@ -176,14 +176,15 @@ def test_instances_read_together_are_those_read_one_by_one(tmp_path: Path, monke
     ]
     database = sqlite3.connect(folders[1] / "run.sqlite")
     with database:
-        database.execute("UPDATE generation SET text = 'forged' WHERE instance = 151")
+        database.execute("UPDATE generation SET text = 'forged' WHERE instance = 146")
     database.close()
     contents = Contents(workspace, folders)
-    numbers = [*range(0, 240, 3), 239, 5]
+    count = len(contents.instances)
+    numbers = [*range(0, count, 2), count - 1, 5]
     single = [contents.instance(number) for number in numbers]
     assert list(contents.read_instances(numbers)) == single
     damaged = [instance.id for instance in single if any(answer and answer.error for answer in instance.answers)]
-    assert damaged == [items[151].id]
+    assert damaged == [items[146].id]
     lookups = 0
     look_up = RunStore.meta
 
@@ -194,7 +195,8 @@ def test_instances_read_together_are_those_read_one_by_one(tmp_path: Path, monke
 
     contents = Contents(workspace, [folders[0]])
     monkeypatch.setattr(RunStore, "meta", counted)
-    assert len(list(contents.read_instances(range(140)))) == 140
+    count = len(contents.instances)
+    assert len(list(contents.read_instances(range(count)))) == count > 50
     assert lookups < 20, "what a run's instances share is read once"
 
 

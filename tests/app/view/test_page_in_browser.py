@@ -382,6 +382,7 @@ def test_keys_move_open_switch_and_zoom(tmp_path: Path) -> None:
 def test_a_press_that_filters_the_list_leads_to_it_and_enter_opens_the_marked_row(tmp_path: Path) -> None:
     async def visit(tab: Tab) -> None:
         await tab.resize(1200, 500)
+        await tab.wait_for("document.querySelector('[data-key=\"change differs\"]')")
         await tab.evaluate("document.querySelector('[data-key=\"change differs\"]').focus()")
         await tab.press("Enter")
         await tab.wait_for(f"{ROWS} === 3 && document.activeElement.matches('.rows')")
