@@ -161,8 +161,10 @@ def _run_demo(home: Workspace, benchmark: str, progress: Display, display: str |
     command = _short(script) if script.name == "rashomon" else f"{_short(Path(sys.executable))} -m app.main"
     rashomon = "rashomon" if shutil.which("rashomon") else command
     model_id = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
-    show = f"{clean(rashomon)} --workspace {clean(_short(home.path))} show demo-model-4bit"
+    here = f"{clean(rashomon)} --workspace {clean(_short(home.path))}"
+    show = f"{here} show demo-model-4bit"
     say(f"\n{'Look closer:':<19}{show}{f' --table {demo.table}' if demo.table else ''}")
+    say(f"{'In the browser:':<19}{here} view demo-model-bf16 demo-model-4bit")
     if not demo.table:
         if names_sources(get_benchmark(benchmark)):
             say(f"{'Say what wins:':<19}{show} --trust image")

@@ -45,7 +45,7 @@ export function selectInstances(index, head, state, changed, searched) {
     if (column) keepCodes(kept, column.codes, [0, ...codesOf(values, column.values)]);
   }
   if (state.outcome.length || state.label.length || state.flag.length) keepAnswers(kept, runs, answerFilter(head, state));
-  if (state.differ) keepDiffering(kept, runs, head.outcomes.indexOf("pending"));
+  if (state.differ) keepDiffering(kept, runs.length > 1 ? runs : chosenRuns(index, { ...state, run: [] }), head.outcomes.indexOf("pending"));
   for (const numbers of [changed, searched]) if (numbers) keepNumbers(kept, numbers);
   const selected = new Uint32Array(index.size);
   let count = 0;
@@ -69,10 +69,11 @@ function keepNumbers(kept, numbers) {
   for (let number = 0; number < kept.length; number += 1) kept[number] &= wanted[number];
 }
 
-/** Return the columns of the runs that filters on answers are of. */
-function chosenRuns(index, { run }) {
-  const places = run.filter((place) => place < index.runs.length);
-  return places.length ? places.map((place) => index.runs[place]) : index.runs;
+/** Return the columns of the runs that filters on answers are of: those chosen, else those on display, else all. */
+function chosenRuns(index, { run, hidden }) {
+  const displayed = index.runs.filter((_, place) => !hidden.includes(place));
+  const chosen = index.runs.filter((_, place) => run.includes(place));
+  return [chosen, displayed].find((runs) => runs.length) ?? index.runs;
 }
 
 /** Return the test of an answer for one of the outcomes, one of the labels, and one of the flags of a state. */

@@ -61,8 +61,8 @@ function countStratum(page, name, size) {
 
 /** Return what the numbers of a menu count. */
 function countedWords(page, ofAnswers) {
-  const places = page.state.run.length ? page.state.run : [...page.head.runs.keys()];
-  const of = places.length === 1 ? page.head.runs[places[0]].label : page.state.run.length ? "any of these runs" : "any run";
+  const places = page.state.run.length ? page.state.run : page.visibleRuns();
+  const of = places.length === 1 ? page.head.runs[places[0]].label : page.state.run.length ? "any of these runs" : page.state.hidden.length ? "any run on display" : "any run";
   return `${ofAnswers ? `Instances with such an answer of ${of}` : "Instances"}${page.isFiltered() ? ", within the other filters" : ""}`;
 }
 

@@ -18,9 +18,13 @@ export function drawHeader(page, help) {
   drawRuns(page);
 }
 
+/** Write the number of instances in the list on the button that leads there. */
+export function countMatches(page) {
+  fill("to-list", counted(page.index ? page.matching().length : page.head.instances), element("span", {}, " instances"), " ↓");
+}
+
 /** Draw the runs with their progress. */
 export function drawRuns(page) {
-  fill("to-list", counted(page.head.instances), element("span", {}, " instances"), " ↓");
   fill("runs", page.head.runs.map(runChip));
 }
 

@@ -3,6 +3,7 @@
 import { drawAnswer, drawPrompt, folded, pairList } from "./answer.js";
 import { badge, indexedAppearance } from "./appearance.js";
 import { button, counted, element, fill } from "./dom.js";
+import { focusList } from "./list.js";
 import { drawMedia, togglePicture } from "./media.js";
 
 let openPart = null; // what is on display: { instance, body, answers, revision }
@@ -165,7 +166,7 @@ export function stepCondition(page, by) {
 export function closeInstance(page) {
   page.cursor = page.state.instance;
   page.set({ instance: null });
-  document.querySelector(".rows")?.focus({ preventScroll: true });
+  focusList();
 }
 
 /** Open the first picture in full size, or close it. */

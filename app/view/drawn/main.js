@@ -3,7 +3,7 @@
 import { applyChanges, decodeIndex, selectInstances } from "./columns.js";
 import { say } from "./dom.js";
 import { drawFilters } from "./filters.js";
-import { drawHeader, drawRuns, followTheme } from "./header.js";
+import { countMatches, drawHeader, drawRuns, followTheme } from "./header.js";
 import { drawInstance } from "./instance.js";
 import { listenToKeys, openHelp } from "./keys.js";
 import { drawLabelling } from "./labelling.js";
@@ -85,7 +85,7 @@ class Page {
   matching() {
     if (!this.index) return this.selection.numbers;
     const { state, search, overview } = this;
-    const key = JSON.stringify([this.revision, overview?.revision, overview?.complete, search.words, search.time, state.sort, FILTERS.map((name) => state[name])]);
+    const key = JSON.stringify([this.revision, overview?.revision, overview?.complete, search.words, search.time, state.sort, state.hidden, FILTERS.map((name) => state[name])]);
     if (this.selection.key !== key) this.selection = { key, numbers: this.select() };
     return this.selection.numbers;
   }
@@ -103,7 +103,7 @@ class Page {
     const { words, revision, time } = this.search;
     if (this.searching || (words && revision !== this.revision && Date.now() - time > SEARCHED_AGAIN)) this.find();
     document.getElementById("overview").hidden = this.state.instance !== null;
-    for (const drawPart of [drawOverview, drawFilters, drawList, drawInstance]) {
+    for (const drawPart of [countMatches, drawOverview, drawFilters, drawList, drawInstance]) {
       try {
         drawPart(this);
       } catch (error) { // the other parts are drawn nevertheless

@@ -189,7 +189,7 @@ function pairOf(page) {
 function pairParts(page, pair) {
   const baseline = page.head.runs[0].label;
   const name = page.head.runs[pair.run].label;
-  const title = `Accuracy: ${name} less ${baseline}, in percentage points`;
+  const title = `Accuracy: ${name} minus ${baseline}, in percentage points`;
   const rows = pair.conditions.map((row) => ({ ...row, label: row.condition }));
   const choice = page.overview.pairs.length > 1 ? runChoice(page, pair, baseline) : null;
   return [
@@ -205,7 +205,7 @@ function runChoice(page, chosen, baseline) {
     const button = element("button", { ...attributes, onclick: () => page.set({ against: pair.run }) }, page.head.runs[pair.run].label);
     return { ...pair.conditions[0], label: button };
   });
-  return forestPlot(`Each run less ${baseline}: ${page.overview.pairs[0].conditions[0]?.condition ?? ""}`, rows, { head: "compare with" });
+  return forestPlot(`Accuracy of each run minus ${baseline}: ${page.overview.pairs[0].conditions[0]?.condition ?? ""}`, rows, { head: "compare with" });
 }
 
 /** Return which label became which. A cell lists its instances below; pressed again, it lists all. */

@@ -364,8 +364,12 @@ def test_keys_move_open_switch_and_zoom(tmp_path: Path) -> None:
         await tab.wait_for("!document.querySelector('dialog') && location.hash === '#instance=0'")
         await tab.press("n")
         await tab.wait_for("document.querySelector('.question h2').textContent.startsWith('Question 1')")
+        await tab.resize(1200, 400)
         await tab.press("Escape")
         assert await tab.evaluate(f"{MARKED} + location.hash") == "row1"
+        at_the_list = "document.getElementById('filters').getBoundingClientRect().top < 200"
+        at_the_end = "scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - 2"
+        assert await tab.evaluate(f"{at_the_list} || {at_the_end}")
         await tab.press("/")
         for key in "q1":
             await tab.press(key)
@@ -398,11 +402,27 @@ def test_a_press_that_filters_the_list_leads_to_it_and_enter_opens_the_marked_ro
         assert await tab.evaluate("document.activeElement.matches('.rows')")
         await tab.evaluate("scrollTo(0, 0)")
         await tab.evaluate("document.activeElement.blur()")
-        assert (await tab.evaluate("document.getElementById('to-list').textContent")) == "12 instances ↓"
+        assert (await tab.evaluate("document.getElementById('to-list').textContent")) == "3 instances ↓"
         await tab.press("l")
         assert await tab.evaluate("document.activeElement.matches('.rows')")
         top = await tab.evaluate("document.getElementById('filters').getBoundingClientRect().top")
         assert top >= await tab.evaluate("document.querySelector('.title').getBoundingClientRect().bottom")
+
+    _visit(tmp_path, Contents(), visit)
+
+
+def test_hidden_runs_are_left_out_of_what_differs(tmp_path: Path) -> None:
+    async def visit(tab: Tab) -> None:
+        await tab.wait_for("document.querySelectorAll('.rows .row[id]').length")
+        link = "document.getElementById('to-list').textContent"
+        await tab.press("d")
+        await tab.wait_for(f"{link} === '3 instances ↓'")
+        await tab.press("2")
+        await tab.wait_for(f"{link} === '0 instances ↓'")
+        await tab.press("0")
+        await tab.wait_for(f"{link} === '3 instances ↓'")
+        await tab.evaluate("location.hash = 'differ=1&run=0'")
+        await tab.wait_for(f"location.hash.includes('run=0') && {link} === '3 instances ↓'")
 
     _visit(tmp_path, Contents(), visit)
 
