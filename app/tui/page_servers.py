@@ -21,7 +21,7 @@ _PATIENCE = 5.0
 
 
 class ServedPage(NamedTuple):
-    """What a server shows: runs of a workspace, the judge and the rule on what should win; empty where none was chosen."""
+    """Contents of a server: runs of a workspace, the judge and the rule on what should win; empty where none was chosen."""
 
     workspace: Path
     folders: tuple[Path, ...]

@@ -55,7 +55,7 @@ _ANSWER_CACHE = 2
 
 
 class Contents:
-    """What is on the page. Thread-safe; errors of a run become its ``problem``, and the others stay usable.
+    """Contents of the page of several runs. Thread-safe; errors of a run become its ``problem``, and the others stay usable.
 
     Attributes:
         revision: A number that grows with each change of a run.

@@ -53,7 +53,7 @@ class ViewedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What the page needs at first. ``revision`` grows with each change of a run; ``rule`` says what should win.
+    """First contents of the page. ``revision`` grows with each change of a run; ``rule`` says what should win.
 
     ``kinds`` has for each condition and label what the label counts as there: "right", "wrong", "partial" or "abstained"; a
     page draws a label's glyph and colour by it. Where it disagrees with an answer's outcome, right or wrong, the outcome
@@ -101,7 +101,7 @@ class StratumColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """What the list is filtered and sorted by, a value for each instance, in the arrays of :class:`RunColumns`.
+    """Columns by which the list is filtered and sorted, a value for each instance, in the arrays of :class:`RunColumns`.
 
     ``condition`` are bytes, ``group`` uint32: instances of one example have the same. ``strata`` include "document" where the
     benchmark's questions are of documents or pages.
@@ -345,7 +345,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What has changed since a revision. ``whole`` says that the index has to be read again instead."""
+    """Changes since a revision. ``whole`` says that the index has to be read again instead."""
 
     revision: int
     runs: tuple[ViewedRun, ...]
@@ -390,7 +390,7 @@ class LabellingProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideReply:
-    """What was saved or undone, or what to confirm before it is undone."""
+    """Reply to an override: the label saved or undone, or the question to confirm before it is undone."""
 
     message: str = ""
     confirm: str = ""
