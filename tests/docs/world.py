@@ -44,6 +44,7 @@ SMALL = ("--limit", "2", "--max-tokens", "16", "--display", "none")
 
 BENCHMARKS = {
     "docs/clash.md": "clash",
+    "docs/without-sources.md": "clash",
     "docs/mmkc-bench.md": "mmkc-bench",
     "docs/crosscheck-bench.md": "crosscheck-bench",
     "docs/crosscheck-construction.md": "crosscheck-bench",
