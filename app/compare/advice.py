@@ -20,7 +20,7 @@ _NO_MODEL = (
     "There is no model among these runs. Policies are rules that answer without looking: the floor that a model must beat. "
     "Add a model's run."
 )
-_DEPENDS = "depends on what should win where your sources disagree."
+_CHOICE = "should win where your sources disagree."
 _MOST_NAMED = 3
 """The most models that are named behind the first."""
 _HALF = 0.5
@@ -142,7 +142,9 @@ def _rules_of_floors(evidence: Evidence) -> str:
 def _asks(evidence: Evidence) -> str:
     """Return what the choice of a model depends on, or how good the only one is."""
     runs = evidence.decision.basis.views.runs
-    return f"{f'How good {runs[0].label} is' if len(runs) == 1 else 'Which model is better'} {_DEPENDS}"
+    if len(runs) > 1 and not any(lead.is_shown for lead in evidence.by_rule.values()):
+        return f"No run can be recommended yet: no difference is shown, whatever {_CHOICE}"
+    return f"{f'How good {runs[0].label} is' if len(runs) == 1 else 'Which model is better'} depends on what {_CHOICE}"
 
 
 def _rules(evidence: Evidence) -> list[str]:

@@ -73,6 +73,15 @@ def test_without_a_rule_own_documents_have_a_sentence_for_each() -> None:
     ]
 
 
+def test_without_a_rule_runs_that_differ_under_none_begin_with_no_recommendation() -> None:
+    nothing = "No run can be recommended yet"
+    alike = recommend_views(sides(reader("a", 0.8), reader("b", 0.8)))
+    assert alike.summary.startswith(nothing)
+    assert alike.advice[0].startswith(nothing)
+    apart = recommend_views(sides(reader("a", 0.8), reader("b", 0.3)))
+    assert nothing not in apart.summary
+
+
 @pytest.mark.parametrize("share", [0.3, 0.8])
 def test_a_model_that_seldom_follows_the_rule_is_not_to_be_relied_on(share: float) -> None:
     recommendation = recommend_views(sides(reader("a", share), reader("b", share)), trust="image")
