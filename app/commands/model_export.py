@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from app.commands.new_folder import new_folder
 from app.commands.spinner import spinner
@@ -103,7 +104,8 @@ def _read_back(adapter: Adapter, info: ModelInfo, folder: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="rashomon-peft-") as name:
         convert_from_peft(folder, info, Path(name))
         copy = read_adapter(name)
-        first, second = (dict(mx.load(str(item.weights))) for item in (adapter, copy))
+        first: Any = mx.load(str(adapter.weights))
+        second: Any = mx.load(str(copy.weights))
         is_same = first.keys() == second.keys() and all(bool(mx.array_equal(first[key], second[key])) for key in first)
         if not is_same or copy.scale != adapter.scale:
             raise ModelError(f"the adapter {adapter.name} read from peft's format is not the one that was written.")

@@ -130,7 +130,7 @@ def _save(weights: dict[str, Any], target: Path) -> None:
 
     total, shards = sum(value.nbytes for value in weights.values()), make_shards(weights)
     weights.clear()
-    places = {}
+    places: dict[str, str] = {}
     for number, shard in enumerate(shards, 1):
         file = f"model-{number:05d}-of-{len(shards):05d}.safetensors" if len(shards) > 1 else "model.safetensors"
         mx.save_safetensors(str(target / file), shard, metadata={"format": "pt"})

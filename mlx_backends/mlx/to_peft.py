@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from mlx_backends.core.isolation import contained
-from mlx_backends.models.adapters import PEFT_WEIGHTS, Adapter, check_base, check_outputs, check_plain, lora_pairs
+from mlx_backends.models.adapters import PEFT_WEIGHTS, Adapter, check_base, check_plain, lora_pairs
 from mlx_backends.models.discovery import ModelInfo, read_config
 from mlx_backends.models.peft_format import peft_name, write_peft_config
 from mlx_backends.models.plain_names import by_plain_name
@@ -44,9 +44,8 @@ def convert_to_peft(adapter: Adapter, model: ModelInfo, name: str, target: Path)
 def _check_layers(adapter: Adapter, model: ModelInfo) -> None:
     """Raise ModelError unless every layer of ``adapter`` is a linear layer of ``model``, by the model's files."""
     check_base(adapter, model.name, weights_digest(model.path))
-    files = weight_files(model.path)
-    check_outputs(adapter, model.name, files)
-    stored = by_plain_name(name for file in files for name in tensor_shapes(file) if name.endswith(".weight"))
+    weights = {name: shape for file in weight_files(model.path) for name, shape in tensor_shapes(file).items()}
+    stored = by_plain_name(name for name in weights if name.endswith(".weight"))
     pairs = lora_pairs(adapter.shapes)
     for module, pair in pairs.items():
         if module.endswith(_ROUTER) or len(adapter.shapes[pair["A"]]) != 2:
@@ -55,8 +54,17 @@ def _check_layers(adapter: Adapter, model: ModelInfo) -> None:
                 "fuse the adapter instead (`rashomon models fuse --layout hf`)."
             )
     for plain_name, weight in by_plain_name(f"{module}.weight" for module in pairs).items():
-        if plain_name not in stored:
+        module = weight.removesuffix(".weight")
+        (inputs, _), (_, outputs) = (adapter.shapes[pairs[module][part]] for part in "AB")
+        if plain_name not in stored or not _fits(weights[stored[plain_name]], inputs, outputs):
             raise ModelError(
-                f"the adapter {adapter.name} is of another base model than {model.name}, which has no layer like "
-                f"{weight.removesuffix('.weight')!r}; name the model that it was trained on."
+                f"the adapter {adapter.name} is of another base model than {model.name}, which has no layer {module!r} with "
+                f"{inputs} inputs and {outputs} outputs; name the model that it was trained on."
             )
+
+
+def _fits(shape: tuple[int, ...], inputs: int, outputs: int) -> bool:
+    """Return whether a weight of ``shape``, quantised or not, is that of a linear layer with these inputs and outputs."""
+    if len(shape) != 2 or shape[0] != outputs:
+        return False
+    return shape[1] == inputs or any(shape[1] * 32 == inputs * bits for bits in (2, 3, 4, 5, 6, 8))

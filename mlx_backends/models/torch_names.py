@@ -35,6 +35,7 @@ _QWEN2: Prefixes = (
 _STORED: Mapping[str, Prefixes] = {
     **dict.fromkeys(("gemma3", "internvl", "llava", "llava_onevision"), ()),
     **dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), _QWEN2),
+    "granite4_vision": (*_LANGUAGE, ("", "model.")),
     "lfm2_vl": (*_LANGUAGE, ("vision_tower.", "model.vision_tower.vision_model."), ("", "model.")),
     "mistral3": (("vision_tower.vision_model.", "vision_tower."),),
 }
@@ -72,12 +73,12 @@ def is_offset_norm(kind: object, plain: tuple[bool, str]) -> bool:
 
 
 def _prefixes(kind: object) -> Prefixes:
-    if kind not in _LAYERS:
+    if not isinstance(kind, str) or kind not in _LAYERS:
         raise ModelError(
             f"the names that transformers gives to the layers of a model of type {str(kind)!r:.60} are not known; known are "
             f"those of {', '.join(sorted(_LAYERS))}."
         )
-    return _LAYERS[str(kind)]
+    return _LAYERS[kind]
 
 
 def _renamed(prefixes: Prefixes, name: str) -> str:
