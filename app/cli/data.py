@@ -345,9 +345,16 @@ def models_get(workspace: Any, /, model: str, **options: Any) -> int:
 @click.option("--to", "target", type=PATH, required=True, metavar="FOLDER", help="The new model's folder.")
 @number("--bits", ranges.WEIGHT_BITS, metavar="N", help="Quantise an unquantised model to 2, 3, 4, 6 or 8 bits.")
 @click.option("--dequantise", is_flag=True, help="Store the weights unquantised.")
+@click.option(
+    "--layout",
+    type=click.Choice(["mlx", "hf"]),
+    default="mlx",
+    show_default=True,
+    help="Layout of the weights: MLX's, or Hugging Face's, unquantised, for transformers, vLLM and llama.cpp's converter.",
+)
 @click.pass_obj
 def models_fuse(workspace: Any, /, model: str, **options: Any) -> int:
-    """Fuse an adapter into a model's weights. The new folder loads anywhere, without the adapter."""
+    """Fuse an adapter into a model's weights. The new folder loads without the adapter; --layout hf is for other programs."""
     from app.commands.models import fuse
 
     return fuse(model, options.pop("adapter"), options.pop("target"), **options)
@@ -358,14 +365,12 @@ def models_fuse(workspace: Any, /, model: str, **options: Any) -> int:
 @click.option(
     "--model", required=True, metavar="ID", shell_complete=completion.models, help="The adapter's base model."
 )
-@click.option(
-    "--to-peft", type=PATH, metavar="OUT", help="Write the adapter as the library peft reads it; needs PyTorch."
-)
+@click.option("--to-peft", type=PATH, metavar="OUT", help="Write the adapter as the library peft reads it.")
 @click.option("--to-mlx", type=PATH, metavar="OUT", help="Write an adapter of peft as mlx-vlm and --adapter read it.")
 @click.pass_obj
 def models_adapter(workspace: Any, /, adapter: Path, model: str, **options: Any) -> int:
     """Convert an adapter between the formats of mlx-vlm and peft."""
-    from app.commands.models import convert_adapter
+    from app.commands.model_export import convert_adapter
 
     return convert_adapter(adapter, model, **options)
 

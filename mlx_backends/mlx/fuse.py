@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
-from benchmarks.training.record import TrainingRecord
-from benchmarks.untrusted.finder_files import folder_entries
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
 from mlx_backends.mlx.adapter import apply_adapter
+from mlx_backends.mlx.fused_folder import write_record, write_settings
 from mlx_backends.mlx.load import check_supported, load
-from mlx_backends.models.adapters import FUSED, Adapter, check_base, training_records
+from mlx_backends.models.adapters import Adapter, check_base
 from mlx_backends.models.discovery import ModelInfo, read_config
 from mlx_backends.models.weights import weights_digest
 
 GROUP_SIZE = 64
-
-_COPIED = (".json", ".jinja", ".model", ".tiktoken", ".txt")
-_WRITTEN = ("config.json", "model.safetensors.index.json", FUSED)
 
 
 def fuse(
@@ -33,6 +27,8 @@ def fuse(
     The result has the quantisation of the model, ``bits`` bits where that has none, or none with ``dequantise``. Raises
     ModelError if the adapter is of another model, or the quantisation cannot be as asked; then nothing is written.
     """
+    from mlx_vlm.utils import save_weights
+
     check_supported(model.path)
     digest, config = weights_digest(model.path), read_config(model.path)
     check_base(adapter, model.name, digest)
@@ -48,16 +44,10 @@ def fuse(
         raise
     except Exception as error:  # a quantisation unlike any known can raise anything
         raise ModelError(f"{model.name} could not be fused: {one_line(error)}") from error
-    _write(model.path, loaded, config, target)
-    trained_on = TrainingRecord.read(training_records(model.path, str(adapter.path)))
-    record = {
-        "model": model.name,
-        "weights digest": digest,
-        "adapter": adapter.name,
-        "adapter digest": adapter.digest,
-        **(trained_on.to_json() if trained_on else {}),
-    }
-    (target / FUSED).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+    with contained():
+        save_weights(target, loaded, donate_weights=True)
+    write_settings(model.path, config, target)
+    write_record(model, digest, adapter, target)
 
 
 def _fuse_layers(model: Any, dequantise: bool) -> None:
@@ -108,15 +98,3 @@ def _quantised_layers(model: Any) -> Iterator[tuple[str, Any]]:
     for name, layer in model.named_modules():
         if hasattr(layer, "bits") and hasattr(layer, "group_size"):
             yield name, layer
-
-
-def _write(source: Path, model: Any, config: dict[str, Any], target: Path) -> None:
-    """Write the folder of a model, whose other files are those of ``source``."""
-    from mlx_vlm.utils import save_weights
-
-    with contained():
-        save_weights(target, model, donate_weights=True)
-    for file in folder_entries(source):
-        if file.suffix in _COPIED and file.name not in _WRITTEN and file.is_file():
-            shutil.copyfile(file, target / file.name)
-    (target / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")

@@ -206,6 +206,15 @@ def lora_pairs(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, dict[str, str
     return pairs
 
 
+def check_plain(adapter: Adapter) -> None:
+    """Raise ModelError if ``adapter`` is not of LoRA layers alone."""
+    pairs = lora_pairs(adapter.shapes)
+    others = [tensor for tensor in adapter.shapes if tensor.rpartition(".")[0] not in pairs]
+    if adapter.kind != "lora" or adapter.is_legacy or others:
+        what = f"also holds whole weights ({others[0]!r})" if others else "is not of plain LoRA layers"
+        raise ModelError(f"the adapter {adapter.name} {what}, which only MLX applies; run it there, or fuse it.")
+
+
 def check_base(adapter: Adapter, model: str, weights: str) -> None:
     """Raise ModelError if ``adapter`` was trained on another model than ``model``, whose weights' digest is ``weights``.
 

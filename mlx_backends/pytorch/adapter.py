@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.errors import ModelError
-from mlx_backends.models.adapters import Adapter, lora_pairs
+from mlx_backends.models.adapters import Adapter, check_plain, lora_pairs
 from mlx_backends.models.plain_names import by_plain_name
 
 
@@ -34,15 +34,6 @@ def apply_adapter(model: Any, adapter: Adapter, name: str) -> None:
             if not (torch.isfinite(first).all() and torch.isfinite(second).all()):
                 raise ModelError(f"the adapter {adapter.name} holds values that are no numbers; use another.")
             _add(layer, first.to(layer.weight.device), second.to(layer.weight.device), adapter.scale)
-
-
-def check_plain(adapter: Adapter) -> None:
-    """Raise ModelError if ``adapter`` is not of LoRA layers alone."""
-    pairs = lora_pairs(adapter.shapes)
-    others = [tensor for tensor in adapter.shapes if tensor.rpartition(".")[0] not in pairs]
-    if adapter.kind != "lora" or adapter.is_legacy or others:
-        what = f"also holds whole weights ({others[0]!r})" if others else "is not of plain LoRA layers"
-        raise ModelError(f"the adapter {adapter.name} {what}, which only MLX applies; run it there, or fuse it.")
 
 
 def torch_layers(model: Any, modules: Mapping[str, Any], adapter: Adapter, name: str) -> dict[str, tuple[str, Any]]:

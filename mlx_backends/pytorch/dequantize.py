@@ -14,12 +14,9 @@ from typing import Any
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import parse_json
 from mlx_backends.models.plain_names import by_plain_name
+from mlx_backends.models.torch_names import is_offset_norm
 from mlx_backends.models.weights import weight_files
 
-_OFFSET_TYPES = ("qwen3_5", "minicpmv4_6")
-"""Beginnings of model types whose norms are stored by MLX as what they multiply by, and by PyTorch as that less one."""
-
-_OFFSET_NORMS = ("input_layernorm.weight", "post_attention_layernorm.weight", "q_norm.weight", "k_norm.weight")
 _TYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
 _ROWS = 4096  # of a matrix that are unpacked at a time
 
@@ -70,14 +67,8 @@ def convert_weights(path: Path, config: Mapping[str, Any], shapes: Mapping[str, 
             value = value.movedim(-1, 1).contiguous()
         if tuple(value.shape) != shape:
             raise _conversion_error(f"{name!r} has the shape {tuple(value.shape)}, and PyTorch wants {shape}")
-        weights[targets[plain_name]] = value - 1 if _is_offset_norm(plain_name, config) else value
+        weights[targets[plain_name]] = value - 1 if is_offset_norm(config.get("model_type"), plain_name) else value
     return weights
-
-
-def _is_offset_norm(plain: tuple[bool, str], config: Mapping[str, Any]) -> bool:
-    is_vision, name = plain
-    is_norm = name == "norm.weight" or name.endswith(_OFFSET_NORMS)
-    return is_norm and not is_vision and str(config.get("model_type")).startswith(_OFFSET_TYPES)
 
 
 def dequantise(weight: Any, scales: Any, biases: Any, *, bits: int) -> Any:
