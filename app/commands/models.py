@@ -1,18 +1,14 @@
-"""``rashomon models``: models recommended and fetched from the Hugging Face Hub, and adapters fused into models."""
+"""``rashomon models``: models recommended and fetched from the Hugging Face Hub, and adapters in other formats."""
 
 from __future__ import annotations
 
-import glob
-import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from app.commands.listing import catalog_entry
+from app.commands.new_folder import new_folder
 from app.commands.spinner import spinner
-from app.engine.workers.device_lock import acquire_device
 from app.fetch.execute import confirm_fetch, execute_plan
 from app.fetch.hub import check_online
 from app.fetch.model import blobs_folder, link_snapshot, list_files
@@ -21,10 +17,9 @@ from app.json_output.catalog import ModelRecommendation, RecommendedModel
 from app.json_output.envelope import print_json
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
-from app.system.signals import is_alive
-from app.text.escape import clean, size
+from app.text.escape import clean
 from benchmarks import number_ranges as ranges
-from benchmarks.errors import BusyError, ModelError, NoAccessError, SpecError, StoreError
+from benchmarks.errors import BusyError, ModelError, NoAccessError, SpecError
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.models.adapters import TRAINING, read_adapter
 from mlx_backends.models.catalog import catalog_models
@@ -143,42 +138,13 @@ def _memory_for_models(text: str) -> tuple[int, str]:
     return estimated_working_set(round(gigabytes * GIB)), f"working set on a Mac with {gigabytes:g} GB"
 
 
-def fuse(model: str, adapter: Path, target: Path, *, bits: int | None, dequantise: bool) -> int:
-    """Write ``model`` with ``adapter`` in its weights to the folder ``target``; return the exit code."""
-    from mlx_backends.mlx import fuse as fusing
-
-    ranges.WEIGHT_BITS.check("--bits", bits)
-    if bits is not None and dequantise:
-        raise SpecError("--bits quantises and --dequantise does not; leave one of them out.")
-    info, read = inspect(resolve(model)), read_adapter(typed_path(adapter))
-    if info.engine != "mlx-vlm":
-        raise ModelError(f"{info.name} is a text-only model; adapters are for vision-language models.")
-    fit = memory_fit(info.weights_bytes)
-    if not fit.ok:
-        raise ModelError(f"{info.name} cannot be fused here: {fit.sentence}.")
-    with spinner(f"fusing {read.name} into {info.name}"), _new_folder(target) as folder:
-        lock = acquire_device(f"fuse {target.name}", waiting=lambda holder: None, stop=bool)
-        try:
-            fusing.fuse(info, read, folder, bits=bits, dequantise=dequantise)
-        finally:
-            if lock is not None:
-                lock.release()
-    target = typed_path(target)
-    fused = inspect(target)
-    print(
-        f"fused {read.name} into {info.name}: {fused.quantisation}, {size(fused.weights_bytes)}, in {clean(str(target))}"
-    )
-    print(f"next: rashomon --batch --benchmark cmc-bench --model {clean(str(target))} --limit 50")
-    return 0
-
-
 def convert_adapter(adapter: Path, model: str, *, to_peft: Path | None, to_mlx: Path | None) -> int:
     """Write ``adapter`` of ``model`` in the other library's format to a folder; return the exit code."""
     target = to_peft or to_mlx
     if target is None or (to_peft and to_mlx):
         raise SpecError("name one folder to write, with --to-peft or --to-mlx.")
     info = inspect(resolve(model))
-    with _new_folder(target) as folder:
+    with new_folder(target) as folder:
         if to_peft:
             from mlx_backends.pytorch.to_peft import convert_to_peft
 
@@ -192,28 +158,3 @@ def convert_adapter(adapter: Path, model: str, *, to_peft: Path | None, to_mlx: 
             shutil.copyfile(typed_path(adapter) / TRAINING, folder / TRAINING)
     print(f"converted {clean(adapter.name)} to {'peft' if to_peft else 'mlx-vlm'}, in {clean(str(typed_path(target)))}")
     return 0
-
-
-@contextmanager
-def _new_folder(target: Path) -> Iterator[Path]:
-    """Yield a folder that becomes ``target`` at the end, or is removed after an error. Raises StoreError.
-
-    Those that killed processes left for ``target`` are removed.
-    """
-    target = typed_path(target)
-    if path_exists(target):
-        raise StoreError(f"{clean(str(target))} exists; name another folder.")
-    hidden = target.parent / f".{target.name}-{os.getpid()}.writing"
-    for leftover in target.parent.glob(f".{glob.escape(target.name)}-*.writing"):
-        if not is_alive(leftover.name.removeprefix(f".{target.name}-").removesuffix(".writing")):
-            shutil.rmtree(leftover, ignore_errors=True)
-    try:
-        hidden.mkdir(parents=True)
-        yield hidden
-        os.rename(hidden, target)
-    except (OSError, RuntimeError) as error:  # MLX reports a full disk as a RuntimeError
-        raise NoAccessError(
-            f"cannot write {clean(str(target))}: {error}; free some space or name another folder."
-        ) from error
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Folders of models that commands write: complete, or not there."""
+"""Folders of models that commands write: complete, or absent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.commands.models import _new_folder
+from app.commands.new_folder import new_folder
 
 
 def test_the_next_command_removes_what_a_killed_one_left(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_the_next_command_removes_what_a_killed_one_left(tmp_path: Path) -> None
         pass
     for name in (f".m-{ended.pid}.writing", f".m-{os.getppid()}.writing", f".m-{ended.pid}", f".n-{ended.pid}.writing"):
         (tmp_path / name).mkdir()
-    with _new_folder(tmp_path / "m") as folder:
+    with new_folder(tmp_path / "m") as folder:
         (folder / "config.json").write_text("{}")
     kept = {f".m-{os.getppid()}.writing", f".m-{ended.pid}", f".n-{ended.pid}.writing"}
     assert {path.name for path in tmp_path.iterdir()} == {"m", *kept}
@@ -25,6 +25,6 @@ def test_the_next_command_removes_what_a_killed_one_left(tmp_path: Path) -> None
 
 
 def test_a_folder_that_was_not_finished_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), _new_folder(tmp_path / "m"):
+    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "m"):
         raise KeyboardInterrupt
     assert os.listdir(tmp_path) == []
