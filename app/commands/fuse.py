@@ -76,7 +76,14 @@ def fuse_command(workspace: Workspace, arguments: FuseArguments) -> int:
     if not fit.ok:
         raise ModelError(f"{info.name} cannot be fused here: {fit.sentence}.")
     target, options = typed_path(arguments.target), FuseOptions(arguments.bits, arguments.dequantise)
-    record = _earlier_record(target, fuse_record(info, adapter, options))
+    expected = fuse_record(info, adapter, options)
+    record = _earlier_record(target, expected)
+    if adapter.base is not None and adapter.base[1] not in (None, expected["weights digest"]):
+        print(
+            f"warning: {clean(adapter.name)} was trained on {clean(adapter.base[0])}, another quantisation or copy of "
+            f"{clean(info.name)}; fused into that one, it is rounded once less.",
+            file=sys.stderr,
+        )
     rows = _held_out_rows(workspace, arguments, info, adapter)
     with ExitStack() as stack:
         device = LocalModelSlot(_print_holder, owner=f"fuse {target.name}", patience=arguments.wait)
@@ -276,5 +283,6 @@ def _kept(effect: FuseEffect | str) -> str:
 def _advice(others: Mapping[str, FuseEffect | str]) -> str:
     keeping = [name for name, effect in others.items() if isinstance(effect, FuseEffect) and not effect.is_lost]
     if keeping:
-        return f"fuse with {' or '.join(keeping)}, which keep it, into another folder, or use the adapter unfused."
+        keeps = "keeps" if len(keeping) == 1 else "keep"
+        return f"fuse with {' or '.join(keeping)}, which {keeps} it, into another folder, or use the adapter unfused."
     return "use the adapter unfused."

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
-LEAST_KEPT = 0.9
-"""The share of answers that the fused model must have in common with the adapter: of those that the adapter changed, and of the
+LEAST_KEPT = 90
+"""The percentage of answers that the fused model must have in common with the adapter: of those that the adapter changed, and of the
 others."""
 
 CHECK = "check"
@@ -72,7 +72,8 @@ class FuseEffect:
     def is_lost(self) -> bool:
         """True if the fused model keeps too few of the changed answers, or changes too many others."""
         unchanged = self.rows - self.changed
-        return self.kept < LEAST_KEPT * self.changed or self.disturbed > (1 - LEAST_KEPT) * unchanged
+        counts = ((self.kept, self.changed), (unchanged - self.disturbed, unchanged))
+        return any(100 * same < LEAST_KEPT * count for same, count in counts)
 
     @property
     def kept_share(self) -> str:
