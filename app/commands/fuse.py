@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.annotation.review_session import find_build
 from app.commands.new_folder import new_folder, sweep, temporary_folder, writing
 from app.commands.spinner import counter, spinner
 from app.engine.fusing.answers import answers
-from app.engine.fusing.held_out import HeldOutRows, named_rows, validation_rows
+from app.engine.fusing.held_out import HeldOutRows, rows_of, validation_rows
 from app.engine.text_models import LocalModelSlot
 from app.exit_codes import DONE, INCONCLUSIVE, REGRESSED, EndedError
 from app.report.competence import join_names
@@ -21,6 +22,7 @@ from app.store.workspace import Workspace
 from app.text.escape import clean, size
 from benchmarks import number_ranges as ranges
 from benchmarks.errors import BusyError, ModelError, RashomonError, SourceError, SpecError, StoreError
+from benchmarks.training.training_set import TrainingSet, is_training_set
 from benchmarks.untrusted.safe_files import replace_file, write_error
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
@@ -129,7 +131,9 @@ def _held_out_rows(
         return None
     with spinner("reading the held-out rows"):
         if arguments.check is not None:
-            return named_rows(workspace, arguments.check, info.takes, count)
+            path = typed_path(arguments.check)
+            data = TrainingSet.open(path) if is_training_set(path) else find_build(workspace, arguments.check)
+            return rows_of(data, info.takes, count)
         try:
             return validation_rows(workspace, adapter, count)
         except (StoreError, SourceError) as error:

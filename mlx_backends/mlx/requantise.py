@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _WORD = 32
 """The bits of a word of codes."""
-_WEIGHT = 100.0
+_WEIGHT = 1000.0
 """The weight of the adapter's inputs in the error, against that of all inputs together."""
 
 
@@ -66,8 +66,8 @@ def requantise(fused: Any, base: Any, inputs: Any, settings: Quantisation) -> An
     new_scales, new_biases = fresh.scales.astype(scales.dtype), fresh.biases.astype(biases.dtype)
     is_nearer = _errors(target, new_scales, new_biases, settings) < _errors(target, scales, biases, settings)
     scales, biases = mx.where(is_nearer, new_scales, scales), mx.where(is_nearer, new_biases, biases)
-    arrays = (np.array(part.astype(mx.float32)) for part in (target, scales, biases, inputs))
-    codes = mx.array(_rounded(*arrays, settings))
+    weights, scale, bias, read = (np.array(part.astype(mx.float32)) for part in (target, scales, biases, inputs))
+    codes = mx.array(_rounded(weights, scale, bias, read, settings))
     shifts = mx.arange(0, _WORD, settings.bits, dtype=mx.uint32)
     fresh.weight = (mx.unflatten(codes, -1, (-1, _WORD // settings.bits)) << shifts).sum(-1).astype(mx.uint32)
     fresh.scales, fresh.biases = scales, biases

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 LEAST_KEPT = 90
-"""The percentage of answers that the fused model must have in common with the adapter: of those that the adapter changed, and of the
-others."""
+"""The percentage of answers, of those that the adapter changed and of the others, on which the fused model must agree with it."""
 
 CHECK = "check"
 """The key of the effect in a fused model's record."""

@@ -19,7 +19,6 @@ from benchmarks.errors import SourceError, SpecError, StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.training.training_set import PARTS, ChatRow, TrainingSet, is_training_set
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
-from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Decoding, Instance, Media, Message, Modality, Request, digest
 from mlx_backends.models.adapters import TRAINING, Adapter
 
@@ -66,19 +65,15 @@ def validation_rows(workspace: Workspace, adapter: Adapter, count: int) -> HeldO
     return _of_training_set(training_set, rows, count, training.spec.max_pixels)
 
 
-def named_rows(workspace: Workspace, data: Path, takes: Sequence[Modality], count: int) -> HeldOutRows:
-    """Return ``count`` rows of the training set or build ``data``: a training set's validation rows, or all if it has none.
+def rows_of(data: TrainingSet | Build, takes: Sequence[Modality], count: int) -> HeldOutRows:
+    """Return ``count`` rows of a training set or build: a training set's validation rows, or all if it has none.
 
-    Raises SourceError or SpecError if it is neither, or has no rows with only media that the model ``takes``.
+    Raises SourceError for a row that cannot be used, SpecError if every row of a build has media that the model does not take.
     """
-    path = typed_path(data)
-    if is_training_set(path):
-        training_set = TrainingSet.open(path)
-        rows = [*training_set.rows(PARTS[1])] or [*training_set.rows(PARTS[0])]
-        return _of_training_set(training_set, rows, count, None)
-    from app.annotation.review_session import find_build
-
-    return _of_build(find_build(workspace, data), takes, count)
+    if isinstance(data, Build):
+        return _of_build(data, takes, count)
+    rows = [*data.rows(PARTS[1])] or [*data.rows(PARTS[0])]
+    return _of_training_set(data, rows, count, None)
 
 
 def _find_training(workspace: Workspace, adapter: Adapter) -> Training:

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from app.commands import fuse as command
-from app.engine.fusing.held_out import HeldOutRows, named_rows, validation_rows
+from app.engine.fusing.held_out import HeldOutRows, rows_of, validation_rows
 from app.engine.training.folder import create_training
 from app.engine.training.spec import training_spec
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from benchmarks.training.training_set import TrainingSet
+from mlx_backends.mlx.fuse import fuse as write_fused
 from mlx_backends.models.adapters import read_adapter
 from mlx_backends.models.weights import weights_digest
 from tests.support.adapters import make_adapter
@@ -180,12 +181,12 @@ def test_rows_that_are_not_at_hand_are_a_warning(case: str, home: Rashomon, adap
     assert "check" not in record(home.home / "fused")
 
 
-def test_the_rows_of_a_check_are_of_every_kind(tmp_path: Path, training_set: Path) -> None:
-    rows = named_rows(Workspace(tmp_path), training_set, ("image",), 4)
+def test_the_rows_of_a_check_are_of_every_kind(training_set: Path) -> None:
+    rows = rows_of(TrainingSet.open(training_set), ("image",), 4)
     numbers = [int(request.instance_id.rpartition(":")[2].partition("#")[0]) for request in rows.requests]
     assert len({number % 2 for number in numbers}) == 2
     assert sorted(number % 2 for number in numbers) == [0, 0, 1, 1]
-    assert named_rows(Workspace(tmp_path), training_set, ("image",), 4).digest == rows.digest
+    assert rows_of(TrainingSet.open(training_set), ("image",), 4).digest == rows.digest
 
 
 def test_what_is_refused(home: Rashomon, adapter: Path, training_set: Path, tmp_path: Path) -> None:
@@ -241,12 +242,11 @@ def test_an_option_that_does_not_fit_on_the_disk_is_not_measured(
     home: Rashomon, adapter: Path, training_set: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(monkeypatch, {"fused": 1, "--bits 8": 10})
-    fuse = command.fuse
 
     def full(info: Any, adapter: Any, folder: Path, options: Any) -> Any:
         if options.dequantise:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return fuse(info, adapter, folder, options)
+        return write_fused(info, adapter, folder, options)
 
     with monkeypatch.context() as patch:
         patch.setattr(command, "fuse", full)
@@ -281,9 +281,9 @@ def test_a_killed_command_continues(phase: str, home: Rashomon, adapter: Path, t
     while not reached[phase]() and process.poll() is None:
         time.sleep(0.005)
     kill_all(process)
-    assert target.exists() == (phase != "writing")
-    if target.exists():
-        assert home.json("models") is not None
+    assert target.exists() or phase == "writing"
+    if target.exists():  # a folder of this name is complete
+        assert {"config.json", "model.safetensors", "fused.json"} <= {path.name for path in target.iterdir()}
     undisturbed = Rashomon(home.home / "other")
     undisturbed.home.mkdir()
     other = undisturbed.process(*arguments(adapter, undisturbed.home / "fused", "--check", training_set), code=5)

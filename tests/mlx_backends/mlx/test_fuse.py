@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -65,29 +65,33 @@ def test_a_quantised_base_in_more_bits_is_nearer_to_its_adapter(tmp_path: Path) 
 
     rashomon = Rashomon(tmp_path)
     model = build_tiny_vlm(tmp_path / "model", TEXTS, quantise=True)
-    layer = next(name for name in mx.load(str(model / "model.safetensors")) if name.endswith("q_proj.scales"))[
-        : -len(".scales")
-    ]
+    layer = next(name.removesuffix(".scales") for name in tensors(model) if name.endswith("q_proj.scales"))
     adapter = make_adapter(model, tmp_path / "adapter", targets=["q_proj"], strength=0.1)
     eight = fused(rashomon, model, adapter, "--bits", "8")
     assert describe(str(eight)).quantisation == "mixed 4/8-bit g64"
-    before, after = (mx.load(str(folder / "model.safetensors")) for folder in (model, eight))
+    before, after = (tensors(folder) for folder in (model, eight))
     changed = {name for name in before if not mx.array_equal(before[name], after[name])}
     assert f"{layer}.weight" in changed
     assert all(".q_proj." in name for name in changed)
-    plain = mx.load(str(fused(rashomon, model, adapter, "--dequantise") / "model.safetensors"))
+    plain = tensors(fused(rashomon, model, adapter, "--dequantise"))
     folders = {4: fused(rashomon, model, adapter), 8: eight}
-    errors = {
-        bits: _error(mx.load(str(folder / "model.safetensors")), plain, layer, bits) for bits, folder in folders.items()
-    }
+    errors = {bits: _error(tensors(folder), plain, layer, bits) for bits, folder in folders.items()}
     assert errors[8] < errors[4] / 2
+
+
+def tensors(model: Path) -> dict[str, Any]:
+    import mlx.core as mx
+
+    return dict(cast("dict[str, Any]", mx.load(str(model / "model.safetensors"))))
 
 
 def _error(weights: dict[str, Any], plain: dict[str, Any], layer: str, bits: int) -> float:
     import mlx.core as mx
 
-    parts = (weights[f"{layer}.{part}"] for part in ("weight", "scales", "biases"))
-    return float(mx.abs(mx.dequantize(*parts, group_size=64, bits=bits) - plain[f"{layer}.weight"]).mean())
+    codes, scales, biases = (weights[f"{layer}.{part}"] for part in ("weight", "scales", "biases"))
+    return float(
+        mx.abs(mx.dequantize(codes, scales, biases, group_size=64, bits=bits) - plain[f"{layer}.weight"]).mean()
+    )
 
 
 def test_an_adapter_is_fused_once(tmp_path: Path) -> None:
