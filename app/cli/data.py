@@ -22,6 +22,7 @@ from app.cli.options import (
     number,
     pop_api_options,
     split_commas,
+    wait,
 )
 from benchmarks import number_ranges as ranges
 
@@ -343,7 +344,7 @@ def models_get(workspace: Any, /, model: str, **options: Any) -> int:
 @click.argument("model", metavar="ID", shell_complete=completion.models)
 @click.option("--adapter", type=PATH, required=True, metavar="FOLDER", help="The adapter's folder.")
 @click.option("--to", "target", type=PATH, required=True, metavar="FOLDER", help="The new model's folder.")
-@number("--bits", ranges.WEIGHT_BITS, metavar="N", help="Quantise an unquantised model to 2, 3, 4, 6 or 8 bits.")
+@number("--bits", ranges.WEIGHT_BITS, metavar="N", help="Bits of the weights: 2, 3, 4, 6 or 8; default: the model's.")
 @click.option("--dequantise", is_flag=True, help="Store the weights unquantised.")
 @click.option(
     "--layout",
@@ -352,12 +353,26 @@ def models_get(workspace: Any, /, model: str, **options: Any) -> int:
     show_default=True,
     help="Layout of the weights: MLX's, or Hugging Face's, unquantised, for transformers, vLLM and llama.cpp's converter.",
 )
+@click.option(
+    "--check",
+    type=PATH,
+    metavar="DATA",
+    help="The training set or build to check on; default: the validation rows of the adapter's training, if at hand.",
+)
+@number("--check-rows", ranges.ROWS, metavar="N", help="The most rows of the check; default 48.")
+@click.option("--no-check", is_flag=True, help="Leave the check out.")
+@wait
 @click.pass_obj
-def models_fuse(workspace: Any, /, model: str, **options: Any) -> int:
-    """Fuse an adapter into a model's weights. The new folder loads without the adapter; --layout hf is for other programs."""
-    from app.commands.models import fuse
+def models_fuse(workspace: Any, /, **options: Any) -> int:
+    """Fuse an adapter into a model's weights. The new folder loads without the adapter; --layout hf is for other programs.
 
-    return fuse(model, options.pop("adapter"), options.pop("target"), **options)
+    Then answers of the base, of the base with the adapter and of the fused model are compared. Exit code 5: the fused model keeps
+    less than 90% of the answers that the adapter changed, or changes others; what keeps them is measured. The same command
+    resumes.
+    """
+    from app.commands.fuse import FuseArguments, fuse_command
+
+    return fuse_command(workspace, FuseArguments(**options))
 
 
 @models.command("adapter")

@@ -106,7 +106,7 @@ def batch(
         if run.identity[_DEVICE] == "remote" and not run.existing:
             print_message(f"{run.folder.name}: {remote_usage(run.spec, run.instances, run.build)}", options.display)
     for run in checked:
-        for sentence in filter(None, (run.excluded.sentence, run.trained.sentence)):
+        for sentence in filter(None, (run.excluded.sentence, run.trained.sentence, run.lost_effect)):
             print_message(f"{run.folder.name}: {sentence}", options.display)
     remote_models = [_remote_models(run) for run in checked]
     requirements = [

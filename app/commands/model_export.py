@@ -9,7 +9,7 @@ from typing import Any
 
 from app.commands.new_folder import new_folder
 from app.commands.spinner import spinner
-from app.text.escape import clean, size
+from app.text.escape import clean
 from benchmarks.errors import ModelError, SpecError
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.greedy_check import TORCH, Agreement, compare, greedy_answers, torch_problem
@@ -40,17 +40,10 @@ def convert_adapter(adapter: Path, model: str, *, to_peft: Path | None, to_mlx: 
     return 0
 
 
-def print_fused(info: ModelInfo, adapter: Adapter, target: Path) -> int:
-    """Print what was written to the folder ``target``, and which programs answer alike with it; return the exit code."""
-    folder = typed_path(target)
-    fused = inspect(folder)
-    print(
-        f"fused {adapter.name} into {info.name}: {fused.quantisation}, {size(fused.weights_bytes)}, in {clean(str(folder))}"
-    )
-    for agreement in _fused_agreements(info, adapter, folder, fused.weights_bytes):
+def print_agreements(info: ModelInfo, adapter: Adapter, folder: Path) -> None:
+    """Print which programs answer alike with the fused model in ``folder``."""
+    for agreement in _fused_agreements(info, adapter, folder, inspect(folder).weights_bytes):
         print(clean(agreement.sentence))
-    print(f"next: vllm serve {clean(str(folder))}, or python llama.cpp/convert_hf_to_gguf.py {clean(str(folder))}")
-    return 0
 
 
 def _fused_agreements(info: ModelInfo, adapter: Adapter, folder: Path, weights_bytes: int) -> list[Agreement]:

@@ -1,4 +1,4 @@
-"""``rashomon models``: models recommended and fetched from the Hugging Face Hub, and adapters fused into models."""
+"""``rashomon models``: models recommended and fetched from the Hugging Face Hub, and adapters in other formats."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import re
 from pathlib import Path
 
 from app.commands.listing import catalog_entry
-from app.commands.new_folder import new_folder
 from app.commands.spinner import spinner
-from app.engine.workers.device_lock import acquire_device
 from app.fetch.execute import confirm_fetch, execute_plan
 from app.fetch.hub import check_online
 from app.fetch.model import blobs_folder, link_snapshot, list_files
@@ -17,13 +15,11 @@ from app.json_output.catalog import ModelRecommendation, RecommendedModel
 from app.json_output.envelope import print_json
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
-from app.text.escape import clean, size
+from app.text.escape import clean
 from benchmarks import number_ranges as ranges
 from benchmarks.errors import BusyError, ModelError, NoAccessError, SpecError
-from benchmarks.untrusted.typed_paths import typed_path
-from mlx_backends.models.adapters import read_adapter
 from mlx_backends.models.catalog import catalog_models
-from mlx_backends.models.discovery import cached_models, inspect, resolve
+from mlx_backends.models.discovery import cached_models, inspect
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.metal import GIB, estimated_working_set
 from mlx_backends.next_model import TYPICAL, PromptSize, recommend_models, smallest_need
@@ -136,41 +132,3 @@ def _memory_for_models(text: str) -> tuple[int, str]:
             f"--for {ranges.shortened(text)}: give a Mac's memory with its unit, such as 16GB, or {THIS_MACHINE}."
         )
     return estimated_working_set(round(gigabytes * GIB)), f"working set on a Mac with {gigabytes:g} GB"
-
-
-def fuse(model: str, adapter: Path, target: Path, *, bits: int | None, dequantise: bool, layout: str = "mlx") -> int:
-    """Write ``model`` with ``adapter`` in its weights to the folder ``target``; return the exit code."""
-    from app.commands.model_export import print_fused
-    from mlx_backends.mlx import fuse as fusing
-    from mlx_backends.mlx.fuse_hf import fuse_to_hf
-
-    ranges.WEIGHT_BITS.check("--bits", bits)
-    if bits is not None and dequantise:
-        raise SpecError("--bits quantises and --dequantise does not; leave one of them out.")
-    if bits is not None and layout == "hf":
-        raise SpecError("--layout hf stores unquantised weights; leave --bits out, or fuse for MLX.")
-    info, read = inspect(resolve(model)), read_adapter(typed_path(adapter))
-    if info.engine != "mlx-vlm":
-        raise ModelError(f"{info.name} is a text-only model; adapters are for vision-language models.")
-    fit = memory_fit(info.weights_bytes)
-    if not fit.ok:
-        raise ModelError(f"{info.name} cannot be fused here: {fit.sentence}.")
-    with spinner(f"fusing {read.name} into {info.name}"), new_folder(target) as folder:
-        lock = acquire_device(f"fuse {target.name}", waiting=lambda holder: None, stop=bool)
-        try:
-            if layout == "hf":
-                fuse_to_hf(info, read, folder)
-            else:
-                fusing.fuse(info, read, folder, bits=bits, dequantise=dequantise)
-        finally:
-            if lock is not None:
-                lock.release()
-    target = typed_path(target)
-    if layout == "hf":
-        return print_fused(info, read, target)
-    fused = inspect(target)
-    print(
-        f"fused {read.name} into {info.name}: {fused.quantisation}, {size(fused.weights_bytes)}, in {clean(str(target))}"
-    )
-    print(f"next: rashomon --batch --benchmark cmc-bench --model {clean(str(target))} --limit 50")
-    return 0

@@ -217,8 +217,10 @@ class _Display:
 
 def progress_line(state: str, note: str, curve: Curve, steps: int) -> str:
     """Return a training's progress in one line."""
+    if note and state in ("queued", "loading"):
+        return f"{state}: {note}"
     if not curve.losses:
-        return f"{state}: {note}" if note and state in ("queued", "loading") else state
+        return state
     pieces = [f"{state} {curve.step}/{steps}", f"loss {curve.losses[-1][1]:.4f}"]
     if curve.validations:
         pieces.append(f"validation {curve.validations[-1][1]:.4f}")

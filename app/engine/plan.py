@@ -48,6 +48,7 @@ from benchmarks.varied import FACTOR_NAMES, example_of
 from benchmarks.vocabulary import Instance
 from mlx_backends.base import EngineInfo
 from mlx_backends.baseline import WITHOUT_REQUESTS
+from mlx_backends.models.fuse_effect import lost_effect_sentence
 from mlx_backends.models.licence import stated_licence
 from mlx_backends.policy import lacks_references
 from mlx_backends.registry import check_kv_bits, describe, refusal, training_records
@@ -82,6 +83,7 @@ class CheckedSpec:
         existing: Flag for a run that already exists.
         excluded: The counts of instances that the model cannot take.
         trained: The counts of examples that the model was trained on.
+        lost_effect: The sentence on an adapter whose effect was lost when it was fused into the model; "" if none was.
     """
 
     spec: RunSpec
@@ -92,6 +94,7 @@ class CheckedSpec:
     existing: bool
     excluded: ExcludedInstances
     trained: TrainedExamples = NOT_TRAINED
+    lost_effect: str = ""
 
 
 def check_spec(
@@ -138,7 +141,8 @@ def check_spec(
     if folder.exists():
         raise StoreError(f"{folder} exists and is not a run; move it, or give the run another --name.")
     trained = trained_examples(spec.model, info.model, build, instances)
-    return CheckedSpec(spec, folder, build, identity, instances, False, excluded, trained)
+    lost_effect = lost_effect_sentence(info.model, training_records(spec.model))
+    return CheckedSpec(spec, folder, build, identity, instances, False, excluded, trained, lost_effect)
 
 
 def trained_examples(model: str, name: str, build: Build, instances: Iterable[Instance]) -> TrainedExamples:
@@ -181,7 +185,8 @@ def _store_facts(store: RunStore, checked: CheckedSpec) -> None:
     """Store the licence that the card of a local model states, and which examples it was trained on, for reports."""
     if checked.trained.examples:
         store.set_meta(TRAINED_KEY, checked.trained.to_json())
-        store.set_meta(REMARKS_KEY, [checked.trained.sentence])
+    if remarks := [*filter(None, (checked.trained.sentence, checked.lost_effect))]:
+        store.set_meta(REMARKS_KEY, remarks)
     if checked.identity.get("weights digest") and (licence := stated_licence(checked.spec.model)) is not None:
         store.set_meta(LICENCE_KEY, licence)
 

@@ -77,20 +77,28 @@ class CachedTextModel(TextModel):
 
 
 def _identity(info: EngineInfo) -> str:
-    return digest([info.engine, info.model, info.weights, info.quantisation, dict(info.versions)])
+    adapter = [] if info.adapter is None else [info.adapter]  # replies without one are stored under the shorter name
+    return digest([info.engine, info.model, info.weights, info.quantisation, dict(info.versions), *adapter])
 
 
 class LocalModelSlot:
     """Slot for one local model at a time: using a model unloads the previous one.
 
     The device lock is acquired for the first model and held for ``owner`` until :meth:`close`; meanwhile ``waiting`` receives
-    its holder. Models on a cluster (``elsewhere``) leave the device to the cluster's nodes, of which this machine may be one.
+    its holder, for ``patience`` seconds at most if that is limited. Models on a cluster (``elsewhere``) leave the device to the
+    cluster's nodes, of which this machine may be one.
     """
 
     def __init__(
-        self, waiting: Callable[[str], None], *, owner: str = "rashomon build", elsewhere: bool = False
+        self,
+        waiting: Callable[[str], None],
+        *,
+        owner: str = "rashomon build",
+        elsewhere: bool = False,
+        patience: float | None = None,
     ) -> None:
         self._owner = owner
+        self._patience = patience
         self._waiting = waiting
         self._elsewhere = elsewhere
         self._device_lock: FileLock | None = None
@@ -107,7 +115,7 @@ class LocalModelSlot:
         """Hold the device without a model on it."""
         self._unload()
         if self._device_lock is None:
-            self._device_lock = acquire_device(self._owner, waiting=self._waiting, stop=bool)
+            self._device_lock = acquire_device(self._owner, waiting=self._waiting, stop=bool, patience=self._patience)
 
     def close(self) -> None:
         """Release the model and the device."""

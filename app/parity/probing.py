@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from app.engine.workers.stop_time import end_worker, held_memory, stop_seconds
 from app.parity import probe_store
@@ -98,7 +99,8 @@ def probe_run(known: RunWithProbes, answers: ForcedAnswers, options: ProbeOption
     if unavailable:
         return ProbeResult(None, unavailable)
     options.report(f"probing {Path(model).name or model} with {len(answers)} requests of {run.folder.name}")
-    message = _run(ProbeOrder(run.folder, model, tuple(options.builds), answers, PIXEL_REQUESTS, options.force))
+    order = ProbeOrder(run.folder, model, tuple(options.builds), answers, PIXEL_REQUESTS, options.force)
+    message = _run(order, options.report)
     if message:
         return ProbeResult(stored_probes, "" if stored_probes else message)
     return ProbeResult(probe_store.load(run.folder))
@@ -142,8 +144,8 @@ def _covers(stored: StoredProbes, run: RunOutputs, answers: ForcedAnswers) -> bo
     return True
 
 
-def _run(order: ProbeOrder) -> str:
-    """Run the worker; return why it failed, empty where it did not."""
+def _run(order: ProbeOrder, report: Callable[[str], None]) -> str:
+    """Run the worker; return why it failed, empty where it did not. ``report`` receives what it waits for."""
     try:
         folder, prefix = probe_store.make_probe_location(order.run)
         log = Log(folder, f"{prefix}parity.log")
@@ -162,7 +164,11 @@ def _run(order: ProbeOrder) -> str:
         try:
             worker.stdin.write(f"{order.to_json()}\n".encode())
             worker.stdin.flush()
-            output = worker.stdout.read()
+            outcome: Mapping[str, Any] = {}
+            for line in worker.stdout:
+                outcome = _parsed(line)
+                if "waiting" in outcome:
+                    report(f"waiting for {outcome['waiting']}")
             worker.wait()
         finally:
             end_worker(worker, stop_seconds(held_memory([order.model])))
@@ -170,10 +176,18 @@ def _run(order: ProbeOrder) -> str:
             worker.stdout.close()
     pump.finish()
     log.close()
+    if "message" in outcome:
+        return str(outcome["message"])
+    return f"the process that probed {order.model} ended with code {worker.returncode}; see {log.path}."
+
+
+def _parsed(line: bytes) -> Mapping[str, Any]:
+    """Return a line of the worker's report; empty for one that it was killed in."""
     try:
-        return str(json.loads(output.splitlines()[-1])["message"])
-    except (IndexError, ValueError, KeyError):
-        return f"the process that probed {order.model} ended with code {worker.returncode}; see {log.path}."
+        value = json.loads(line)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _spread(instances: Sequence[str], count: int) -> list[str]:

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -57,8 +57,8 @@ class ProbeOrder:
         return cls(run=run, builds=builds, **fields)
 
 
-def run_order(order: ProbeOrder) -> None:
-    """Probe the model and store the probes.
+def run_order(order: ProbeOrder, waiting: Callable[[str], None]) -> None:
+    """Probe the model and store the probes; ``waiting`` receives the holder of the device.
 
     Raises:
         RashomonError: The model cannot be probed, or the probes cannot be written.
@@ -78,7 +78,7 @@ def run_order(order: ProbeOrder) -> None:
     info = describe(order.model)
     lease = None
     if info.needs_device:
-        lease = acquire_device(f"parity of {order.run.name}", waiting=_report, stop=lambda: False)
+        lease = acquire_device(f"parity of {order.run.name}", waiting=waiting, stop=lambda: False)
     try:
         options = replace(run.spec.api.remote_options(None), concurrency=1)
         kv_bits = run.spec.kv_bits if order.model == run.spec.model else None
@@ -149,7 +149,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the model is freed on the way out
     code, message = 0, ""
     try:
-        run_order(order)
+        run_order(order, lambda holder: print(json.dumps({"waiting": holder}), file=report, flush=True))
     except RashomonError as error:
         code, message = error.exit_code, str(error)
     print(json.dumps({"code": code, "message": message}), file=report, flush=True)

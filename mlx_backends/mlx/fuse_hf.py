@@ -14,28 +14,30 @@ from benchmarks.errors import ModelError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
 from mlx_backends.mlx.adapter import apply_adapter
+from mlx_backends.mlx.fuse import FuseOptions, fuse_layers, fuse_record
 from mlx_backends.mlx.fused_folder import write_record, write_settings
 from mlx_backends.mlx.load import check_supported, load
-from mlx_backends.models.adapters import Adapter, check_base
+from mlx_backends.models.adapters import Adapter, check_base, check_not_fused
 from mlx_backends.models.discovery import ModelInfo, read_config
 from mlx_backends.models.plain_names import by_plain_name
 from mlx_backends.models.torch_names import has_channels_last, is_offset_norm, stored_name
-from mlx_backends.models.weights import weight_files, weights_digest
+from mlx_backends.models.weights import weight_files
 from mlx_backends.pytorch.dequantize import is_mlx_format
 
 _EXPERTS = ".switch_mlp."
 
 
-def fuse_to_hf(model: ModelInfo, adapter: Adapter, target: Path) -> None:
-    """Write ``model`` with ``adapter`` in its weights to the new folder ``target``, in Hugging Face's layout.
+def fuse_to_hf(model: ModelInfo, adapter: Adapter, target: Path) -> dict[str, Any]:
+    """Write ``model`` with ``adapter`` in its weights to the new folder ``target``, in Hugging Face's layout; return its record.
 
     Weights keep the type of floating-point numbers that they have, or that scales of quantised ones have. A folder in that
     layout keeps its names; those of a folder made for MLX follow from the model's type. Raises ModelError if the adapter is of
     another model, or the names or weights cannot be converted; the caller removes ``target``.
     """
     check_supported(model.path)
-    digest, config = weights_digest(model.path), read_config(model.path)
-    check_base(adapter, model.name, digest)
+    record, config = fuse_record(model, adapter, FuseOptions(layout="hf")), read_config(model.path)
+    check_not_fused(adapter, model.name, model.path)
+    check_base(adapter, model.name, record["weights digest"])
     if adapter.is_legacy:
         raise ModelError(f"the adapter {adapter.name} is in the format of mlx-vlm before 0.6, which cannot be fused.")
     is_mlx = is_mlx_format(model.path, config)
@@ -55,21 +57,20 @@ def fuse_to_hf(model: ModelInfo, adapter: Adapter, target: Path) -> None:
         _save(weights, target)
     settings = {key: value for key, value in config.items() if key not in ("quantization", "quantization_config")}
     write_settings(model.path, {**_architecture(config), **settings}, target)
-    write_record(model, digest, adapter, target)
+    return write_record(model, adapter, record, target)
 
 
 def _fuse_and_dequantise(model: Any) -> list[str]:
     """Fuse the adapter's layers and dequantise all; return the names of these layers' weights."""
-    from mlx.utils import tree_unflatten
     from mlx_vlm.trainer.peft.utils import dequantize
 
-    layers = [(name, layer) for name, layer in model.named_modules() if hasattr(layer, "lora_a")]
-    model.update_modules(tree_unflatten([(name, layer.fuse(dequantize=True)) for name, layer in layers]))
+    layers = [name for name, layer in model.named_modules() if hasattr(layer, "lora_a")]
+    fuse_layers(model, FuseOptions(dequantise=True))
     quantised = _quantised(model)
     dequantize(model)
     if left := _quantised(model):
         raise ModelError(f"{left[0]!r} cannot be dequantised; leave --layout hf out.")
-    return [f"{name}.weight" for name in dict.fromkeys([*(name for name, _ in layers), *quantised])]
+    return [f"{name}.weight" for name in dict.fromkeys([*layers, *quantised])]
 
 
 def _quantised(model: Any) -> list[str]:

@@ -25,14 +25,9 @@ def write_settings(source: Path, config: Mapping[str, Any], target: Path) -> Non
     (target / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
 
 
-def write_record(model: ModelInfo, digest: str, adapter: Adapter, target: Path) -> None:
-    """Write to the folder ``target`` that ``adapter`` was fused into ``model``, whose weights had the digest ``digest``."""
+def write_record(model: ModelInfo, adapter: Adapter, record: Mapping[str, Any], target: Path) -> dict[str, Any]:
+    """Write ``record`` and what ``adapter`` and ``model`` were trained on to the folder ``target``; return both."""
     trained_on = TrainingRecord.read(training_records(model.path, str(adapter.path)))
-    record = {
-        "model": model.name,
-        "weights digest": digest,
-        "adapter": adapter.name,
-        "adapter digest": adapter.digest,
-        **(trained_on.to_json() if trained_on else {}),
-    }
-    (target / FUSED).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+    written = {**record, **(trained_on.to_json() if trained_on else {})}
+    (target / FUSED).write_text(json.dumps(written, indent=2) + "\n", "utf-8")
+    return written

@@ -230,6 +230,21 @@ def check_base(adapter: Adapter, model: str, weights: str) -> None:
         )
 
 
+def check_not_fused(adapter: Adapter, name: str, model: Path) -> None:
+    """Raise ModelError if ``adapter`` is in the weights of the model ``name`` in a folder already, or is of its weights before.
+
+    Raises ModelError as :func:`fused_digests`, too.
+    """
+    fused, before = fused_digests(model)
+    if fused == adapter.digest:
+        raise ModelError(f"{name} has the adapter {adapter.name} in its weights already; it needs no other fusing.")
+    if before is not None and adapter.base is not None and adapter.base[1] == before:
+        raise ModelError(
+            f"the adapter {adapter.name} was trained on {adapter.base[0]}, not on {name}, into which another adapter is fused; "
+            "name that model, or train an adapter on this one."
+        )
+
+
 def check_outputs(adapter: Adapter, model: str, files: Iterable[Path]) -> None:
     """Raise ModelError if a layer of the model's weight ``files`` has another number of outputs than its low-rank weights.
 

@@ -26,9 +26,9 @@ from mlx_backends.registry import describe, load_backend
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have models looked at here instead of in processes of their own."""
 
-    def work(order: worker.ProbeOrder) -> str:
+    def work(order: worker.ProbeOrder, report: Callable[[str], None]) -> str:
         try:
-            worker.run_order(order)
+            worker.run_order(order, report)
         except RashomonError as error:
             return str(error)
         return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -58,6 +59,59 @@ def test_quantisation(tmp_path: Path) -> None:
     assert describe(str(fused(rashomon, quantised, of_quantised, "--dequantise"))).quantisation == "bf16"
 
 
+def test_a_quantised_base_in_more_bits_is_nearer_to_its_adapter(tmp_path: Path) -> None:
+    """Only the layers with the adapter are quantised anew; the others are as they were."""
+    import mlx.core as mx
+
+    rashomon = Rashomon(tmp_path)
+    model = build_tiny_vlm(tmp_path / "model", TEXTS, quantise=True)
+    layer = next(name.removesuffix(".scales") for name in tensors(model) if name.endswith("q_proj.scales"))
+    adapter = make_adapter(model, tmp_path / "adapter", targets=["q_proj"], strength=0.1)
+    eight = fused(rashomon, model, adapter, "--bits", "8")
+    assert describe(str(eight)).quantisation == "mixed 4/8-bit g64"
+    before, after = (tensors(folder) for folder in (model, eight))
+    changed = {name for name in before if not mx.array_equal(before[name], after[name])}
+    assert f"{layer}.weight" in changed
+    assert all(".q_proj." in name for name in changed)
+    plain = tensors(fused(rashomon, model, adapter, "--dequantise"))
+    folders = {4: fused(rashomon, model, adapter), 8: eight}
+    errors = {bits: _error(tensors(folder), plain, layer, bits) for bits, folder in folders.items()}
+    assert errors[8] < errors[4] / 2
+
+
+def tensors(model: Path) -> dict[str, Any]:
+    import mlx.core as mx
+
+    return dict(cast("dict[str, Any]", mx.load(str(model / "model.safetensors"))))
+
+
+def _error(weights: dict[str, Any], plain: dict[str, Any], layer: str, bits: int) -> float:
+    import mlx.core as mx
+
+    codes, scales, biases = (weights[f"{layer}.{part}"] for part in ("weight", "scales", "biases"))
+    return float(
+        mx.abs(mx.dequantize(codes, scales, biases, group_size=64, bits=bits) - plain[f"{layer}.weight"]).mean()
+    )
+
+
+def test_an_adapter_is_fused_once(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    model = build_tiny_vlm(tmp_path / "model", TEXTS, quantise=True)
+    adapter = make_adapter(model, tmp_path / "adapter")
+    target = fused(rashomon, model, adapter)
+    again = rashomon.run("models", "fuse", target, "--adapter", adapter, "--to", tmp_path / "twice", code=2)
+    assert "in its weights already" in again.stderr
+    base = {"base model": "model", "base weights": describe(str(model)).weights}
+    other = make_adapter(model, tmp_path / "other", seed=1, base=base)
+    refused = rashomon.run("models", "fuse", target, "--adapter", other, "--to", tmp_path / "twice", code=2)
+    assert "was trained on model, not on fused" in refused.stderr
+    assert not (tmp_path / "twice").exists()
+    of_fused = make_adapter(
+        model, tmp_path / "next", seed=1, base={"base model": "fused", "base weights": describe(str(target)).weights}
+    )
+    rashomon.run("models", "fuse", target, "--adapter", of_fused, "--to", tmp_path / "twice")
+
+
 @pytest.mark.slow
 def test_any_program_loads_it(tmp_path: Path) -> None:
     import mlx_vlm
@@ -73,7 +127,7 @@ def test_refusals_write_nothing(tmp_path: Path) -> None:
     model = build_tiny_vlm(tmp_path / "model", TEXTS, quantise=True)
     other = tiny_models.llava(tmp_path / "other")
     adapter = make_adapter(model, tmp_path / "adapter")
-    for options in (("--bits", "8"), ("--bits", "5"), ("--bits", "4", "--dequantise")):
+    for options in (("--bits", "5"), ("--bits", "4", "--dequantise")):
         assert not fused(rashomon, model, adapter, *options, code=2).exists()
     assert not fused(rashomon, other, adapter, code=2).exists()
     assert not fused(rashomon, model, tmp_path / "none", code=2).exists()

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.errors import ModelError
 from mlx_backends.greedy_check import Agreement
-from mlx_backends.mlx.fuse import fuse
+from mlx_backends.mlx.fuse import FuseOptions, fuse
 from mlx_backends.mlx.fuse_hf import fuse_to_hf
 from mlx_backends.models.adapters import read_adapter
 from mlx_backends.models.discovery import inspect
@@ -88,7 +88,7 @@ def test_experts_in_the_layout_of_mlx_are_refused(tmp_path: Path) -> None:
     model, target = tiny_models.qwen3_vl_moe(tmp_path / "model"), tmp_path / "mlx"
     adapter = make_adapter(model, tmp_path / "adapter")
     target.mkdir()
-    fuse(inspect(model), read_adapter(adapter), target)
+    fuse(inspect(model), read_adapter(adapter), target, FuseOptions())
     with pytest.raises(ModelError, match="experts of a layer apart"):
         fused(target, make_adapter(target, tmp_path / "other"), tmp_path / "hf")
     assert not list((tmp_path / "hf").iterdir())

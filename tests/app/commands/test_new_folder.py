@@ -1,4 +1,4 @@
-"""Folders of models that commands write: complete, or not there."""
+"""Folders of models that commands write: complete, or absent."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Fusing an adapter into a model's folder, and the check of what that keeps."""
