@@ -103,4 +103,27 @@ class ValidationReport:
     seconds: float
 
 
-Report = Callable[[StepReport | ValidationReport], None]
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The answers that the model generates for some held-out rows after update ``step``, judged as the scorecard does.
+
+    Attributes:
+        step: The update; 0 is the base.
+        conflicts: The number of rows whose sources conflict.
+        named: Of those, the answers that name the conflict.
+        agreeing: The number of rows without a conflict.
+        kept: Of those, the answers that are right.
+        outcomes: The number of answers by kind of row and outcome.
+        seconds: The time that it took.
+    """
+
+    step: int
+    conflicts: int
+    named: int
+    agreeing: int
+    kept: int
+    outcomes: Mapping[str, Mapping[str, int]]
+    seconds: float
+
+
+Report = Callable[[StepReport | ValidationReport | CheckReport], None]
