@@ -111,7 +111,7 @@ class TrainingsScreen(RashomonScreen):
                 reader = self._readers.setdefault(training.path, LogReader(training.path))
                 reader.poll()
                 curve = reader.curve
-                drawn = len(curve.losses), curve.searched, len(curve.validation_seconds)
+                drawn = len(curve.losses), curve.searched + len(curve.trials), len(curve.validation_seconds)
                 rows.append(_TrainingRow(training, *training.state(), training.verdict(), curve, drawn))
             return rows[::-1], problems
         finally:

@@ -6,6 +6,7 @@ update and the format of the adapter are mlx-vlm's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -274,8 +275,18 @@ class TrainingLoop:
             progress,
             best=loss if is_best else best,
             reference=loss if is_lower else reference,
-            stale=0 if is_lower else progress.stale + 1,
+            stale=0 if is_lower else progress.stale + self._counts(progress, loss),
         )
+
+    def _counts(self, progress: Progress, loss: float) -> bool:
+        """Return whether a validation without a lower loss brings the end nearer.
+
+        While a learning rate is high, a loss that stands still may yet fall as the rate decays, so its first half counts only
+        where the loss is above the base's.
+        """
+        settings, base = self._settings, progress.base
+        has_decayed = settings.schedule == "constant" or 2 * progress.step > settings.steps
+        return has_decayed or not math.isfinite(loss) or (base is not None and loss > base)
 
     def validation_loss(self, stop: Callable[[], bool]) -> float | None:
         """Return the mean loss of the validation rows; None if ``stop`` comes first."""
