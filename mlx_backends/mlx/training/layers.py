@@ -111,6 +111,8 @@ def _prepared(original: Any, dropout: Dropout, checkpointing: bool) -> Any:
 
     @wraps(original)
     def prepared(layer: Any, *args: Any, **options: Any) -> Any:
+        if not layer.training:  # without dropout and gradients; a cache of keys and values would be no argument for MLX
+            return original(layer, *args, **options)
         seed = dropout.next_seed()
 
         def compute(parameters: Any, *args: Any, **options: Any) -> Any:
