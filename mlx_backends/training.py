@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from benchmarks.errors import STOPPED, RashomonError
@@ -15,6 +15,9 @@ Objective = Literal["answer", "orpo"]
 
 KEPT = "the last checkpoint is kept: free some space, then resume"
 """The advice where a training cannot write."""
+
+LEAST_GAIN = 0.01
+"""The share by which a validation loss has to be lower to count as lower: for early stopping, and against the base's."""
 
 UNTRAINABLE: Mapping[str, str] = {
     "deepseek_vl_v2": "MLX has no gradient of its choice of experts",
@@ -47,7 +50,10 @@ class TrainingSettings:
 
     A row is computed at a time, and a batch's gradient is the mean over the tokens of its answers, or over its rows where each
     answer is preferred to another (``orpo``, odds ratio preference optimisation, with the weight ``beta``). ``dropout`` is that
-    of the adapter's inputs, and the adapter's update is scaled by ``alpha`` / ``rank``.
+    of the adapter's inputs, and the adapter's update is scaled by ``alpha`` / ``rank``. The training ends early after
+    ``patience`` validations without a lower loss, unless that is None. With ``rates``, each of them is tried for ``rate_updates``
+    updates first, and the best one takes the place of ``learning_rate``. With rows for it, answers are generated and checked
+    before the first update, every ``check_every`` updates and for the best adapter.
     """
 
     rank: int
@@ -66,6 +72,10 @@ class TrainingSettings:
     save_every: int
     objective: Objective = "answer"
     beta: float = 0.1
+    patience: int | None = None
+    rates: tuple[float, ...] = ()
+    rate_updates: int = 0
+    check_every: int = 0
 
     def rate(self, step: int) -> float:
         """Return the learning rate of update ``step``, counted from 1."""
@@ -76,12 +86,23 @@ class TrainingSettings:
             return self.learning_rate * (1 + math.cos(math.pi * share)) / 2
         return self.learning_rate * (1 - share if self.schedule == "linear" else 1)
 
+    def trial(self, rate: float) -> TrainingSettings:
+        """Return the settings of the trial of a learning rate: the whole schedule, in fewer updates."""
+        steps = self.rate_updates
+        return replace(self, learning_rate=rate, steps=steps, warmup=self.warmup * steps // self.steps)
+
+    def chosen_rate(self, losses: Sequence[float | None]) -> float:
+        """Return the rate of the lowest loss of a trial; None stands for one that diverged. Raises ValueError if all did."""
+        sound = {rate: loss for rate, loss in zip(self.rates, losses, strict=True) if loss is not None}
+        return min(sound, key=lambda rate: sound[rate])
+
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
     """One update: the mean loss of its answers' tokens (of its rows with ``orpo``), their number, that of all, and the time.
 
-    ``answer_loss`` is the loss of the answers' tokens alone, without what ``orpo`` adds.
+    ``answer_loss`` is the loss of the answers' tokens alone, without what ``orpo`` adds. ``trial`` is the learning rate that the
+    update belongs to the trial of, if to any.
     """
 
     step: int
@@ -92,11 +113,15 @@ class StepReport:
     rate: float
     peak_memory: int
     answer_loss: float
+    trial: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """The mean loss of the validation rows after update ``step``; ``best`` if it is the lowest so far."""
+    """The mean loss of the validation rows after update ``step``; ``best`` if it is the lowest of an update so far.
+
+    Update 0 is the base.
+    """
 
     step: int
     loss: float
@@ -106,6 +131,9 @@ class ValidationReport:
 
 CONFLICT, AGREEMENT, UNKNOWN = "conflict", "no conflict", ""
 """The kinds of rows: whether their sources conflict; rows that were made elsewhere need not say it."""
+
+CHECK_TOKENS = 32
+"""The most tokens of an answer of a check beyond those of the longest answer to learn: a base says the same in more words."""
 
 OUTCOMES: Mapping[str, str] = {
     "names": "names the conflict or abstains",
@@ -142,6 +170,16 @@ class CheckRows:
     rows: Sequence[ChatRow]
     judge: JudgeAnswer
     names: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RateReport:
+    """The trial of a learning rate: the mean loss of the validation rows after its updates; None if it diverged."""
+
+    trial: float
+    updates: int
+    loss: float | None
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,4 +221,6 @@ class CheckReport:
         return self.marks.get(AGREEMENT, "").count(TAUGHT)
 
 
-Report = Callable[[StepReport | ValidationReport | CheckReport], None]
+AnyReport = StepReport | ValidationReport | RateReport | CheckReport
+
+Report = Callable[[AnyReport], None]

@@ -19,10 +19,7 @@ from mlx_backends.mlx.metal.fault_recovery import settle
 from mlx_backends.mlx.sequential import NoText, SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.training.inputs import TrainingInputs
 from mlx_backends.mlx.vision_cache import CachedVisionTower
-from mlx_backends.training import NOT_TAUGHT, TAUGHT, UNDECIDED, CheckReport, CheckRows
-
-MORE_TOKENS = 32
-"""The most tokens of an answer beyond those of the longest answer to learn: a base says the same in more words."""
+from mlx_backends.training import CHECK_TOKENS, NOT_TAUGHT, TAUGHT, UNDECIDED, CheckReport, CheckRows
 
 
 class GenerationCheck:
@@ -32,7 +29,7 @@ class GenerationCheck:
         self, model: Any, processor: Any, inputs: TrainingInputs, check: CheckRows, tower: CachedVisionTower
     ) -> None:
         self._model, self._inputs, self._check, self._tower = model, inputs, check, tower
-        self._max_tokens = MORE_TOKENS + max(map(inputs.answer_tokens, range(len(inputs))))
+        self._max_tokens = CHECK_TOKENS + max(map(inputs.answer_tokens, range(len(inputs))))
         tokenizer = getattr(processor, "tokenizer", processor)
         self._detokenizer = Detokenizer(tokenizer, inputs.preprocessor.prompter)
         processor.detokenizer = NoText()
@@ -55,7 +52,8 @@ class GenerationCheck:
                 mark = UNDECIDED if is_taught is None else TAUGHT if is_taught else NOT_TAUGHT
                 marks[row.kind] = marks.get(row.kind, "") + mark
                 outcomes.setdefault(row.kind, Counter())[outcome] += 1
-        return CheckReport(step, marks, outcomes, perf_counter() - start, self._check.names)
+        counts = {kind: dict(outcome) for kind, outcome in outcomes.items()}
+        return CheckReport(step, marks, counts, perf_counter() - start, self._check.names)
 
     def answer_tokens(self, index: int) -> tuple[int, ...]:
         """Return the tokens that the model answers a row with, including the one that ends the answer."""
