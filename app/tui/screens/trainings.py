@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
+from app.engine.training.answer_checks import check_line
 from app.engine.training.folder import ADAPTER, DIVERGED, Training, read_trainings
 from app.engine.training.log import Curve, LogReader
 from app.engine.training.supervise import stop_training
@@ -43,8 +44,8 @@ class _TrainingRow:
     state: str
     note: str
     curve: Curve = field(compare=False)
-    drawn: tuple[int, int]
-    """The numbers of updates and of validations in the curve."""
+    drawn: tuple[int, int, int]
+    """The numbers of updates, of validations and of checks in the curve."""
 
     @property
     def active(self) -> bool:
@@ -105,7 +106,7 @@ class TrainingsScreen(RashomonScreen):
                 reader = self._readers.setdefault(training.path, LogReader(training.path))
                 reader.poll()
                 curve = reader.curve
-                drawn = len(curve.losses), len(curve.validations)
+                drawn = len(curve.losses), len(curve.validations), len(curve.checks)
                 rows.append(_TrainingRow(training, *training.state(), curve, drawn))
             return rows[::-1], problems
         finally:
@@ -258,6 +259,8 @@ def _facts(row: _TrainingRow, width: int) -> list[Content]:
     lines.append(Content.assemble(*(literal(text, style) for text, style in progress)))
     if curve.best is not None:
         lines.append(literal(f"lowest validation loss {curve.best[1]:.4f} at update {curve.best[0]}"))
+    for check in curve.checks[:1] + curve.checks[1:][-1:]:
+        lines.append(literal(f"{f'update {check.step}' if check.step else 'base'}: {check_line(check)}"))
     lines.append(
         literal(
             f"{row.training.identity.get('model')}  rank {spec.rank}  alpha {spec.alpha:g}  rate {spec.learning_rate:g} "
