@@ -217,7 +217,9 @@ def _print_plan(plan: TrainingPlan) -> None:
         )
     if settings.check_every and plan.rows["validation"]:
         along = f", every {settings.check_every} updates" if settings.check_every < settings.steps else ""
-        print(f"  checks the answers to about {spec.check_rows} validation rows: of the base{along}, and of the best adapter")
+        print(
+            f"  checks the answers to about {spec.check_rows} validation rows: of the base{along}, and of the best adapter"
+        )
     if settings.patience is not None and plan.rows["validation"]:
         print(
             f"  ends early after {settings.patience} validations, one every {settings.validate_every} updates, without a loss "

@@ -39,7 +39,11 @@ def change_line(before: CheckReport, after: CheckReport) -> str:
         change = f"{_right(before, kind)} to {_right(after, kind)} of {len(marks)}"
         verb = {CONFLICT: "names conflicts" if after.names else "answers conflicts", AGREEMENT: "keeps"}
         parts.append(f"{verb.get(kind, 'gives the answer to learn in')} {change}{_undecided(marks)}")
-        if UNDECIDED not in marks and _right(after, kind) < _right(before, kind) and kind not in shown_losses(before, after):
+        if (
+            UNDECIDED not in marks
+            and _right(after, kind) < _right(before, kind)
+            and kind not in shown_losses(before, after)
+        ):
             parts[-1] += " (so few show no loss)"
     return ", ".join(parts)
 
@@ -62,13 +66,13 @@ def shown_losses(before: CheckReport, after: CheckReport, *, at_worst: bool = Fa
 
 
 def loss_phrase(before: CheckReport, after: CheckReport, kind: str) -> str:
-    """Return a loss as in ``it keeps 1 of 12, of which the base kept 12``."""
+    """Return a loss as in ``it keeps 1 of 12 that the base answered 12 of``."""
     counts = f"{_right(after, kind)} of {len(after.marks[kind])}"
     if kind == AGREEMENT:
         return f"it keeps {counts} that the base answered {_right(before, kind)} of"
-    does = ("names", "named") if after.names else ("answers", "answered")
-    what, (does, did) = ("conflicts", does) if kind == CONFLICT else ("rows as taught", ("answers", "answered"))
-    return f"it {does} {counts} {what} and the base {did} {_right(before, kind)}"
+    verb = ("names", "named") if after.names and kind == CONFLICT else ("answers", "answered")
+    what = "conflicts" if kind == CONFLICT else "rows as taught"
+    return f"it {verb[0]} {counts} {what} and the base {verb[1]} {_right(before, kind)}"
 
 
 def _changes(before: CheckReport, after: CheckReport, kind: str, *, at_worst: bool) -> list[int]:

@@ -37,26 +37,26 @@ class Progress:
         best: The lowest validation loss of an update.
         log_bytes: The size of the log.
         unvalidated: Flag for a validation after this update that is still to be made.
-        unchecked: Likewise, for a check of generated answers.
         trend: The loss so far; None where an earlier version saved the checkpoint.
         base: The base's validation loss; None where there was no validation of it.
         base_answers: The base's loss of the answers' tokens alone.
         reference: The validation loss that the next one has to be lower than.
         stale: The number of validations since that one.
         trials: The losses of the learning rates that were tried; None for one that diverged.
+        unchecked: Flag for a check of the answers after this update that is still to be made.
     """
 
     step: int = 0
     best: float | None = None
     log_bytes: int = 0
     unvalidated: bool = False
-    unchecked: bool = False
     trend: LossTrend | None = None
     base: float | None = None
     base_answers: float | None = None
     reference: float | None = None
     stale: int = 0
     trials: tuple[float | None, ...] = ()
+    unchecked: bool = False
 
 
 def save_checkpoint(folder: Path, model: Any, optimiser: Any, progress: Progress) -> None:
