@@ -143,7 +143,7 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
     ranges.CHECK_ROWS,
     help="Validation rows whose answers are generated and checked along the way, 0 for none; default 24.",
 )
-@number("--patience", ranges.PATIENCE, help="Validations without a lower loss before the training ends; default 5.")
+@number("--patience", ranges.PATIENCE, help="Validations without a lower loss before the training ends; default 3.")
 @click.option(
     "--rates",
     metavar="R,R",
@@ -189,8 +189,6 @@ def train(
     values = {
         key: str(value) if isinstance(value, Path) else value for key, value in options.items() if value is not None
     }
-    if options["rates"] not in (None, "auto"):
-        values["rates"] = [ranges.LEARNING_RATE.parse(text) or text for text in split_commas(options["rates"])]
     return start_training(
         workspace,
         values,

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from app.engine.training.log import LogReader
+from app.exit_codes import VERDICTS
 from app.store.database import DATABASE
 from app.store.workspace import Workspace
 from tests.app.commands.test_score import CHOICES
@@ -116,7 +117,9 @@ def test_a_training_gives_the_same_adapter_with_faults(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         rashomon = Rashomon(tmp_path / name, ordered)
         options = ("--rank", "2", "--batch-size", "2", "--steps", "40", "--save-every", "1", "--dropout", "0.1")
-        rashomon.run("train", "--model", FOUR_BIT, "--data", data, "--name", NAME, *options, "--display", "none")
+        rashomon.run(
+            "train", "--model", FOUR_BIT, "--data", data, "--name", NAME, *options, "--display", "none", code=VERDICTS
+        )
         folder = rashomon.workspace / "trainings" / NAME
         reader = LogReader(folder)
         reader.poll()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.exit_codes import VERDICTS
 from tests.support.command import Rashomon
 from tests.support.tiny_models import FAMILIES
 
@@ -56,7 +57,7 @@ def test_a_few_updates_give_an_adapter_that_loads_again(family: str, training_se
         "--validate-every",
         "10",
     )
-    rashomon.run("train", "--model", model, "--data", training_set, *options, "--display", "none")
+    rashomon.run("train", "--model", model, "--data", training_set, *options, "--display", "none", code=VERDICTS)
     (row,) = rashomon.json("trainings")
     assert (row["state"], row["note"], row["step"]) == ("done", "", 10)
     log = (rashomon.workspace / "trainings" / "t" / "log.jsonl").read_text()

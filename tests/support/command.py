@@ -10,7 +10,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,8 +106,8 @@ class Rashomon:
             assert process.stdout is not None
             return process.wait(), process.stdout.read(), output
 
-    def run(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Run to the end in this process; fails unless the exit code is ``code``, which one line explains, and on a traceback.
+    def run(self, *arguments: str | Path, code: int | Container[int] = 0) -> subprocess.CompletedProcess[str]:
+        """Run to the end in this process; fails unless the exit code is (in) ``code``, which a line explains, or on a traceback.
 
         Orders change a process for good: workers with orders are real ones. With other orders, or variables that are read
         once, the command is a process of its own, as :meth:`process` always is.
@@ -122,7 +122,7 @@ class Rashomon:
         """Return the result that :meth:`run` prints with ``--json``, without its envelope."""
         return json.loads(self.run(*arguments, "--json", code=code).stdout)["result"]
 
-    def process(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    def process(self, *arguments: str | Path, code: int | Container[int] = 0) -> subprocess.CompletedProcess[str]:
         """The same in a process of its own, whose worker is another."""
         done = subprocess.run(
             self.command(*arguments),
@@ -136,7 +136,7 @@ class Rashomon:
         return self._checked([*map(str, arguments)], done, code)
 
     def _checked(
-        self, words: list[str], done: subprocess.CompletedProcess[str], code: int
+        self, words: list[str], done: subprocess.CompletedProcess[str], code: int | Container[int]
     ) -> subprocess.CompletedProcess[str]:
         _check_exit(done, code)
         check_json(words, done.stdout, (self.workspace, self.home))
@@ -162,12 +162,14 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _check_exit(done: subprocess.CompletedProcess[str], code: int) -> None:
+def _check_exit(done: subprocess.CompletedProcess[str], code: int | Container[int]) -> None:
     report = f"{done.args}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, report
-    assert done.returncode == code, f"exit code {done.returncode}, not {code}\n{report}"
+    assert done.returncode in ((code,) if isinstance(code, int) else code), (
+        f"exit code {done.returncode}, not {code}\n{report}"
+    )
     lines = [line for line in done.stderr.splitlines() if line.startswith("rashomon: ")]
-    assert len(lines) == (code != 0), f"{len(lines)} lines on standard error say why\n{report}"
+    assert len(lines) == (done.returncode != 0), f"{len(lines)} lines on standard error say why\n{report}"
 
 
 def children_of(pid: int) -> list[int]:

@@ -14,9 +14,10 @@ from PIL import Image
 
 from app.engine.training import worker
 from app.engine.training.folder import Training, create_training
-from app.engine.training.log import LogWriter
+from app.engine.training.log import LogWriter, read_curve
 from app.engine.training.spec import training_spec
 from app.engine.training.supervise import TrainingSupervisor
+from app.engine.training.verdict import verdict_of
 from app.engine.workers.worker_process import Outcome
 from app.store.workspace import Workspace
 from mlx_backends.mlx.training import row_sizes
@@ -28,14 +29,15 @@ STEPS = 200
 def staged_training(
     workspace: Workspace, name: str, *, state: str = "done", note: str = "", done: int = STEPS, created: float = 1.75e9
 ) -> Training:
-    """Create a training in ``state`` after ``done`` updates; a validation every tenth of them."""
+    """Create a training in ``state`` after ``done`` updates; a validation of the base, and one every tenth of the updates."""
     spec = training_spec({"model": "mlx-community/Qwen3-VL-4B-Instruct-4bit", "data": "/data/train", "name": name})
     identity = spec.identity() | {"data digest": "d" * 64, "weights": "e" * 64}
     training = create_training(workspace, name, spec, identity, STEPS)
     values = json.loads((training.path / "training.json").read_text())
     (training.path / "training.json").write_text(json.dumps(values | {"created": created}))
     append_updates(training.path, 1, done)
-    training.note(state, note)
+    verdict = verdict_of(read_curve(training.path)) if state == "done" else None
+    training.note(state, note, verdict)
     return Training.open(training.path)
 
 
@@ -43,6 +45,8 @@ def append_updates(folder: Path, first: int, last: int) -> None:
     """Log the updates from ``first`` to ``last``."""
     log = folder / "log.jsonl"
     writer = LogWriter(folder, log.stat().st_size if log.exists() else 0)
+    if first == 1:
+        writer.write(ValidationReport(0, 2.9, False, 4.0))
     for step in range(first, last + 1):
         loss = 0.4 + 3 * math.exp(-step / 40) + 0.15 * math.sin(step * 7.3)
         writer.write(StepReport(step, loss, 40, 2400, 2.0, 1e-4, 9 * 10**9, loss))

@@ -11,10 +11,15 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from app.engine.training import supervise
+from app.engine.training.folder import create_training
+from app.engine.training.log import LogWriter, read_curve
+from app.engine.training.spec import training_spec
+from app.engine.training.verdict import training_verdict
 from app.store.locks import FileLock
 from app.tui.app import RashomonApp
 from app.tui.screens.trainings import TrainingsScreen
 from app.tui.widgets.loss_plot import MARK, loss_plot
+from mlx_backends.training import RateReport, StepReport, ValidationReport
 from tests.support.trainings import STEPS, append_updates, staged_training
 from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
@@ -73,6 +78,39 @@ def test_the_curve_grows_with_the_log(stage: Stage) -> None:
 
     drive(stage.app(), script)
     lock.release()
+
+
+@pytest.mark.parametrize(
+    ("base", "words"),
+    [(2.9, "use best, update 120"), (0.1, "do not use it: worse than the base"), (0.731, "nothing can be told")],
+)
+def test_the_verdict_is_displayed_in_words(stage: Stage, base: float, words: str) -> None:
+    training = staged_training(stage.workspace, "ended", state="done")
+    training.note("done", verdict=training_verdict(base, read_curve(training.path).best))
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await to_trainings(pilot, app, words)
+        state = {2.9: "done", 0.1: "do not use", 0.731: "cannot tell"}[base]
+        assert state in screen_text(app)
+
+    drive(stage.app(), script, SIZES["80x24"])
+
+
+def test_the_losses_of_learning_rates_are_displayed(stage: Stage) -> None:
+    spec = training_spec({"model": "m", "data": "/data", "rates": "1e-4,1e-3", "name": "searching"})
+    training = create_training(stage.workspace, "searching", spec, spec.identity(), STEPS)
+    writer = LogWriter(training.path, 0)
+    writer.write(ValidationReport(0, 2.9, False, 1.0))
+    writer.write(RateReport(1e-4, 10, 1.25, 1.0))
+    writer.write(StepReport(1, 2.5, 4, 40, 1.0, 1e-3, 1, 2.5, trial=1e-3))
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await to_trainings(pilot, app, "trying learning rate 0.001: update 1")
+        assert "0.0001: 1.25" in screen_text(app)
+        writer.write(RateReport(1e-3, 10, None, 1.0))
+        await until(pilot, lambda: "learning rate 0.0001, which had the lowest" in screen_text(app))
+
+    drive(stage.app(), script, SIZES["120x40"])
 
 
 def test_stop_and_resume_ask_first(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from app.run_spec import Flag, FolderPath, RunName, parse
 from benchmarks import number_ranges as ranges
@@ -52,6 +53,7 @@ AUTO_RATES = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3)
 """The learning rates that ``auto`` tries."""
 _SEARCH_SHARE = 0.25
 """The share of a training's updates that a search for its learning rate has, if the spec does not say."""
+_MOST_RATES = 20
 _LEAST_TRIAL = 10
 """The fewest updates of the trial of a rate, if the spec does not say."""
 
@@ -59,9 +61,6 @@ _VALIDATIONS, _CHECKPOINTS, _CHECKS = 20, 20, 9
 """The numbers of validations, checkpoints and checks along the way of a training whose spec does not say."""
 _CHECK_SHARE = 0.1
 """The share of a training's time that checks may take, if the spec does not say."""
-
-
-Rate = Annotated[float, ranges.LEARNING_RATE]
 
 
 class TrainingSpec(BaseModel):
@@ -96,8 +95,8 @@ class TrainingSpec(BaseModel):
     validation_share: Annotated[float, ranges.VALIDATION_SHARE] = 0.1
     validation_rows: Annotated[int, ranges.ROWS] | None = VALIDATION_ROWS
     early_stopping: Flag = True
-    patience: Annotated[int, ranges.PATIENCE] = 5
-    rates: Literal["auto"] | Annotated[tuple[Rate, ...], Field(min_length=2, max_length=20)] | None = None
+    patience: Annotated[int, ranges.PATIENCE] = 3
+    rates: Literal["auto"] | tuple[float, ...] | None = None
     rate_updates: Annotated[int, ranges.STEPS] | None = None
     check_every: Annotated[int, ranges.INTERVAL] | None = None
     check_rows: Annotated[int, ranges.CHECK_ROWS] = 24
@@ -112,6 +111,21 @@ class TrainingSpec(BaseModel):
         """Add the values of the recipe that are not given."""
         recipe = values.get("recipe") if isinstance(values, dict) else None
         return values if recipe is None else {**RECIPES.get(recipe, {}), **values}
+
+    @field_validator("rates", mode="before")
+    @classmethod
+    def _typed_rates(cls, value: Any) -> Any:
+        """Return rates as numbers, which a command line or a form separates by commas."""
+        if value is None or value == "auto":
+            return value
+        texts = value.split(",") if isinstance(value, str) else value
+        rates = [ranges.LEARNING_RATE.parse(text) if isinstance(text, str) else text for text in texts]
+        if not 1 < len(set(rates)) <= _MOST_RATES or not all(map(ranges.LEARNING_RATE.holds, rates)):
+            raise PydanticCustomError(
+                "rates",
+                f"write auto, or 2 to {_MOST_RATES} learning rates such as 1e-4,3e-4, each {ranges.LEARNING_RATE}",
+            )
+        return rates
 
     @property
     def tried_rates(self) -> tuple[float, ...]:

@@ -14,9 +14,11 @@ from textual.content import Content
 from textual.widgets import Static
 
 from app.engine.training.answer_checks import check_line
-from app.engine.training.folder import ADAPTER, DIVERGED, Training, read_trainings
+from app.engine.training.folder import DIVERGED, Training, read_trainings
 from app.engine.training.log import Curve, LogReader
 from app.engine.training.supervise import stop_training
+from app.engine.training.verdict import TrainingVerdict, chosen_rate, rate_sentence
+from app.exit_codes import INCONCLUSIVE, REGRESSED
 from app.report.throughput import duration
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
@@ -24,7 +26,7 @@ from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, state_appearance
 from app.tui.widgets.bars import Parts, progress_bar
 from app.tui.widgets.dialogs import Confirm
-from app.tui.widgets.loss_plot import MARK, TRAIN, VALIDATION, loss_plot
+from app.tui.widgets.loss_plot import BASE, BASE_MARK, MARK, TRAIN, VALIDATION, loss_plot
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable, fit_to_contents
 from benchmarks.errors import RashomonError
@@ -32,8 +34,11 @@ from benchmarks.errors import RashomonError
 _POLL_SECONDS = 0.5
 _BAR_WIDTH = 10
 _ACTIVE = ("queued", "loading", "training")
-_RUN_STATES = {"training": "running", DIVERGED: "failed"}
+_WORSE, _UNKNOWN = "do not use", "cannot tell"
+_RUN_STATES = {"training": "running", DIVERGED: "failed", _WORSE: "failed", _UNKNOWN: "stopped"}
 """The states of a training whose glyph and colour are those of another state of a run."""
+_DONE_STATES = {REGRESSED: _WORSE, INCONCLUSIVE: _UNKNOWN}
+"""The words for a training that is done, by its verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +48,10 @@ class _TrainingRow:
     training: Training
     state: str
     note: str
+    verdict: TrainingVerdict | None
     curve: Curve = field(compare=False)
-    drawn: tuple[int, int, int]
-    """The numbers of updates, of validations and of checks in the curve."""
+    drawn: tuple[int, int, int, int]
+    """The numbers of updates, of those of trials, of validations and of checks in the curve."""
 
     @property
     def active(self) -> bool:
@@ -106,8 +112,8 @@ class TrainingsScreen(RashomonScreen):
                 reader = self._readers.setdefault(training.path, LogReader(training.path))
                 reader.poll()
                 curve = reader.curve
-                drawn = len(curve.losses), len(curve.validations), len(curve.checks)
-                rows.append(_TrainingRow(training, *training.state(), curve, drawn))
+                drawn = len(curve.losses), curve.searched, len(curve.validation_seconds), len(curve.checks)
+                rows.append(_TrainingRow(training, *training.state(), training.verdict(), curve, drawn))
             return rows[::-1], problems
         finally:
             self._reading = False
@@ -158,9 +164,10 @@ class TrainingsScreen(RashomonScreen):
             return
         set_panel_title(facts, literal(row.training.name, newlines=False))
         self.update_static("#facts", Content("\n").join(_facts(row, self.size.width)))
+        base = (("  ", ""), (BASE_MARK, BASE), " base") if row.curve.base is not None else ()
         set_panel_title(
             self.query_one("#curve"),
-            Content.assemble("Loss: ", ("⣿", TRAIN), " training  ", (MARK, VALIDATION), " validation"),
+            Content.assemble("Loss: ", ("⣿", TRAIN), " training  ", (MARK, VALIDATION), " validation", *base),
         )
         self.call_after_refresh(self._draw)
 
@@ -169,7 +176,8 @@ class TrainingsScreen(RashomonScreen):
         if row is None or not self.has_widgets:
             return
         size = self.query_one("#curve").content_size
-        lines = loss_plot(row.curve.losses, row.curve.validations, row.training.steps, size.width, size.height)
+        curve = row.curve
+        lines = loss_plot(curve.losses, curve.validations, row.training.steps, size.width, size.height, curve.base)
         nothing = literal("no update yet" if not row.curve.losses else "", DIM)
         self.update_static("#curve", Content("\n").join(lines) if lines else nothing)
 
@@ -217,7 +225,7 @@ class TrainingsScreen(RashomonScreen):
 
     def action_copy(self) -> None:
         if (row := self._current) is not None:
-            self.rashomon.copy(str(row.training.path / ADAPTER))
+            self.rashomon.copy(str(row.training.advised_adapter()))
 
     def _try(self, work: Callable[[], object], message: str) -> None:
         """Do ``work`` and show ``message``, or the error."""
@@ -230,9 +238,10 @@ class TrainingsScreen(RashomonScreen):
 
 
 def _cells(row: _TrainingRow) -> Row:
-    appearance = state_appearance(_RUN_STATES.get(row.state, row.state))
     curve = row.curve
-    state: Cell = [(f"{appearance.glyph} {row.state}", appearance.colour)]
+    words = _DONE_STATES.get(row.verdict.code, row.state) if row.verdict and row.state == "done" else row.state
+    appearance = state_appearance(_RUN_STATES.get(words, words))
+    state: Cell = [(f"{appearance.glyph} {words}", appearance.colour)]
     return [
         row.training.name,
         state,
@@ -256,14 +265,24 @@ def _facts(row: _TrainingRow, width: int) -> list[Content]:
     if curve.peak_memory:
         progress.append((f"  peak {curve.peak_memory / 1e9:.2f} GB", ""))
     lines = [literal(row.state + (f": {row.note}" if row.note else ""), limit=300)]
+    if row.verdict is not None:
+        lines.append(literal(row.verdict.sentence, limit=300))
     lines.append(Content.assemble(*(literal(text, style) for text, style in progress)))
-    if curve.best is not None:
-        lines.append(literal(f"lowest validation loss {curve.best[1]:.4f} at update {curve.best[0]}"))
+    if curve.best is not None and row.verdict is None:
+        base = f", {curve.base:.4f} of the base" if curve.base is not None else ""
+        lines.append(literal(f"lowest validation loss {curve.best[1]:.4f} at update {curve.best[0]}{base}"))
     for check in curve.checks[:1] + curve.checks[1:][-1:]:
         lines.append(literal(f"{f'update {check.step}' if check.step else 'base'}: {check_line(check)}"))
+    rates = spec.tried_rates
+    if curve.trial is not None and not curve.losses:
+        lines.append(literal(f"trying learning rate {curve.trial[0]:g}: update {curve.trial[1]}"))
+    chosen = chosen_rate(curve, rates)
+    if sentence := rate_sentence(curve.trials, chosen):
+        lines.append(literal(sentence, limit=300))
+    rate = "" if rates and chosen is None else f"{spec.learning_rate if chosen is None else chosen:g} "
     lines.append(
         literal(
-            f"{row.training.identity.get('model')}  rank {spec.rank}  alpha {spec.alpha:g}  rate {spec.learning_rate:g} "
+            f"{row.training.identity.get('model')}  rank {spec.rank}  alpha {spec.alpha:g}  rate {rate}"
             f"({spec.schedule})  {spec.batch_size} rows an update",
             DIM,
             limit=200,

@@ -14,6 +14,8 @@ Points = Sequence[tuple[int, float]]
 TRAIN, VALIDATION = RIGHT, PARTIAL
 MARK = "◆"
 """The glyph of a validation."""
+BASE, BASE_MARK = DIM, "╌"
+"""The style and the glyph of the line of the base's validation loss."""
 
 _LABEL = 8
 _LEAST = (12, 3)
@@ -22,16 +24,18 @@ _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _SPARED = 0.02  # of the points, the highest of which lie above the plot: one outlier would flatten all others
 
 
-def loss_plot(losses: Points, validations: Points, steps: int, width: int, height: int) -> list[Content]:
+def loss_plot(
+    losses: Points, validations: Points, steps: int, width: int, height: int, base: float | None = None
+) -> list[Content]:
     """Return the plot in ``height`` lines of ``width`` cells; nothing where there is no room or nothing to draw.
 
-    Losses are a line, averaged where several updates share a column; validations are marks on it. The last line has the
-    numbers of updates.
+    Losses are a line, averaged where several updates share a column; validations are marks on it, and the validation loss of the
+    ``base`` is a level line behind both. The last line has the numbers of updates.
     """
     plot_width, plot_height = width - _LABEL - 1, height - 1
     if (not losses and not validations) or plot_width < _LEAST[0] or plot_height < _LEAST[1]:
         return []
-    low, high = _limits([*losses, *validations])
+    low, high = _limits([*losses, *validations], base)
     last = max(steps, losses[-1][0] if losses else 0, validations[-1][0] if validations else 0)
 
     def column(step: int, count: int) -> int:
@@ -46,6 +50,7 @@ def loss_plot(losses: Points, validations: Points, steps: int, width: int, heigh
     for x, y in _line([(x, row(loss, 4 * plot_height)) for x, loss in averages]):
         bits[y // 4, x // 2] = bits.get((y // 4, x // 2), 0) | _DOTS[x % 2][y % 4]
     marks = {(row(loss, plot_height), column(step, plot_width)) for step, loss in validations}
+    level = None if base is None else row(base, plot_height)
     lines = []
     labels = {0: high, plot_height - 1: low} | ({plot_height // 2: (high + low) / 2} if plot_height >= 7 else {})
     for y in range(plot_height):
@@ -54,8 +59,10 @@ def loss_plot(losses: Points, validations: Points, steps: int, width: int, heigh
         for x in range(plot_width):
             if (y, x) in marks:
                 parts.append(Content.styled(MARK, VALIDATION))
+            elif (y, x) in bits:
+                parts.append(Content.styled(chr(0x2800 + bits[y, x]), TRAIN))
             else:
-                parts.append(Content.styled(chr(0x2800 + bits[y, x]) if (y, x) in bits else " ", TRAIN))
+                parts.append(Content.styled(BASE_MARK if y == level else " ", BASE))
         lines.append(Content("").join(parts))
     start, end = "1", str(last)
     axis = f"{' ' * _LABEL}└{start}{'─' * max(0, plot_width - len(start) - len(end))}{end}"
@@ -83,10 +90,11 @@ def _line(dots: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
             before = y
 
 
-def _limits(points: Points) -> tuple[float, float]:
-    """Return the ends of the axis: the lowest loss and, without a few outliers, the highest."""
+def _limits(points: Points, base: float | None) -> tuple[float, float]:
+    """Return the ends of the axis: the lowest loss and, without a few outliers, the highest, the base's among them."""
     ordered = sorted(loss for _, loss in points)
-    low, high = ordered[0], ordered[-1 - int(_SPARED * len(ordered))]
+    level = ordered[:1] if base is None else [base]
+    low, high = min(ordered[0], *level), max(ordered[-1 - int(_SPARED * len(ordered))], *level)
     return (low - 0.5, low + 0.5) if high - low < 1e-9 else (low, high)
 
 

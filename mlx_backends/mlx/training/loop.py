@@ -63,7 +63,6 @@ class TrainingLoop:
         ``check`` are generated along the way.
         """
         import mlx.core as mx
-        import mlx.optimizers as optim
         from mlx.utils import tree_flatten
         from mlx_vlm.trainer.common.model import prepare_model_for_training
 
@@ -101,7 +100,6 @@ class TrainingLoop:
             self._check = GenerationCheck(self._model, processor, inputs, check, self._tower)
         if settings.gradient_checkpointing or settings.dropout:
             prepare_layers(language_layers(self._model), self._dropout, checkpointing=settings.gradient_checkpointing)
-        self._optimiser = optim.AdamW(learning_rate=settings.learning_rate, weight_decay=0.0, bias_correction=True)
         self._initial = tree_flatten(self._model.trainable_parameters()) if settings.rates else []
         self.start_again()
         self._trend = LossTrend.of_guessing(_vocabulary(self._model))
@@ -111,8 +109,11 @@ class TrainingLoop:
     def start_again(self) -> None:
         """Restore the adapter and the optimiser as they were before the first update."""
         import mlx.core as mx
+        import mlx.optimizers as optim
 
         self._model.load_weights(self._initial, strict=False)
+        rate = self._settings.learning_rate
+        self._optimiser = optim.AdamW(learning_rate=rate, weight_decay=0.0, bias_correction=True)
         self._optimiser.init(self._model.trainable_parameters())
         mx.eval(self._model.trainable_parameters(), self._optimiser.state)
 

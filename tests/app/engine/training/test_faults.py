@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from app.exit_codes import VERDICTS
 from benchmarks.untrusted.safe_files import replace_file
 from mlx_backends.mlx.training.loop import TrainingLoop
 from tests.support.command import Rashomon
@@ -47,11 +48,11 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, step: int, error: Exception, times:
     learn: Callable[..., Any] = TrainingLoop.learn
     tried: list[int] = []
 
-    def failing(loop: TrainingLoop, number: int, stop: Callable[[], bool]) -> Any:
+    def failing(loop: TrainingLoop, number: int, *rest: Any) -> Any:
         tried.append(number)
         if number == step and tried.count(step) <= times:
             raise error
-        return learn(loop, number, stop)
+        return learn(loop, number, *rest)
 
     monkeypatch.setattr(TrainingLoop, "learn", failing)
     return tried
@@ -71,7 +72,7 @@ def test_unexpected_error_is_reported_and_recorded(
     assert "ValueError: shapes (3,4)" in row["note"]
     monkeypatch.undo()
     with trained_here():
-        rashomon.run("train", "--resume", "t")
+        rashomon.run("train", "--resume", "t", code=VERDICTS)
     assert listing(rashomon)["state"] == "done"
 
 
@@ -81,7 +82,7 @@ def test_worker_that_lost_the_gpu_is_replaced_and_resumes(
 ) -> None:
     rashomon = Rashomon(tmp_path)
     tried = fail_at(monkeypatch, 4, error, times=2)
-    done = rashomon.run(*command(tiny, training_set))
+    done = rashomon.run(*command(tiny, training_set), code=VERDICTS)
     assert tried == [1, 2, 3, 4, 3, 4, 3, 4]
     assert done.stderr.count("; restart ") == 2
     assert listing(rashomon)["state"] == "done"
@@ -115,5 +116,5 @@ def test_state_that_cannot_be_written_is_reported(
     assert "No space left on device" in failed.stderr
     monkeypatch.undo()
     with trained_here():
-        rashomon.run("train", "--resume", "t")
+        rashomon.run("train", "--resume", "t", code=VERDICTS)
     assert listing(rashomon)["state"] == "done"

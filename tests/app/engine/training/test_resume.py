@@ -16,6 +16,7 @@ import pytest
 
 from app.engine.training.folder import Training
 from app.engine.training.log import Curve, LogReader
+from app.exit_codes import VERDICTS
 from mlx_backends.mlx import engine
 from tests.support.command import Rashomon
 from tests.support.trainings import append_updates, trained_here, write_training_set
@@ -25,7 +26,8 @@ STEPS = 6
 
 def command(model: Path, data: Path, *more: str) -> tuple[str, ...]:
     options = ("--rank", "2", "--batch-size", "1", "--max-length", "512", "--steps", str(STEPS), "--save-every", "2")
-    return ("train", "--model", str(model), "--data", str(data), "--name", "t", *options, "--dropout", "0.1", *more)
+    fixed = ("--no-early-stopping", "--dropout", "0.1")
+    return ("train", "--model", str(model), "--data", str(data), "--name", "t", *options, *fixed, *more)
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ def undisturbed(tiny: Path, training_set: Path, tmp_path_factory: pytest.TempPat
     """The folder of a training that nothing disturbed."""
     rashomon = Rashomon(tmp_path_factory.mktemp("undisturbed"))
     with trained_here():
-        rashomon.run(*command(tiny, training_set))
+        rashomon.run(*command(tiny, training_set), code=VERDICTS)
     return rashomon.workspace / "trainings" / "t"
 
 
@@ -73,7 +75,7 @@ def test_data_that_was_moved_is_found_where_it_is_named(
     for resume in (("train", "--resume", "t", "--data", str(data)), command(tiny, data)):
         folder = begun(undisturbed, rashomon, spec=spec)
         assert "nowhere" in rashomon.run("train", "--resume", "t", code=2).stderr
-        rashomon.run(*resume)
+        rashomon.run(*resume, code=VERDICTS)
         assert values_of(folder)["spec"]["data"] == str(data)
         shutil.rmtree(folder)
 
@@ -83,7 +85,7 @@ def test_resuming_takes_no_option_that_decides_the_adapter(undisturbed: Path, tm
     rashomon = Rashomon(tmp_path)
     begun(undisturbed, rashomon)
     assert "--rank" in rashomon.run("train", "--resume", "t", "--rank", "3", code=2).stderr
-    rashomon.run("train", "--resume", "t", "--save-every", "5")
+    rashomon.run("train", "--resume", "t", "--save-every", "5", code=VERDICTS)
 
 
 @pytest.mark.usefixtures("here")
@@ -93,9 +95,9 @@ def test_a_training_remembers_that_it_was_forced(
     monkeypatch.setattr("app.engine.training.plan.memory_fit", lambda _: NoRoom)
     rashomon = Rashomon(tmp_path)
     rashomon.run(*command(tiny, training_set), code=2)
-    rashomon.run(*command(tiny, training_set, "--force"))
+    rashomon.run(*command(tiny, training_set, "--force"), code=VERDICTS)
     (rashomon.workspace / "trainings" / "t" / "state.json").unlink()
-    rashomon.run("train", "--resume", "t")
+    rashomon.run("train", "--resume", "t", code=VERDICTS)
 
 
 class NoRoom:
@@ -117,31 +119,57 @@ def test_another_engine_is_refused_unless_it_is_accepted(
         refused = rashomon.run(*resume, code=2).stderr
         assert "mlx-vlm" in refused
         assert "--accept-engine" in refused
-    rashomon.run("train", "--resume", "t", "--accept-engine")
+    rashomon.run("train", "--resume", "t", "--accept-engine", code=VERDICTS)
     (folder / "state.json").unlink()
-    rashomon.run("train", "--resume", "t")  # it was accepted
+    rashomon.run("train", "--resume", "t", code=VERDICTS)  # it was accepted
     provenance = json.loads((folder / "adapter" / "training.json").read_text())
     assert [known["version of mlx-vlm"] for known in provenance["engines"]] == [version("mlx-vlm"), "99.0"]
 
 
 @pytest.mark.usefixtures("here")
-def test_training_of_an_earlier_version_is_resumed(undisturbed: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", [1, 2])
+def test_training_of_an_earlier_version_is_resumed(
+    tiny: Path, training_set: Path, undisturbed: Path, tmp_path: Path, form: int
+) -> None:
     rashomon = Rashomon(tmp_path)
-    values = values_of(undisturbed)
-    for part in (values["spec"], values["identity"]):
-        del part["validation_rows"]
-    del values["spec"]["skip_unusable"]
-    identity = {
-        key: value for key, value in values["identity"].items() if not key.startswith(("version of ", "device"))
-    }
-    old = {"format": 1, "spec": values["spec"], "identity": identity | {"max_length": 512}}
+    values = values_of(undisturbed) | {"format": form}
+    for key in ("early_stopping", "patience", "rates", "rate_updates"):
+        del values["spec"][key]
+    assert not {"early_stopping", "patience", "rates", "rate_updates"} & values["identity"].keys()
+    if form == 1:
+        for part in (values["spec"], values["identity"]):
+            del part["validation_rows"]
+        del values["spec"]["skip_unusable"], values["forced"], values["engines"]
+        identity = {
+            key: value for key, value in values["identity"].items() if not key.startswith(("version of ", "device"))
+        }
+        values["identity"] = identity | {"max_length": 512}
     folder = begun(undisturbed, rashomon)
-    (folder / "training.json").write_text(json.dumps(old | {"steps": STEPS, "created": 1.0}))
-    assert Training.open(folder).spec.validation_rows is None
-    rashomon.run("train", "--resume", "t")
+    (folder / "training.json").write_text(json.dumps(values))
+    spec = Training.open(folder).spec
+    assert not spec.early_stopping
+    assert form == 2 or spec.validation_rows is None
+    rashomon.run("train", "--resume", "t", code=VERDICTS)
     assert (folder / "adapter" / "adapters.safetensors").read_bytes() == (
         undisturbed / "adapter" / "adapters.safetensors"
     ).read_bytes()
+    if form == 2:  # by the command that it was begun with, too, which did not know early stopping
+        known = [word for word in command(tiny, training_set) if word != "--no-early-stopping"]
+        rashomon.run(*known, code=VERDICTS)
+
+
+@pytest.mark.usefixtures("here")
+def test_training_that_ended_under_an_earlier_version_has_no_verdict(
+    tiny: Path, training_set: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    rashomon = Rashomon(tmp_path)
+    folder = begun(undisturbed, rashomon)
+    (folder / "state.json").write_text(json.dumps({"state": "done", "note": "", "at": 1.0}))
+    lines = (folder / "log.jsonl").read_text().splitlines(keepends=True)
+    (folder / "log.jsonl").write_text("".join(lines[1:]))  # without the base's validation
+    rashomon.run(*command(tiny, training_set))
+    (row,) = rashomon.json("trainings")
+    assert (row["state"], row["verdict"], row["exit_code"], row["base_loss"]) == ("done", None, None, None)
 
 
 @pytest.mark.usefixtures("here")
@@ -181,7 +209,7 @@ def test_a_worker_that_sleeps_and_is_killed_leaves_everything_bit_identical(
     assert Training.open(folder).state()[0] == "interrupted"
     assert len(losses(folder)) < STEPS
     with trained_here():
-        rashomon.run("train", "--resume", "t")
+        rashomon.run("train", "--resume", "t", code=VERDICTS)
     assert losses(folder) == losses(undisturbed)
     for name in ("adapter", "best"):
         weights = f"{name}/adapters.safetensors"

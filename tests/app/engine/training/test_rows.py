@@ -15,6 +15,7 @@ from PIL import Image
 from app.engine.training import plan
 from app.engine.training.rows import split_rows
 from app.engine.training.spec import training_spec
+from app.exit_codes import VERDICTS
 from benchmarks.training.training_set import TrainingSet
 from mlx_backends.mlx.training.inputs import TrainingInputs
 from mlx_backends.models.training_memory import RowTokens
@@ -87,7 +88,7 @@ def test_rows_that_cannot_be_used_are_named_before_anything_is_learnt(tiny: Path
 
 def test_rows_can_be_left_out(tiny: Path, spoilt: Path, tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
-    rashomon.run(*command(tiny, spoilt, "--skip-unusable"))
+    rashomon.run(*command(tiny, spoilt, "--skip-unusable"), code=VERDICTS)
     (row,) = rashomon.json("trainings")
     assert row["state"] == "done"
     assert "5 of 9" in row["note"]
@@ -97,7 +98,7 @@ def test_rows_can_be_left_out(tiny: Path, spoilt: Path, tmp_path: Path) -> None:
 def test_a_length_that_was_too_small_can_be_raised(tiny: Path, tmp_path: Path) -> None:
     data, rashomon = write_training_set(tmp_path / "rows"), Rashomon(tmp_path)
     rashomon.run(*command(tiny, data, "--max-length", "20"), code=2)
-    rashomon.run("train", "--resume", "t", "--max-length", "512")
+    rashomon.run("train", "--resume", "t", "--max-length", "512", code=VERDICTS)
 
 
 def test_rows_can_be_corrected_under_the_same_name(tiny: Path, spoilt: Path, tmp_path: Path) -> None:
@@ -105,7 +106,7 @@ def test_rows_can_be_corrected_under_the_same_name(tiny: Path, spoilt: Path, tmp
     rashomon.run(*command(tiny, spoilt), code=2)
     lines = (spoilt / "train.jsonl").read_text().splitlines(keepends=True)
     (spoilt / "train.jsonl").write_text("".join(lines[number] for number in (0, 2, 6)))
-    rashomon.run(*command(tiny, spoilt))
+    rashomon.run(*command(tiny, spoilt), code=VERDICTS)
     rashomon.run(*command(tiny, spoilt, "--rank", "3"), code=2)  # once something was learnt
 
 
@@ -121,17 +122,17 @@ def test_rows_are_read_once(tiny: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(TrainingInputs, "count_tokens", counting)
     monkeypatch.setattr(plan, "longest_row", lambda *_, **__: RowTokens(100, 50, 10))  # measures some rows itself
-    rashomon.run(*command(tiny, data))
+    rashomon.run(*command(tiny, data), code=VERDICTS)
     assert counted == 5
     folder = rashomon.workspace / "trainings" / "t"
     (folder / "state.json").unlink()
-    rashomon.run("train", "--resume", "t")
+    rashomon.run("train", "--resume", "t", code=VERDICTS)
     assert counted == 5
     for damage in ("{", '{"key": 1}', (folder / "rows.json").read_text().replace('"train.jsonl:1"', '"train.jsonl:9"')):
         (folder / "rows.json").write_text(damage)
         (folder / "state.json").unlink()
         before = counted
-        rashomon.run("train", "--resume", "t")
+        rashomon.run("train", "--resume", "t", code=VERDICTS)
         assert counted == before + 5
 
 

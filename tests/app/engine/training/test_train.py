@@ -19,6 +19,7 @@ from app.engine.training.folder import Training, create_training
 from app.engine.training.log import LogReader
 from app.engine.training.plan import plan_training
 from app.engine.training.spec import training_spec
+from app.exit_codes import VERDICTS
 from app.store.workspace import Workspace
 from benchmarks.training.record import TrainingRecord
 from benchmarks.training.training_set import TrainingSet
@@ -281,7 +282,7 @@ def test_orpo_needs_a_rejected_answer_in_each_row(training_set: Path, tmp_path: 
     rashomon = Rashomon(tmp_path)
     lacking = rewrite(training_set, tmp_path / "lacking", lambda rows: [rows[0] | {"rejected": ""}, *rows[1:]])
     rashomon.run("train", *command(lacking, "--objective", "orpo"), code=2)
-    rashomon.run("train", *command(training_set, "--objective", "orpo", steps=2))
+    rashomon.run("train", *command(training_set, "--objective", "orpo", steps=2), code=VERDICTS)
     (training,) = (rashomon.workspace / "trainings").iterdir()
     spec = json.loads((training / "adapter" / "training.json").read_text())["spec"]
     assert (spec["objective"], spec["beta"]) == ("orpo", 0.1)
