@@ -293,13 +293,12 @@ class TrainingLoop:
 
     def _is_checked(self, step: int) -> bool:
         """Return whether the answers are checked along the way after update ``step``."""
-        every, steps = self._settings.check_every, self._settings.steps
-        return self._check is not None and every > 0 and step % every == 0 and step < steps
+        every = self._settings.check_every
+        return self._check is not None and every > 0 and step % every == 0 and step < self._settings.steps
 
     def _check_answers(self, progress: Progress, report: Report, stop: Callable[[], bool]) -> Progress | None:
         """Check the answers of the adapter as it is and report the result; return None, and change nothing, if ``stop`` comes."""
-        checked = None if self._check is None else self._check.run(progress.step, stop)
-        if checked is None:
+        if self._check is None or (checked := self._check.run(progress.step, stop)) is None:
             return None
         report(checked)
         return replace(progress, unchecked=False)
