@@ -112,7 +112,8 @@ class TrainingsScreen(RashomonScreen):
                 reader = self._readers.setdefault(training.path, LogReader(training.path))
                 reader.poll()
                 curve = reader.curve
-                drawn = len(curve.losses), curve.searched, len(curve.validation_seconds), len(curve.checks)
+                searched = curve.searched + len(curve.trials)
+                drawn = len(curve.losses), searched, len(curve.validation_seconds), len(curve.checks)
                 rows.append(_TrainingRow(training, *training.state(), training.verdict(), curve, drawn))
             return rows[::-1], problems
         finally:

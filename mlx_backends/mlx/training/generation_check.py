@@ -55,6 +55,17 @@ class GenerationCheck:
         counts = {kind: dict(outcome) for kind, outcome in outcomes.items()}
         return CheckReport(step, marks, counts, perf_counter() - start, self._check.names)
 
+    def run_with(self, weights: list[tuple[str, Any]], step: int, stop: Callable[[], bool]) -> CheckReport | None:
+        """Return the report of the model with the adapter of update ``step``, and put its own back; None as :meth:`run`."""
+        from mlx.utils import tree_flatten
+
+        own = tree_flatten(self._model.trainable_parameters())
+        self._model.load_weights(weights, strict=False)
+        try:
+            return self.run(step, stop)
+        finally:
+            self._model.load_weights(own, strict=False)
+
     def answer_tokens(self, index: int) -> tuple[int, ...]:
         """Return the tokens that the model answers a row with, including the one that ends the answer."""
         with self._evaluating():

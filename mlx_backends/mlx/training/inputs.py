@@ -64,6 +64,10 @@ class TrainingInputs:
         """Return the inputs of a row with the answer to learn. Raises ModelError for one that the model cannot read."""
         return self._prepared(index, (self.rows[index].target,))[0]
 
+    def first_with_image(self) -> int:
+        """Return the place of the first row with an image: attention may differ where there is none."""
+        return next((place for place, row in enumerate(self.rows) if row.images), 0)
+
     def pair(self, index: int) -> tuple[PreparedRow, ...]:
         """Return the inputs of a row with the answer to learn, and with the rejected one."""
         row = self.rows[index]

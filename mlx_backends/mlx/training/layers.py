@@ -28,6 +28,13 @@ def linear_layers(model: Any) -> list[str]:
     ]
 
 
+def vocabulary_size(model: Any) -> int:
+    """Return the number of a model's tokens; a common one where its configuration does not say."""
+    text = getattr(model.config, "text_config", model.config)
+    size = getattr(text, "vocab_size", None)
+    return size if isinstance(size, int) else 1 << 17
+
+
 _MOST_BYTES = 256 << 20
 """The most memory of all copies: it is part of what the estimate allows for MLX."""
 

@@ -6,6 +6,7 @@ update and the format of the adapter are mlx-vlm's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,14 @@ from mlx_backends.mlx.training.checkpoint import Progress, load_adapter, load_ch
 from mlx_backends.mlx.training.divergence import DETECTION, LossTrend
 from mlx_backends.mlx.training.generation_check import GenerationCheck
 from mlx_backends.mlx.training.inputs import PreparedRow, TrainingInputs
-from mlx_backends.mlx.training.layers import Dropout, language_layers, linear_layers, multiply_densely, prepare_layers
+from mlx_backends.mlx.training.layers import (
+    Dropout,
+    language_layers,
+    linear_layers,
+    multiply_densely,
+    prepare_layers,
+    vocabulary_size,
+)
 from mlx_backends.mlx.training.objective import Losses, answer_loss, check_causal, embedded, preference_loss
 from mlx_backends.mlx.training.rate_search import RateSearch, UnsoundError
 from mlx_backends.mlx.vision_cache import CachedVisionTower, VisionEncoder
@@ -75,7 +83,7 @@ class TrainingLoop:
         )
         self._dropout = Dropout()
         try:
-            check_causal(self._model, self._inputs[_with_image(self._inputs)], name)
+            check_causal(self._model, self._inputs[self._inputs.first_with_image()], name)
             mx.random.seed(settings.seed)
             prepare_model_for_training(
                 self._model,
@@ -102,7 +110,7 @@ class TrainingLoop:
             prepare_layers(language_layers(self._model), self._dropout, checkpointing=settings.gradient_checkpointing)
         self._initial = tree_flatten(self._model.trainable_parameters()) if settings.rates else []
         self.start_again()
-        self._trend = LossTrend.of_guessing(_vocabulary(self._model))
+        self._trend = LossTrend.of_guessing(vocabulary_size(self._model))
         self._search = RateSearch(settings, self, self._trend)
         self._saved = Progress()
 
@@ -288,8 +296,18 @@ class TrainingLoop:
             progress,
             best=loss if is_best else best,
             reference=loss if is_lower else reference,
-            stale=0 if is_lower else progress.stale + 1,
+            stale=0 if is_lower else progress.stale + self._counts(progress, loss),
         )
+
+    def _counts(self, progress: Progress, loss: float) -> bool:
+        """Return whether a validation without a lower loss brings the end nearer.
+
+        While a learning rate is high, a loss that stands still may yet fall as the rate decays, so its first half counts only
+        where the loss is above the base's.
+        """
+        settings, base = self._settings, progress.base
+        has_decayed = settings.schedule == "constant" or 2 * progress.step > settings.steps
+        return has_decayed or not math.isfinite(loss) or (base is not None and loss > base)
 
     def _is_checked(self, step: int) -> bool:
         """Return whether the answers are checked along the way after update ``step``."""
@@ -305,16 +323,10 @@ class TrainingLoop:
 
     def _check_best(self, check: GenerationCheck, report: Report, stop: Callable[[], bool]) -> bool:
         """Check the best adapter, unless it was checked along the way; return False if ``stop`` came first."""
-        from mlx.utils import tree_flatten
-
         weights, step = load_adapter(self._folder / BEST)
         if self._is_checked(step):
             return True
-        last = tree_flatten(self._model.trainable_parameters())
-        self._model.load_weights(weights, strict=False)
-        checked = check.run(step, stop)
-        self._model.load_weights(last, strict=False)
-        if checked is not None:
+        if (checked := check.run_with(weights, step, stop)) is not None:
             report(checked)
         return checked is not None
 
@@ -386,15 +398,3 @@ def _with_base(progress: Progress, losses: Losses) -> Progress:
         return progress
     base, answers = losses.mean, losses.answer_mean
     return replace(progress, base=base, base_answers=answers, reference=base, trend=LossTrend(answers))
-
-
-def _vocabulary(model: Any) -> int:
-    """Return the number of a model's tokens; a common one where its configuration does not say."""
-    text = getattr(model.config, "text_config", model.config)
-    size = getattr(text, "vocab_size", None)
-    return size if isinstance(size, int) else 1 << 17
-
-
-def _with_image(inputs: TrainingInputs) -> int:
-    """Return the place of the first row with an image: attention may differ where there is none."""
-    return next((place for place, row in enumerate(inputs.rows) if row.images), 0)

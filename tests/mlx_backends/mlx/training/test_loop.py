@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from itertools import count
+from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -184,6 +184,17 @@ def test_a_loss_that_falls_by_less_than_a_hundredth_does_not_keep_a_training_goi
     assert training.run()
     assert training.of_type(StepReport)[-1].step == 3
     assert training.of_type(ValidationReport)[-1].best, "it is the lowest all the same"
+
+
+@pytest.mark.parametrize(("level", "end"), [(0.5, 9), (2.0, 3)], ids=["below the base", "above the base"])
+def test_loss_that_stands_still_ends_a_training_only_once_its_rate_has_decayed(
+    tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]], monkeypatch: pytest.MonkeyPatch, level: float, end: int
+) -> None:
+    measured = chain([1.0], repeat(level))
+    monkeypatch.setattr(TrainingLoop, "_measure", lambda *_: Losses((loss := next(measured)), loss, 1))
+    training = Training(tmp_path / "t", model, rows, steps=12, validate_every=1, patience=3, schedule="cosine")
+    assert training.run()
+    assert training.of_type(StepReport)[-1].step == end
 
 
 @pytest.mark.slow
