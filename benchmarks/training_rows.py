@@ -75,6 +75,8 @@ def row_to_json(row: TrainingRow, images: Sequence[str], benchmark: str, build: 
         "kind": row.kind,
         **({"rejected": row.rejected} if row.rejected else {}),
         "condition": row.instance.condition,
+        "references": {source: list(answers) for source, answers in row.instance.references.items()},
+        "strata": dict(row.instance.strata),
         "image_digests": [part.sha256 for part in row.instance.parts if isinstance(part, Media)],
         "benchmark": benchmark,
         "build": build,

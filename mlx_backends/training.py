@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from benchmarks.errors import STOPPED, RashomonError
+from benchmarks.training.training_set import ChatRow
 
 Schedule = Literal["cosine", "linear", "constant"]
 Objective = Literal["answer", "orpo"]
@@ -51,7 +52,8 @@ class TrainingSettings:
     answer is preferred to another (``orpo``, odds ratio preference optimisation, with the weight ``beta``). ``dropout`` is that
     of the adapter's inputs, and the adapter's update is scaled by ``alpha`` / ``rank``. The training ends early after
     ``patience`` validations without a lower loss, unless that is None. With ``rates``, each of them is tried for ``rate_updates``
-    updates first, and the best one takes the place of ``learning_rate``.
+    updates first, and the best one takes the place of ``learning_rate``. With rows for it, answers are generated and checked
+    before the first update, every ``check_every`` updates and for the best adapter.
     """
 
     rank: int
@@ -73,6 +75,7 @@ class TrainingSettings:
     patience: int | None = None
     rates: tuple[float, ...] = ()
     rate_updates: int = 0
+    check_every: int = 0
 
     def rate(self, step: int) -> float:
         """Return the learning rate of update ``step``, counted from 1."""
@@ -126,6 +129,49 @@ class ValidationReport:
     seconds: float
 
 
+CONFLICT, AGREEMENT, UNKNOWN = "conflict", "no conflict", ""
+"""The kinds of rows: whether their sources conflict; rows that were made elsewhere need not say it."""
+
+CHECK_TOKENS = 32
+"""The most tokens of an answer of a check beyond those of the longest answer to learn: a base says the same in more words."""
+
+OUTCOMES: Mapping[str, str] = {
+    "names": "names the conflict or abstains",
+    "kept": "gives the right answer",
+    "right": "gives the right value without naming the conflict",
+    "other source": "follows the other source",
+    "flags": "flags a conflict that is not there, or abstains",
+    "invents": "invents a value",
+    "another answer": "gives another answer",
+    "none": "gives no answer",
+    "undecided": "cannot be told by the rules",
+}
+"""The outcomes of an answer to a row of a check."""
+
+TAUGHT, NOT_TAUGHT, UNDECIDED = "+-?"
+"""The marks of an answer: it does what its row teaches, it does not, or the rules cannot tell."""
+
+
+class Judged(NamedTuple):
+    """The outcome of an answer to a row, a key of ``OUTCOMES``, and whether it does what the row teaches; None: not decided."""
+
+    outcome: str
+    is_taught: bool | None
+
+
+JudgeAnswer = Callable[[ChatRow, str, bool], Judged]
+"""A judge of an answer to a row; the last argument says that the answer was cut off at the limit of tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRows:
+    """The rows of a training's checks and their judge; ``names`` says that the answers to learn name conflicts."""
+
+    rows: Sequence[ChatRow]
+    judge: JudgeAnswer
+    names: bool
+
+
 @dataclass(frozen=True, slots=True)
 class RateReport:
     """The trial of a learning rate: the mean loss of the validation rows after its updates; None if it diverged."""
@@ -142,21 +188,37 @@ class CheckReport:
 
     Attributes:
         step: The update; 0 is the base.
-        conflicts: The number of rows whose sources conflict.
-        named: Of those, the answers that name the conflict.
-        agreeing: The number of rows without a conflict.
-        kept: Of those, the answers that are right.
+        marks: A mark of each answer by kind of row, in the order of the rows, which is that of every check of a training.
         outcomes: The number of answers by kind of row and outcome.
         seconds: The time that it took.
+        names: True if the answers to learn name conflicts; otherwise they give a value in spite of them.
     """
 
     step: int
-    conflicts: int
-    named: int
-    agreeing: int
-    kept: int
+    marks: Mapping[str, str]
     outcomes: Mapping[str, Mapping[str, int]]
     seconds: float
+    names: bool = True
+
+    @property
+    def conflicts(self) -> int:
+        """The number of rows whose sources conflict."""
+        return len(self.marks.get(CONFLICT, ""))
+
+    @property
+    def named(self) -> int:
+        """The number of answers to them that do what they teach, which is mostly to name the conflict."""
+        return self.marks.get(CONFLICT, "").count(TAUGHT)
+
+    @property
+    def agreeing(self) -> int:
+        """The number of rows without a conflict."""
+        return len(self.marks.get(AGREEMENT, ""))
+
+    @property
+    def kept(self) -> int:
+        """The number of right answers to them."""
+        return self.marks.get(AGREEMENT, "").count(TAUGHT)
 
 
 AnyReport = StepReport | ValidationReport | RateReport | CheckReport

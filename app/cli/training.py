@@ -137,6 +137,12 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
     default=None,
     help="End once the validation loss no longer falls; on by default.",
 )
+@number("--check-every", ranges.INTERVAL, help="Updates between checks of generated answers; default: a tenth of them.")
+@number(
+    "--check-rows",
+    ranges.CHECK_ROWS,
+    help="Validation rows whose answers are generated and checked along the way, 0 for none; default 24.",
+)
 @number("--patience", ranges.PATIENCE, help="Validations without a lower loss before the training ends; default 3.")
 @click.option(
     "--rates",
@@ -266,6 +272,7 @@ _SETTINGS = (
     "validation_rows",
     "early_stopping",
     "patience",
+    "check_rows",
     "gradient_checkpointing",
 )
 """The options of a training that all points of a curve share."""

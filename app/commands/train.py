@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.spinner import spinner
+from app.engine.training.answer_checks import check_line
 from app.engine.training.data_record import write_data_record
 from app.engine.training.folder import (
     ADAPTER,
@@ -27,7 +28,7 @@ from app.engine.training.supervise import TrainingSupervisor
 from app.engine.training.verdict import chosen_rate, rate_sentence
 from app.exit_codes import DONE, INTERRUPTED, EndedError
 from app.json_output.envelope import print_json
-from app.json_output.training import TrainingEntry, TriedRate
+from app.json_output.training import AnswerCheck, TrainingEntry, TriedRate
 from app.report.portable import portable_message, portable_path
 from app.report.throughput import duration
 from app.store.workspace import Workspace
@@ -36,7 +37,7 @@ from benchmarks.errors import SpecError, StoreError
 from benchmarks.number_ranges import STORED
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.shared_names import without_folders
-from mlx_backends.training import LEAST_GAIN, DivergedError
+from mlx_backends.training import LEAST_GAIN, CheckReport, DivergedError
 
 _LINE_SECONDS = 10.0
 """The seconds between two lines of progress where the output is no terminal."""
@@ -105,8 +106,10 @@ def _spec(workspace: Workspace, values: Mapping[str, Any], resume: str | None) -
     if "rate_updates" in values and "rates" not in values:
         raise SpecError("--rate-updates is the budget of a search; add --rates auto.")
     name = options.get("name")
-    if name is not None and "early_stopping" not in options and has_training(workspace, name):
-        options["early_stopping"] = find_training(workspace, name).spec.early_stopping  # of an earlier version: off
+    if name is not None and has_training(workspace, name):
+        known = find_training(workspace, name).spec
+        before = {"early_stopping": known.early_stopping, "check_rows": known.check_rows}  # of an earlier version: off
+        options = before | options
     for key in ("model", "data"):
         if key not in options:
             raise SpecError(f"--{key} is missing; `rashomon train --help` shows an example.")
@@ -163,6 +166,7 @@ def training_entry(workspace: Workspace, training: Training) -> TrainingEntry:
         base_loss=curve.base,
         learning_rate=_learning_rate(training, curve),
         rates=tuple(TriedRate(learning_rate=rate, loss=loss) for rate, loss in curve.trials),
+        checks=tuple(map(_check_entry, curve.checks)),
         verdict=None if verdict is None else verdict.sentence,
         exit_code=None if verdict is None else verdict.code,
         seconds=round(curve.seconds, 3),
@@ -170,6 +174,19 @@ def training_entry(workspace: Workspace, training: Training) -> TrainingEntry:
         adapter=None if adapter is None else portable_path(adapter, workspace.path),
         best=None if best is None else portable_path(best, workspace.path),
         created=training.created,
+    )
+
+
+def _check_entry(check: CheckReport) -> AnswerCheck:
+    return AnswerCheck(
+        step=check.step,
+        names=check.names,
+        conflicts=check.conflicts,
+        named=check.named,
+        agreeing=check.agreeing,
+        kept=check.kept,
+        outcomes={kind: dict(counts) for kind, counts in check.outcomes.items()},
+        seconds=round(check.seconds, 3),
     )
 
 
@@ -197,6 +214,11 @@ def _print_plan(plan: TrainingPlan) -> None:
         print(
             f"  search: {updates} updates with each of {tried} rates ({', '.join(f'{rate:g}' for rate in settings.rates)}), so "
             f"{tried * updates + settings.steps} updates in all"
+        )
+    if settings.check_every and plan.rows["validation"]:
+        along = f", every {settings.check_every} updates" if settings.check_every < settings.steps else ""
+        print(
+            f"  checks the answers to about {spec.check_rows} validation rows: of the base{along}, and of the best adapter"
         )
     if settings.patience is not None and plan.rows["validation"]:
         print(
@@ -231,6 +253,7 @@ class _Display:
         self._shown = ""
         self._next = 0.0
         self._tried = 0
+        self._checked = len(read_curve(training.path).checks)
 
     def show(self, state: str, note: str, curve: Curve) -> None:
         """Show the progress if it is time to."""
@@ -238,6 +261,9 @@ class _Display:
         if len(curve.trials) != self._tried:
             self._tried = len(curve.trials)
             self.notice(rate_sentence(curve.trials, chosen_rate(curve, rates)))
+        for check in curve.checks[self._checked :]:
+            self.notice(f"update {check.step}: {check_line(check)}")
+        self._checked = len(curve.checks)
         text = progress_line(state, note, curve, self._training.steps, len(rates))
         now = time.monotonic()
         if self._kind == "none" or text == self._shown:

@@ -30,6 +30,30 @@ class TriedRate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerCheck:
+    """The answers that the model generated for some validation rows after update ``step``; 0 is the base.
+
+    Attributes:
+        names: True if the answers to learn name conflicts; otherwise they give a value in spite of them.
+        conflicts: The rows whose sources conflict.
+        named: Of those, the answers that do what their rows teach.
+        agreeing: The rows without a conflict.
+        kept: Of those, the right answers.
+        outcomes: The number of answers by kind of row and outcome.
+        seconds: The time that it took.
+    """
+
+    step: int
+    names: bool
+    conflicts: int
+    named: int
+    agreeing: int
+    kept: int
+    outcomes: dict[str, dict[str, int]]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEntry:
     """A training. Times are in seconds, ``created`` since 1970, memory in bytes; folders are relative to the workspace.
 
@@ -37,6 +61,7 @@ class TrainingEntry:
         base_loss: The base's loss of the validation rows.
         rates: The learning rates that were tried, with their validation losses.
         learning_rate: The given learning rate, or the one that the search chose; None before it has.
+        checks: The checks of generated answers along the training.
         verdict: The sentence on whether to use its best adapter; None before the end.
         exit_code: The verdict's exit code: 0 to use it, 5 not to, 6 where nothing can be told.
     """
@@ -57,6 +82,7 @@ class TrainingEntry:
     base_loss: float | None
     learning_rate: float | None
     rates: tuple[TriedRate, ...]
+    checks: tuple[AnswerCheck, ...]
     verdict: str | None
     exit_code: int | None
     seconds: float

@@ -48,6 +48,7 @@ _LAYOUT = (
     '{"role": "assistant", "content": ...}]}'
 )
 _ROLES = ("system", "user", "assistant")
+_TEXTS = ("group", "question", "kind", "rejected", "benchmark", "condition")
 _SHA256 = re.compile("[0-9a-f]{64}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -58,6 +59,8 @@ class ChatRow:
 
     ``messages`` are the prompt's; an image is named in them by its place in the row. ``images`` are its files, ``digests`` the
     sha256 of the images that they were made from. ``rejected`` is an answer that the target is to be preferred to, if any.
+    ``benchmark``, ``condition``, ``references`` and ``strata`` are those of the instance that the row was made of; they are
+    empty in sets that were made elsewhere, or by earlier versions.
     """
 
     where: str
@@ -69,6 +72,10 @@ class ChatRow:
     question: str = ""
     kind: str = ""
     rejected: str = ""
+    benchmark: str = ""
+    condition: str = ""
+    references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    strata: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prompt(self) -> str:
@@ -180,13 +187,26 @@ def _parsed(fields: Any, where: str, folder: Path) -> ChatRow:
     if not isinstance(turns, list) or len(turns) < 2:
         raise RowProblem("the row has no messages, or only one")
     messages, target = _messages(turns, paths)
-    texts = {key: str(fields.get(key) or "") for key in ("group", "question", "kind", "rejected")}
+    texts = {key: str(fields.get(key) or "") for key in _TEXTS}
+    references, strata = _references(fields.get("references")), _strata(fields.get("strata"))
+    values = [value for answers in references.values() for value in answers] + [*strata.values()]
     parts = [part.text for message in messages for part in message.parts if isinstance(part, Text)]
-    if any(_SURROGATE.search(text) for text in (target, *parts, *texts.values())):
+    if any(_SURROGATE.search(text) for text in (target, *parts, *texts.values(), *values)):
         raise RowProblem("a text has half of a surrogate pair, which is no character")
     known = fields.get("image_digests")
     digests = tuple(value for value in known if isinstance(value, str)) if isinstance(known, list) else ()
-    return ChatRow(where, messages, target, paths, digests, **texts)
+    return ChatRow(where, messages, target, paths, digests, **texts, references=references, strata=strata)
+
+
+def _references(value: Any) -> dict[str, tuple[str, ...]]:
+    """Return the answers that each source of a row supports; empty for what is no such mapping."""
+    sources = value.items() if isinstance(value, Mapping) else ()
+    lists = {source: answers for source, answers in sources if isinstance(answers, list)}
+    return {source: tuple(answer for answer in answers if isinstance(answer, str)) for source, answers in lists.items()}
+
+
+def _strata(value: Any) -> dict[str, str]:
+    return {key: text for key, text in value.items() if isinstance(text, str)} if isinstance(value, Mapping) else {}
 
 
 def _messages(turns: Sequence[Any], paths: Sequence[Path]) -> tuple[tuple[Message, ...], str]:

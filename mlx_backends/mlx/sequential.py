@@ -106,3 +106,15 @@ class SequentialRequest:
         if stream is not None:
             with dropping():
                 stream.close()
+
+
+class NoText:
+    """Stand-in for mlx-vlm's streaming detokenizer, which drops bytes and fails on tokens beyond the vocabulary."""
+
+    last_segment = ""
+
+    def reset(self) -> None: ...
+
+    def add_token(self, token: int, skip_special_token_ids: Sequence[int] = ()) -> None: ...
+
+    def finalize(self) -> None: ...

@@ -39,7 +39,7 @@ from mlx_backends.mlx.image_guard import guard_image_features
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, root_cause, settle
 from mlx_backends.mlx.metal.memory_limits import MemoryLimits
 from mlx_backends.mlx.preprocess import Preprocessor
-from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
+from mlx_backends.mlx.sequential import NoText, SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
 from mlx_backends.mlx.vision_cache import VisionEncoder, encoder_identity
 from mlx_backends.models.memory_estimate import device_name, least_caches
@@ -109,7 +109,7 @@ class VLMBackend(Backend):
         own_tokenizer = copy.deepcopy(self._tokenizer)  # a tokenizer is not thread-safe, and a thread prepares requests
         self._own_tokenizer = own_tokenizer
         self._constrainer = Constrainer(own_tokenizer, _ends(self._tokenizer, model.config))
-        processor.detokenizer = _NoText()
+        processor.detokenizer = NoText()
         with redirect_stdout(sys.stderr):
             self._preprocessor = Preprocessor(processor, model.config, media, context)
             self._preprocessor.prompter.check_template(info.model)
@@ -460,18 +460,6 @@ class VLMBackend(Backend):
             cache_memory=memory.cache,
             scores=scores,
         )
-
-
-class _NoText:
-    """Stand-in for mlx-vlm's streaming detokenizer, which drops bytes and fails on tokens beyond the vocabulary."""
-
-    last_segment = ""
-
-    def reset(self) -> None: ...
-
-    def add_token(self, token: int, skip_special_token_ids: Sequence[int] = ()) -> None: ...
-
-    def finalize(self) -> None: ...
 
 
 def _ends(tokenizer: Any, config: Any) -> list[int]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mlx_backends.models.memory_estimate import row_bytes
 from mlx_backends.models.metal import GIB
 from mlx_backends.models.request_memory import (
     element_bytes,
@@ -16,6 +17,7 @@ from mlx_backends.models.request_memory import (
     text_config,
     vision_config,
 )
+from mlx_backends.training import CHECK_TOKENS
 
 _ADAPTER_NUMBERS = 6
 """32-bit numbers for each of an adapter's: itself, a row's gradient, the batch's, two moments, and one update in progress."""
@@ -53,6 +55,8 @@ class TrainingMemory:
     runtime: int = _RUNTIME
     initial: int = 0
     """The copy of the adapter that the trial of each learning rate begins with."""
+    generation: int = 0
+    """The key-value cache and the working memory of an answer of a check."""
 
     @property
     def disk(self) -> int:
@@ -61,21 +65,19 @@ class TrainingMemory:
 
     @property
     def total(self) -> int:
-        """The peak: the encoder of images is done when the activations are kept."""
-        return (
-            self.weights
-            + self.adapter
-            + self.initial
-            + max(self.activations + self.logits, self.encoder)
-            + self.runtime
-        )
+        """The peak: the encoder of images is done when the activations are kept, and a check keeps none."""
+        return self.weights + self.adapter + self.initial + self._passing + self.runtime
+
+    @property
+    def _passing(self) -> int:
+        return max(self.activations + self.logits, self.encoder, self.generation)
 
     def sentence(self) -> str:
         """Return the total and its parts as prose."""
         parts = {
             "weights": self.weights,
             "adapter and optimiser": self.adapter + self.initial,
-            "activations": max(self.activations + self.logits, self.encoder),
+            "activations": self._passing,
         }
         return f"{gigabytes(self.total)} ({', '.join(f'{gigabytes(size)} of {name}' for name, size in parts.items())})"
 
@@ -140,6 +142,11 @@ def training_memory(
     logits = answers * _LOGITS * 4 * row.answer * (number(text, "vocab_size") or number(config, "vocab_size") or 0)
     initial = adapter // _ADAPTER_NUMBERS if rates else 0
     return TrainingMemory(weights_bytes, adapter, activations, logits, image_bytes(config, row.image), initial=initial)
+
+
+def generation_memory(config: Mapping[str, Any], row: RowTokens) -> int:
+    """Return the bytes of answering a row in a check: its key-value cache, and the working memory while its prompt is read."""
+    return row_bytes(config, row.total, row.answer + CHECK_TOKENS, row.total)
 
 
 def _inner_size(text: Mapping[str, Any]) -> int:

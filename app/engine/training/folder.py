@@ -249,7 +249,7 @@ def _changes(known: Training, identity: Mapping[str, Any], *, accept_engine: boo
 def _upgrade(values: dict[str, Any]) -> None:
     """Bring ``training.json`` of an earlier version into the present form.
 
-    Before format 2 it validated on all rows, and recorded no engine; before format 3 no training ended early.
+    Before format 2 it validated on all rows, and recorded no engine; before format 3 no training ended early or was checked.
     """
     if values["format"] < 2:
         values |= {"forced": False, "engines": []}
@@ -257,4 +257,4 @@ def _upgrade(values: dict[str, Any]) -> None:
             part["validation_rows"] = None
         values["identity"].pop("max_length", None)
     if values["format"] < 3:
-        values["spec"]["early_stopping"] = False
+        values["spec"] |= {"early_stopping": False, "check_rows": 0}

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.untrusted.safe_files import open_read, open_write, write_error
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
-from mlx_backends.training import KEPT, AnyReport, ValidationReport
+from mlx_backends.training import KEPT, NOT_TAUGHT, TAUGHT, UNDECIDED, AnyReport, CheckReport, ValidationReport
 
 LOG = "log.jsonl"
 
@@ -85,6 +85,8 @@ class Curve:
     seconds: float = 0.0
     peak_memory: int = 0
     best: tuple[int, float] | None = None
+    checks: list[CheckReport] = field(default_factory=list)
+    """The checks of generated answers; the base's is of update 0."""
     recent: deque[tuple[float, int]] = field(default_factory=deque)
     """The seconds and tokens of the latest updates."""
     validation_seconds: list[float] = field(default_factory=list)
@@ -107,6 +109,7 @@ class Curve:
         pace = sum(spent for spent, _ in self.recent) / len(self.recent)
         if self.validations and self.validation_seconds:
             pace += median(self.validation_seconds) * len(self.validations) / max(1, self.validations[-1][0])
+        pace += sum(check.seconds for check in self.checks[1:]) / max(1, self.step)
         return (steps - self.step) * pace
 
     def add_update(self, seconds: float, tokens: int, memory: int) -> None:
@@ -147,12 +150,15 @@ class LogReader:
     def _add(self, line: bytes) -> None:
         try:
             entry = parse_json(line, _LONGEST_LINE)
+            if "marks" in entry:
+                self.curve.checks.append(_check(entry))
+                return
             if "updates" in entry:
                 self._add_trial(float(entry["trial"]), entry.get("loss"))
                 return
             step, loss = int(entry["step"]), float(entry["loss"])
             trial = float(entry["trial"]) if "trial" in entry else None
-        except (OutsideJSONError, KeyError, TypeError, ValueError, OverflowError):
+        except (OutsideJSONError, AttributeError, KeyError, TypeError, ValueError, OverflowError):
             return
         if not math.isfinite(loss) or not 0 <= step <= _MOST_STEPS:
             return
@@ -184,6 +190,20 @@ class LogReader:
         self.curve.validations.append((step, loss))
         if is_best:
             self.curve.best = step, loss
+
+
+def _check(entry: Any) -> CheckReport:
+    """Return a logged check. Raises ValueError or TypeError for one that no training has."""
+    step, seconds = entry["step"], float(entry["seconds"])
+    marks = {str(kind): str(text) for kind, text in entry["marks"].items()}
+    outcomes = {
+        str(kind): {str(outcome): int(count) for outcome, count in counts.items()}
+        for kind, counts in entry["outcomes"].items()
+    }
+    is_sound = type(step) is int and 0 <= step <= _MOST_STEPS and math.isfinite(seconds)
+    if not is_sound or not set("".join(marks.values())) <= {TAUGHT, NOT_TAUGHT, UNDECIDED}:
+        raise ValueError("a check that no training has")
+    return CheckReport(step, marks, outcomes, seconds, entry.get("names") is not False)
 
 
 def read_curve(folder: Path) -> Curve:

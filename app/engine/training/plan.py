@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from mlx_backends.models.adapters import split_adapter
 from mlx_backends.models.discovery import inspect, read_config, resolve
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.tokenizer_limits import check_tokenizer
-from mlx_backends.models.training_memory import TrainingMemory, training_memory
+from mlx_backends.models.training_memory import TrainingMemory, generation_memory, training_memory
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.registry import describe
 from mlx_backends.training import TrainingSettings, training_problem
@@ -84,22 +84,25 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
     name = spec.name or f"{plain_name(info.name.rpartition('/')[2], 'training', 48)}-{digest(identity)[:8]}"
     known = _known(workspace, name, training_set)
     force = force or (known is not None and known.forced)
+    longest = longest_row(
+        path,
+        [*rows["train"], *rows["validation"]],
+        max_length=spec.max_length,
+        max_pixels=spec.max_pixels,
+        pairs=pairs,
+    )
     memory = training_memory(
         config,
         info.weights_bytes,
-        longest_row(
-            path,
-            [*rows["train"], *rows["validation"]],
-            max_length=spec.max_length,
-            max_pixels=spec.max_pixels,
-            pairs=pairs,
-        ),
+        longest,
         rank=spec.rank,
         dropout=spec.dropout,
         checkpointing=spec.gradient_checkpointing,
         answers=2 if pairs else 1,
         rates=spec.rates is not None,
     )
+    if settings.check_every and rows["validation"]:
+        memory = replace(memory, generation=generation_memory(config, longest))
     fit = memory_fit(info.weights_bytes)
     if memory.total > fit.available and not force:
         advice = "" if spec.gradient_checkpointing else "--gradient-checkpointing, "

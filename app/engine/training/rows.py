@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from app.engine.training.spec import TrainingSpec
@@ -56,6 +58,34 @@ def _drawn(rows: Sequence[ChatRow], spec: TrainingSpec) -> list[ChatRow]:
     """Return the rows of a validation in their order."""
     places = sorted(range(len(rows)), key=lambda place: digest([spec.seed, "validation", place]))
     return [rows[place] for place in sorted(places[: spec.validation_rows])]
+
+
+def drawn_for_check(rows: Sequence[ChatRow], count: int, seed: int) -> list[ChatRow]:
+    """Return about ``count`` of the validation rows whose answers are generated along a training, in their order.
+
+    They are as many with a conflict as without where there are enough, under each condition in turn, and of an example at most
+    one of a kind, so that they count as independent.
+    """
+    order = sorted(rows, key=lambda row: digest([seed, "check", row.where]))
+    queues: dict[str, dict[str, deque[ChatRow]]] = {}
+    examples: set[tuple[str, str]] = set()
+    for row in order:
+        if (row.kind, _key(row)) not in examples:
+            examples.add((row.kind, _key(row)))
+            queues.setdefault(row.kind, {}).setdefault(row.condition, deque()).append(row)
+    places = {row.where: place for place, row in enumerate(rows)}
+    chosen = [row for kind in queues.values() for row in islice(_in_turn(kind.values()), -(-count // len(queues)))]
+    return sorted(chosen, key=lambda row: places[row.where])
+
+
+def _in_turn(queues: Iterable[deque[ChatRow]]) -> Iterator[ChatRow]:
+    """Yield a row of each queue in turn, until all are empty."""
+    left = deque(queues)
+    while left:
+        queue = left.popleft()
+        yield queue.popleft()
+        if queue:
+            left.append(queue)
 
 
 def _key(row: ChatRow) -> str:

@@ -57,8 +57,10 @@ _MOST_RATES = 20
 _LEAST_TRIAL = 10
 """The fewest updates of the trial of a rate, if the spec does not say."""
 
-_VALIDATIONS, _CHECKPOINTS = 20, 20
-"""The numbers of validations and checkpoints of a training whose spec does not say."""
+_VALIDATIONS, _CHECKPOINTS, _CHECKS = 20, 20, 9
+"""The numbers of validations, checkpoints and checks along the way of a training whose spec does not say."""
+_CHECK_SHARE = 0.1
+"""The share of a training's time that checks may take, if the spec does not say."""
 
 
 class TrainingSpec(BaseModel):
@@ -66,7 +68,8 @@ class TrainingSpec(BaseModel):
 
     ``warmup`` below 1 is a share of the updates, else a number of them. ``steps`` take the place of ``epochs``. A validation has
     at most ``validation_rows``, all of them if that is None. With ``skip_unusable``, rows that are too long or cannot be read are
-    left out; otherwise they are refused. ``rates`` are learning rates to try for ``rate_updates`` updates together.
+    left out; otherwise they are refused. The answers to about ``check_rows`` validation rows are generated and checked along the
+    way. ``rates`` are learning rates to try for ``rate_updates`` updates together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -95,6 +98,8 @@ class TrainingSpec(BaseModel):
     patience: Annotated[int, ranges.PATIENCE] = 3
     rates: Literal["auto"] | tuple[float, ...] | None = None
     rate_updates: Annotated[int, ranges.STEPS] | None = None
+    check_every: Annotated[int, ranges.INTERVAL] | None = None
+    check_rows: Annotated[int, ranges.CHECK_ROWS] = 24
     validate_every: Annotated[int, ranges.INTERVAL] | None = None
     save_every: Annotated[int, ranges.INTERVAL] | None = None
     seed: Annotated[int, ranges.SEED] = 0
@@ -141,17 +146,27 @@ class TrainingSpec(BaseModel):
             "patience": self.patience if self.early_stopping else None,
             "rates": rates,
             "rate_updates": max(1, budget // len(rates)) if rates else 0,
+            "check_every": (self.check_every or self._check_every(steps)) if self.check_rows else 0,
             "validate_every": self.validate_every or max(1, steps // _VALIDATIONS),
             "save_every": self.save_every or max(1, steps // _CHECKPOINTS),
         }
         own = self.model_dump(include={field.name for field in fields(TrainingSettings)})
         return TrainingSettings(**{**own, **derived})
 
+    def _check_every(self, steps: int) -> int:
+        """Return the updates between checks: a tenth of all, and more in a short training, to keep the time that they take small.
+
+        An answer takes about as long to generate as a row to learn from, and the base and the best adapter are checked anyway.
+        """
+        affordable = int(_CHECK_SHARE * steps * self.batch_size / self.check_rows) - 2
+        return -(-steps // (1 + max(0, min(_CHECKS, affordable))))
+
     def identity(self) -> dict[str, Any]:
         """Return what decides the adapter; a training is not resumed with anything else."""
         unused = {"objective", "beta"} if self.objective == "answer" else set()
         unused |= set() if self.skip_unusable else {"skip_unusable"}
         unused |= set() if self.early_stopping else {"early_stopping", "patience"}
+        unused |= set() if self.check_rows else {"check_every", "check_rows"}
         unused |= {"learning_rate"} if self.rates else {"rates", "rate_updates"}
         identity = self.model_dump(mode="json", exclude={"name", "recipe", *RESUMED_WITH, *unused})
         return identity | ({"max_length": self.max_length} if self.skip_unusable else {})

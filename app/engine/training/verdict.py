@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.engine.training.answer_checks import change_line, loss_phrase, shown_losses
 from app.engine.training.log import Curve
 from app.exit_codes import DONE, INCONCLUSIVE, REGRESSED
 from mlx_backends.training import LEAST_GAIN, CheckReport
-
-_SIGNIFICANCE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,8 @@ class TrainingVerdict:
 
 def verdict_of(curve: Curve) -> TrainingVerdict:
     """Return the verdict on the training of a curve."""
-    return training_verdict(curve.base, curve.best)
+    checks = {check.step: check for check in curve.checks}
+    return training_verdict(curve.base, curve.best, checks.get(0), checks.get(curve.best[0]) if curve.best else None)
 
 
 def chosen_rate(curve: Curve, rates: Sequence[float]) -> float | None:
@@ -51,7 +50,7 @@ def training_verdict(
     """Return the verdict on a training.
 
     ``base`` is the base's validation loss, ``best`` the update of the lowest one and that loss; ``before`` and ``after`` are the
-    checks of the base and of that update.
+    checks of the base and of that update. An adapter is for use if its loss is lower, and no loss of right answers is shown.
     """
     if base is None:
         return TrainingVerdict(
@@ -62,41 +61,20 @@ def training_verdict(
         return TrainingVerdict(REGRESSED, "do not use it: no update has a validation loss")
     step, loss = best
     losses = f"loss {loss:.4g} against {base:.4g} of the base"
-    answers = "" if before is None or after is None else f", {_answers(before, after)}"
+    checks = None if before is None or after is None else (before, after)
+    answers = "" if checks is None else f", {change_line(*checks)}"
+    at_best = f"at best (update {step}) {losses}{answers}"
     if loss > base:
-        return TrainingVerdict(
-            REGRESSED, f"do not use it: worse than the base, at best (update {step}) {losses}{answers}"
-        )
-    if before is not None and after is not None and _keeps_less(before, after):
-        return TrainingVerdict(
-            REGRESSED,
-            f"do not use it: worse than the base where nothing conflicts, at best (update {step}) {losses}{answers}",
-        )
+        return TrainingVerdict(REGRESSED, f"do not use it: worse than the base, {at_best}")
+    if checks is not None and (lost := shown_losses(*checks)):
+        reasons = " and ".join(loss_phrase(*checks, kind) for kind in lost)
+        return TrainingVerdict(REGRESSED, f"do not use it: worse than the base, {reasons}; {at_best}")
     if loss > base * (1 - LEAST_GAIN):
         return TrainingVerdict(
-            INCONCLUSIVE,
-            f"nothing can be told: at best (update {step}) {losses}{answers}, a difference of less than {LEAST_GAIN:.0%}",
+            INCONCLUSIVE, f"nothing can be told: {at_best}, a difference of less than {LEAST_GAIN:.0%}"
+        )
+    if checks is not None and shown_losses(*checks, at_worst=True):
+        return TrainingVerdict(
+            INCONCLUSIVE, f"nothing can be told: answers that the rules cannot tell may be losses; {at_best}"
         )
     return TrainingVerdict(DONE, f"use best, update {step}: {losses}{answers}")
-
-
-def _answers(before: CheckReport, after: CheckReport) -> str:
-    """Return what the checks count, as the end of a sentence."""
-    parts = []
-    if after.conflicts:
-        parts.append(f"names conflicts {before.named} to {after.named} of {after.conflicts}")
-    if after.agreeing:
-        parts.append(f"keeps {before.kept} to {after.kept} of {after.agreeing}")
-    return ", ".join(parts)
-
-
-def _keeps_less(before: CheckReport, after: CheckReport) -> bool:
-    """Return whether fewer answers without a conflict are shown to be right than before, by Fisher's exact test."""
-    right, rows = before.kept + after.kept, before.agreeing + after.agreeing
-    if not before.agreeing or not after.agreeing or after.kept >= before.kept:
-        return False
-    ways = [
-        math.comb(after.agreeing, kept) * math.comb(before.agreeing, right - kept)
-        for kept in range(max(0, right - before.agreeing), after.kept + 1)
-    ]
-    return sum(ways) / math.comb(rows, right) <= _SIGNIFICANCE

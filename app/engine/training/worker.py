@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from app.engine.training.answer_checks import answer_check
 from app.engine.training.data_record import read_data_record
 from app.engine.training.folder import DIVERGED, WORKER_LOG, Training
 from app.engine.training.log import LogWriter, read_curve
@@ -112,7 +113,8 @@ def _train(training: Training, flags: _Flags) -> bool:
         from mlx_backends.mlx.training.loop import TrainingLoop
 
         name, provenance = str(training.identity["model"]), _provenance(training)
-        loop = TrainingLoop(training.path, name, loaded, usable, settings, provenance, features=features)
+        check = answer_check(usable[PARTS[1]], training.spec)
+        loop = TrainingLoop(training.path, name, loaded, usable, settings, provenance, features, check)
         progress = loop.resume()
     log = LogWriter(training.path, progress.log_bytes)
     count, left = (sum(map(len, part.values())) for part in (rows, usable))

@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
+from app.engine.training.answer_checks import check_line
 from app.engine.training.folder import DIVERGED, Training, read_trainings
 from app.engine.training.log import Curve, LogReader
 from app.engine.training.supervise import stop_training
@@ -49,8 +50,8 @@ class _TrainingRow:
     note: str
     verdict: TrainingVerdict | None
     curve: Curve = field(compare=False)
-    drawn: tuple[int, int, int]
-    """The numbers of updates (those of trials too) and of validations in the curve."""
+    drawn: tuple[int, int, int, int]
+    """The numbers of updates, of those of trials, of validations and of checks in the curve."""
 
     @property
     def active(self) -> bool:
@@ -111,7 +112,8 @@ class TrainingsScreen(RashomonScreen):
                 reader = self._readers.setdefault(training.path, LogReader(training.path))
                 reader.poll()
                 curve = reader.curve
-                drawn = len(curve.losses), curve.searched + len(curve.trials), len(curve.validation_seconds)
+                searched = curve.searched + len(curve.trials)
+                drawn = len(curve.losses), searched, len(curve.validation_seconds), len(curve.checks)
                 rows.append(_TrainingRow(training, *training.state(), training.verdict(), curve, drawn))
             return rows[::-1], problems
         finally:
@@ -270,6 +272,8 @@ def _facts(row: _TrainingRow, width: int) -> list[Content]:
     if curve.best is not None and row.verdict is None:
         base = f", {curve.base:.4f} of the base" if curve.base is not None else ""
         lines.append(literal(f"lowest validation loss {curve.best[1]:.4f} at update {curve.best[0]}{base}"))
+    for check in curve.checks[:1] + curve.checks[1:][-1:]:
+        lines.append(literal(f"{f'update {check.step}' if check.step else 'base'}: {check_line(check)}"))
     rates = spec.tried_rates
     if curve.trial is not None and not curve.losses:
         lines.append(literal(f"trying learning rate {curve.trial[0]:g}: update {curve.trial[1]}"))

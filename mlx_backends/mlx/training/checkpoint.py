@@ -43,6 +43,7 @@ class Progress:
         reference: The validation loss that the next one has to be lower than.
         stale: The number of validations since that one.
         trials: The losses of the learning rates that were tried; None for one that diverged.
+        unchecked: Flag for a check of the answers after this update that is still to be made.
     """
 
     step: int = 0
@@ -55,6 +56,7 @@ class Progress:
     reference: float | None = None
     stale: int = 0
     trials: tuple[float | None, ...] = ()
+    unchecked: bool = False
 
 
 def save_checkpoint(folder: Path, model: Any, optimiser: Any, progress: Progress) -> None:
@@ -130,6 +132,19 @@ def save_adapter(folder: Path, model: Any, provenance: Mapping[str, Any], step: 
         raise write_error(folder, error, KEPT) from error
     arrays = dict(tree_flatten(model.trainable_parameters()))
     save_arrays(folder / WEIGHTS, arrays, {"format": "mlx", "step": str(step)})
+
+
+def load_adapter(folder: Path) -> tuple[list[tuple[str, Any]], int]:
+    """Return the weights of an adapter that :func:`save_adapter` wrote, and its update. Raises StoreError."""
+    import mlx.core as mx
+
+    path = folder / WEIGHTS
+    try:
+        loaded: Any = mx.load(str(path), format="safetensors", return_metadata=True)
+        arrays, metadata = loaded
+        return list(arrays.items()), int(metadata["step"])
+    except Exception as error:  # a file that is no safetensors can raise anything
+        raise StoreError(f"{path} is damaged; start the training again with another --name.") from error
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class TrainingInputs:
         self._sizes: dict[Path, tuple[int, int]] = {}
         self._image_tokens: dict[tuple[tuple[int, int], ...], int] = {}
         """The tokens beside the text's, by the sizes of a row's images."""
-        self._preprocessor = Preprocessor(processor, config, lambda media: self._images[media.sha256])
+        self.preprocessor = Preprocessor(processor, config, lambda media: self._images[media.sha256])
         self._tokenizer = getattr(processor, "tokenizer", processor)
 
     def __len__(self) -> int:
@@ -63,6 +63,10 @@ class TrainingInputs:
     def __getitem__(self, index: int) -> PreparedRow:
         """Return the inputs of a row with the answer to learn. Raises ModelError for one that the model cannot read."""
         return self._prepared(index, (self.rows[index].target,))[0]
+
+    def first_with_image(self) -> int:
+        """Return the place of the first row with an image: attention may differ where there is none."""
+        return next((place for place, row in enumerate(self.rows) if row.images), 0)
 
     def pair(self, index: int) -> tuple[PreparedRow, ...]:
         """Return the inputs of a row with the answer to learn, and with the rejected one."""
@@ -80,9 +84,9 @@ class TrainingInputs:
         with _unreadable(row):
             request = self._request(row)
             sizes = tuple(map(self._decoded_size, row.images))
-            text = len(self._tokenizer.encode(self._preprocessor.text(request), add_special_tokens=False))
+            text = len(self._tokenizer.encode(self.preprocessor.text(request), add_special_tokens=False))
             if sizes not in self._image_tokens:
-                _, tensors = self._preprocessor.tensors(request)
+                _, tensors = self.preprocessor.tensors(request)
                 self._image_tokens[sizes] = int(tensors["input_ids"].shape[-1]) - text
             return text + self._image_tokens[sizes] + max(len(self._answer_ids(answer)) for answer in answers)
 
@@ -109,7 +113,7 @@ class TrainingInputs:
 
         row = self.rows[index]
         with _unreadable(row):
-            prepared = self._preprocessor.inputs(self._request(row))
+            prepared = self.preprocessor.inputs(self._request(row))
         tensors = dict(prepared.tensors)
         ids = mx.array(tensors.pop("input_ids")).reshape(1, -1).astype(mx.int32)
         return tuple(self._with_answer(row, ids, tensors, answer, prepared.images) for answer in answers)
@@ -133,6 +137,15 @@ class TrainingInputs:
                 types = inputs[name].reshape(1, -1)
                 inputs[name] = mx.concatenate([types, mx.zeros_like(answer).astype(types.dtype)], axis=1)
         return PreparedRow(mx.concatenate([ids, answer], axis=1), inputs, answer.shape[1], images)
+
+    def answer_tokens(self, index: int) -> int:
+        """Return the number of tokens of a row's answer to learn, with the one that ends it."""
+        return len(self._answer_ids(self.rows[index].target))
+
+    def request(self, index: int, max_tokens: int = 1) -> Request:
+        """Return a row's prompt as a request for an answer of at most ``max_tokens``."""
+        request = self._request(self.rows[index])
+        return replace(request, decoding=replace(self._decoding, max_tokens=max_tokens))
 
     def _request(self, row: ChatRow) -> Request:
         return Request(row.where, 0, tuple(self._messages(row)), self._decoding)

@@ -28,6 +28,13 @@ def linear_layers(model: Any) -> list[str]:
     ]
 
 
+def vocabulary_size(model: Any) -> int:
+    """Return the number of a model's tokens; a common one where its configuration does not say."""
+    text = getattr(model.config, "text_config", model.config)
+    size = getattr(text, "vocab_size", None)
+    return size if isinstance(size, int) else 1 << 17
+
+
 _MOST_BYTES = 256 << 20
 """The most memory of all copies: it is part of what the estimate allows for MLX."""
 
@@ -111,6 +118,8 @@ def _prepared(original: Any, dropout: Dropout, checkpointing: bool) -> Any:
 
     @wraps(original)
     def prepared(layer: Any, *args: Any, **options: Any) -> Any:
+        if not layer.training:  # without dropout and gradients; a cache of keys and values would be no argument for MLX
+            return original(layer, *args, **options)
         seed = dropout.next_seed()
 
         def compute(parameters: Any, *args: Any, **options: Any) -> Any:

@@ -19,15 +19,24 @@ from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault, out_of_memory
 from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.metal.fault_recovery import settle
-from mlx_backends.mlx.training.checkpoint import Progress, load_checkpoint, save_adapter, save_checkpoint
+from mlx_backends.mlx.training.checkpoint import Progress, load_adapter, load_checkpoint, save_adapter, save_checkpoint
 from mlx_backends.mlx.training.divergence import DETECTION, LossTrend
+from mlx_backends.mlx.training.generation_check import GenerationCheck
 from mlx_backends.mlx.training.inputs import PreparedRow, TrainingInputs
-from mlx_backends.mlx.training.layers import Dropout, language_layers, linear_layers, multiply_densely, prepare_layers
+from mlx_backends.mlx.training.layers import (
+    Dropout,
+    language_layers,
+    linear_layers,
+    multiply_densely,
+    prepare_layers,
+    vocabulary_size,
+)
 from mlx_backends.mlx.training.objective import Losses, answer_loss, check_causal, embedded, preference_loss
 from mlx_backends.mlx.training.rate_search import RateSearch, UnsoundError
 from mlx_backends.mlx.vision_cache import CachedVisionTower, VisionEncoder
 from mlx_backends.training import (
     LEAST_GAIN,
+    CheckRows,
     DivergedError,
     Report,
     StepReport,
@@ -54,10 +63,12 @@ class TrainingLoop:
         settings: TrainingSettings,
         provenance: Mapping[str, Any],
         features: FeatureStore | None = None,
+        check: CheckRows | None = None,
     ) -> None:
         """Attach a new adapter to a loaded model and its processor. Raises ModelError where the model cannot be trained.
 
-        ``features`` keeps what the encoder made of an image on disk, for other trainings and for runs.
+        ``features`` keeps what the encoder made of an image on disk, for other trainings and for runs. The answers to the rows of
+        ``check`` are generated along the way.
         """
         import mlx.core as mx
         from mlx.utils import tree_flatten
@@ -72,7 +83,7 @@ class TrainingLoop:
         )
         self._dropout = Dropout()
         try:
-            check_causal(self._model, self._inputs[_with_image(self._inputs)], name)
+            check_causal(self._model, self._inputs[self._inputs.first_with_image()], name)
             mx.random.seed(settings.seed)
             prepare_model_for_training(
                 self._model,
@@ -91,11 +102,15 @@ class TrainingLoop:
             multiply_densely(self._model)
         # The adapter leaves the encoder as it is, so an image has the same features in every epoch.
         self._tower = CachedVisionTower(VisionEncoder(self._model, features), _FEATURE_BYTES)
+        self._check: GenerationCheck | None = None
+        if check is not None:
+            inputs = TrainingInputs(check.rows, processor, self._model.config, **limits)
+            self._check = GenerationCheck(self._model, processor, inputs, check, self._tower)
         if settings.gradient_checkpointing or settings.dropout:
             prepare_layers(language_layers(self._model), self._dropout, checkpointing=settings.gradient_checkpointing)
         self._initial = tree_flatten(self._model.trainable_parameters()) if settings.rates else []
         self.start_again()
-        self._trend = LossTrend.of_guessing(_vocabulary(self._model))
+        self._trend = LossTrend.of_guessing(vocabulary_size(self._model))
         self._search = RateSearch(settings, self, self._trend)
         self._saved = Progress()
 
@@ -113,14 +128,15 @@ class TrainingLoop:
     def resume(self) -> Progress:
         """Restore the last checkpoint and return its progress. Raises StoreError if it is damaged."""
         begun = load_checkpoint(self._folder, self._model, self._optimiser)
-        return begun or Progress(unvalidated=len(self._validation) > 0)
+        return begun or Progress(unvalidated=len(self._validation) > 0, unchecked=self._check is not None)
 
     def run(self, progress: Progress, report: Report, log_bytes: Callable[[], int], stop: Callable[[], bool]) -> bool:
         """Train from ``progress`` to the end and write the adapter; return False if ``stop`` came first.
 
-        First the base is validated, and learning rates are tried. The end is the last update, or a validation loss that no longer
-        falls. A checkpoint is saved every ``save_every`` updates, before the validation, and at a stop; ``log_bytes`` is the size
-        of the log of reports then. Raises DivergedError once the loss has risen for good, StoreError if nothing can be saved.
+        First the base is validated and checked, and learning rates are tried. The end is the last update, or a validation loss
+        that no longer falls; then the best adapter is checked. A checkpoint is saved every ``save_every`` updates, before the
+        validation, and at a stop; ``log_bytes`` is the size of the log of reports then. Raises DivergedError once the loss has
+        risen for good, StoreError if nothing can be saved.
         """
         self._saved, self._trend = progress, progress.trend or self._trend
         while not self._is_over(progress):
@@ -131,19 +147,24 @@ class TrainingLoop:
             if following is None:
                 return False
         self._save_adapter(ADAPTER, progress)
-        return True
+        if self._check is None or progress.best is None:
+            return True
+        self._save(replace(progress, log_bytes=log_bytes()))
+        return self._check_best(self._check, report, stop)
 
     def _is_over(self, progress: Progress) -> bool:
         settings = self._settings
-        if progress.unvalidated or not self._search.is_over(progress):
+        if progress.unvalidated or progress.unchecked or not self._search.is_over(progress):
             return False
         is_early = settings.patience is not None and progress.stale >= settings.patience
         return is_early or progress.step >= settings.steps
 
     def _advance(self, progress: Progress) -> Callable[[Progress, Report, Callable[[], bool]], Progress | None]:
-        """Return what comes next: a validation, a part of the search for a learning rate, or an update."""
+        """Return what comes next: a validation, a check, a part of the search for a learning rate, or an update."""
         if progress.unvalidated:
             return self._validate
+        if progress.unchecked:
+            return self._check_answers
         return self._update if self._search.is_over(progress) else self._search.advance
 
     def _is_due(self, progress: Progress) -> bool:
@@ -171,7 +192,7 @@ class TrainingLoop:
         if self._trend.diverged:
             raise self._diverged(following, f"the mean loss of an answer's tokens rose to {self._trend.mean:.3g}")
         due = len(self._validation) and (step % settings.validate_every == 0 or step == settings.steps)
-        return replace(following, unvalidated=bool(due))
+        return replace(following, unvalidated=bool(due), unchecked=self._is_checked(step))
 
     def _rate(self, progress: Progress) -> float:
         """Return the learning rate, which a search may have chosen. Raises DivergedError if each of its rates diverged."""
@@ -288,6 +309,27 @@ class TrainingLoop:
         has_decayed = settings.schedule == "constant" or 2 * progress.step > settings.steps
         return has_decayed or not math.isfinite(loss) or (base is not None and loss > base)
 
+    def _is_checked(self, step: int) -> bool:
+        """Return whether the answers are checked along the way after update ``step``."""
+        every = self._settings.check_every
+        return self._check is not None and every > 0 and step % every == 0 and step < self._settings.steps
+
+    def _check_answers(self, progress: Progress, report: Report, stop: Callable[[], bool]) -> Progress | None:
+        """Check the answers of the adapter as it is and report the result; return None, and change nothing, if ``stop`` comes."""
+        if self._check is None or (checked := self._check.run(progress.step, stop)) is None:
+            return None
+        report(checked)
+        return replace(progress, unchecked=False)
+
+    def _check_best(self, check: GenerationCheck, report: Report, stop: Callable[[], bool]) -> bool:
+        """Check the best adapter, unless it was checked along the way; return False if ``stop`` came first."""
+        weights, step = load_adapter(self._folder / BEST)
+        if self._is_checked(step):
+            return True
+        if (checked := check.run_with(weights, step, stop)) is not None:
+            report(checked)
+        return checked is not None
+
     def validation_loss(self, stop: Callable[[], bool]) -> float | None:
         """Return the mean loss of the validation rows; None if ``stop`` comes first."""
         losses = self._measure(self._validation, range(len(self._validation)), stop)
@@ -356,15 +398,3 @@ def _with_base(progress: Progress, losses: Losses) -> Progress:
         return progress
     base, answers = losses.mean, losses.answer_mean
     return replace(progress, base=base, base_answers=answers, reference=base, trend=LossTrend(answers))
-
-
-def _vocabulary(model: Any) -> int:
-    """Return the number of a model's tokens; a common one where its configuration does not say."""
-    text = getattr(model.config, "text_config", model.config)
-    size = getattr(text, "vocab_size", None)
-    return size if isinstance(size, int) else 1 << 17
-
-
-def _with_image(inputs: TrainingInputs) -> int:
-    """Return the place of the first row with an image: attention may differ where there is none."""
-    return next((place for place, row in enumerate(inputs.rows) if row.images), 0)

@@ -77,7 +77,7 @@ def mlx_vlms_own(backend: VLMBackend, request: Request, **media: Any) -> tuple[i
     from mlx_vlm import stream_generate
 
     prompt = backend._preprocessor.prompter.prompt(request.messages)
-    backend._processor.detokenizer = __import__("mlx_backends.mlx.vlm", fromlist=["_NoText"])._NoText()
+    backend._processor.detokenizer = __import__("mlx_backends.mlx.sequential", fromlist=["NoText"]).NoText()
     stream = stream_generate(
         backend._model,
         backend._processor,

@@ -36,7 +36,8 @@ def command(model: Path, data: Path, *more: str) -> tuple[str, ...]:
 
 
 def check(named: int, kept: int, step: int = 0) -> CheckReport:
-    return CheckReport(step, 12, named, 12, kept, {}, 1.0)
+    marks = {kind: "+" * right + "-" * (12 - right) for kind, right in (("conflict", named), ("no conflict", kept))}
+    return CheckReport(step, marks, {}, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_verdict_follows_the_validation_losses(
 
 def test_verdict_states_what_the_checks_count() -> None:
     verdict = training_verdict(3.0, (40, 0.5), check(1, 11), check(10, 10, 40))
-    assert verdict.sentence.endswith(", names conflicts 1 to 10 of 12, keeps 11 to 10 of 12")
+    assert verdict.sentence.endswith(", names conflicts 1 to 10 of 12, keeps 11 to 10 of 12 (so few show no loss)")
     assert verdict.code == DONE
 
 

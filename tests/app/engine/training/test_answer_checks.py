@@ -1,0 +1,127 @@
+"""Checks of answers along a training: their rows, the verdict that two of them give, and what a log may contain."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from app.engine.training.answer_checks import change_line, check_line
+from app.engine.training.log import LogReader, LogWriter
+from app.engine.training.rows import drawn_for_check
+from app.engine.training.spec import training_spec
+from app.engine.training.verdict import training_verdict
+from app.exit_codes import DONE, INCONCLUSIVE, REGRESSED
+from benchmarks.training.training_set import ChatRow
+from mlx_backends.training import CheckReport
+
+
+def check(conflict: str, kept: str, step: int = 30, *, names: bool = True) -> CheckReport:
+    return CheckReport(step, {"conflict": conflict, "no conflict": kept}, {}, 1.0, names)
+
+
+BASE = check("-" * 12, "+" * 12, 0)
+
+
+@pytest.mark.parametrize(
+    ("after", "code", "words"),
+    [
+        (check("+" * 9 + "---", "+" * 12), DONE, "names conflicts 0 to 9 of 12, keeps 12 to 12 of 12"),
+        (check("+" * 9 + "---", "+" * 11 + "-"), DONE, "keeps 12 to 11 of 12 (so few show no loss)"),
+        (check("+" * 12, "+" * 12), DONE, "names conflicts 0 to 12 of 12, keeps 12 to 12 of 12"),
+        # Always abstains: its loss may fall and it names every conflict.
+        (check("+" * 12, "+" + "-" * 11), REGRESSED, "it keeps 1 of 12 that the base answered 12 of"),
+        (check("+" * 12, "+" * 5 + "-" * 7), REGRESSED, "it keeps 5 of 12 that the base answered 12 of"),
+        # Six losses of six have p = .031, which is corrected for two kinds unless the other kind is clear.
+        (check("+" * 12, "+" * 6 + "-" * 6), REGRESSED, "it keeps 6 of 12 that the base answered 12 of"),
+        (check("-" * 12, "+" * 6 + "-" * 6), DONE, "keeps 12 to 6 of 12 (so few show no loss)"),
+        (check("+" * 12, "+" * 7 + "-" * 5), DONE, "keeps 12 to 7 of 12 (so few show no loss)"),
+        # What the rules cannot tell is no loss, and no proof that there is none.
+        (check("+" * 12, "?" * 12), INCONCLUSIVE, "keeps 12 to 0 of 12 (12 cannot be told)"),
+        (check("+" * 12, "+" * 10 + "??"), DONE, "keeps 12 to 10 of 12 (2 cannot be told)"),
+    ],
+)  # fmt: skip
+def test_loss_and_answers_decide_together(after: CheckReport, code: int, words: str) -> None:
+    verdict = training_verdict(5.0, (30, 0.4), BASE, after)
+    assert verdict.code == code
+    assert words in verdict.sentence
+    assert "loss 0.4 against 5 of the base" in verdict.sentence
+    assert verdict.sentence.startswith(
+        {DONE: "use best", REGRESSED: "do not use it: worse than the base", INCONCLUSIVE: "nothing can be told"}[code]
+    )
+
+
+def test_conflicts_that_are_named_no_longer_count_too() -> None:
+    base, after = check("+" * 12, "+" * 12, 0), check("-" * 12, "+" * 12)
+    verdict = training_verdict(5.0, (30, 0.4), base, after)
+    assert (verdict.code, "it names 0 of 12 conflicts and the base named 12" in verdict.sentence) == (REGRESSED, True)
+
+
+def test_a_higher_loss_is_worse_whatever_the_answers_are() -> None:
+    assert training_verdict(5.0, (30, 5.1), BASE, check("+" * 12, "+" * 12)).code == REGRESSED
+
+
+def test_rows_of_other_kinds_have_words_of_their_own() -> None:
+    values = check("+" * 3 + "-" * 9, "+" * 12, names=False)
+    assert check_line(values) == "answers 3 of 12 conflicts, keeps 12 of 12"
+    assert change_line(BASE, values).startswith("answers conflicts 0 to 3 of 12")
+    elsewhere = CheckReport(30, {"": "++-?"}, {}, 1.0)
+    assert check_line(elsewhere) == "gives the answer to learn in 2 of 4 (1 cannot be told)"
+    assert change_line(CheckReport(0, {"": "----"}, {}, 1.0), elsewhere) == (
+        "gives the answer to learn in 0 to 2 of 4 (1 cannot be told)"
+    )
+
+
+def row(number: int, kind: str, condition: str, group: str) -> ChatRow:
+    return ChatRow(f"validation.jsonl:{number}", (), "x", (), group=group, kind=kind, condition=condition)
+
+
+def test_rows_are_as_many_with_a_conflict_as_without_of_every_condition_and_one_of_an_example() -> None:
+    conditions = ("aligned", "image-only", "text-only")
+    rows = [row(n, "no conflict", conditions[n % 3], f"g{n // 3}") for n in range(90)]
+    rows += [row(100 + n, "conflict", "image-correct" if n % 10 else "both-wrong", f"g{n}") for n in range(30)]
+    chosen = drawn_for_check(rows, 24, 0)
+    assert chosen == [row for row in rows if row in chosen]
+    counts = Counter((row.kind, row.condition) for row in chosen)
+    assert Counter(row.kind for row in chosen) == {"conflict": 12, "no conflict": 12}
+    assert counts["conflict", "both-wrong"] == 3  # all that there are
+    assert set(counts) >= {("no conflict", condition) for condition in conditions}
+    assert len({(row.kind, row.group) for row in chosen}) == 24
+    assert drawn_for_check(rows, 24, 0) == chosen
+    assert drawn_for_check(rows, 24, 1) != chosen
+    assert len(drawn_for_check(rows[:90], 24, 0)) == 24
+    assert len(drawn_for_check(rows[:7], 24, 0)) == 3
+
+
+@pytest.mark.parametrize(
+    ("steps", "batch", "rows", "every"), [(800, 16, 24, 80), (100, 16, 24, 20), (60, 4, 24, 60), (1, 1, 24, 1), (800, 16, 0, 0)]
+)  # fmt: skip
+def test_checks_of_a_short_training_are_few(steps: int, batch: int, rows: int, every: int) -> None:
+    spec = training_spec({"model": "m", "data": "/d", "steps": steps, "batch_size": batch, "check_rows": rows})
+    settings = spec.settings(1000)
+    assert settings.check_every == every
+    assert ("check_rows" in spec.identity()) == (rows > 0)
+
+
+def test_a_log_gives_the_checks_back_and_skips_what_is_none(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path, 0)
+    report = CheckReport(3, {"conflict": "+-?"}, {"conflict": {"names": 1, "right": 1, "undecided": 1}}, 2.0)
+    writer.write(report)
+    entry = json.loads((tmp_path / "log.jsonl").read_text())
+    bad = [
+        {"marks": 3},
+        {"marks": {"conflict": "+\x1b[2J"}},
+        {"outcomes": []},
+        {"step": "3"},
+        {"step": -1},
+        {"seconds": "x"},
+    ]
+    with (tmp_path / "log.jsonl").open("a") as log:
+        for change in bad:
+            log.write(json.dumps(entry | change) + "\n")
+    reader = LogReader(tmp_path)
+    reader.poll()
+    assert reader.curve.checks == [report]
+    assert (report.named, report.conflicts, report.kept, report.agreeing) == (1, 3, 0, 0)
