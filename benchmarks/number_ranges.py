@@ -148,6 +148,8 @@ VALIDATION_SHARE = NumberRange(0, 1, below=True)
 ROWS = _whole(1, 1_000_000_000, (1, math.inf))
 INTERVAL = _whole(1, 10_000_000, (1, math.inf))
 """The number of updates between two validations or checkpoints."""
+PATIENCE = _whole(1, 1_000_000)
+"""The number of validations without a lower loss after which a training ends."""
 
 # Builds
 PER_STRATUM = _whole(1, 1_000_000_000)

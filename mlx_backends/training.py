@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from benchmarks.errors import STOPPED, RashomonError
@@ -14,6 +14,9 @@ Objective = Literal["answer", "orpo"]
 
 KEPT = "the last checkpoint is kept: free some space, then resume"
 """The advice where a training cannot write."""
+
+LEAST_GAIN = 0.01
+"""The share by which a validation loss has to be lower to count as lower: for early stopping, and against the base's."""
 
 UNTRAINABLE: Mapping[str, str] = {
     "deepseek_vl_v2": "MLX has no gradient of its choice of experts",
@@ -46,7 +49,9 @@ class TrainingSettings:
 
     A row is computed at a time, and a batch's gradient is the mean over the tokens of its answers, or over its rows where each
     answer is preferred to another (``orpo``, odds ratio preference optimisation, with the weight ``beta``). ``dropout`` is that
-    of the adapter's inputs, and the adapter's update is scaled by ``alpha`` / ``rank``.
+    of the adapter's inputs, and the adapter's update is scaled by ``alpha`` / ``rank``. The training ends early after
+    ``patience`` validations without a lower loss, unless that is None. With ``rates``, each of them is tried for ``rate_updates``
+    updates first, and the best one takes the place of ``learning_rate``.
     """
 
     rank: int
@@ -65,6 +70,9 @@ class TrainingSettings:
     save_every: int
     objective: Objective = "answer"
     beta: float = 0.1
+    patience: int | None = None
+    rates: tuple[float, ...] = ()
+    rate_updates: int = 0
 
     def rate(self, step: int) -> float:
         """Return the learning rate of update ``step``, counted from 1."""
@@ -75,12 +83,23 @@ class TrainingSettings:
             return self.learning_rate * (1 + math.cos(math.pi * share)) / 2
         return self.learning_rate * (1 - share if self.schedule == "linear" else 1)
 
+    def trial(self, rate: float) -> TrainingSettings:
+        """Return the settings of the trial of a learning rate: the whole schedule, in fewer updates."""
+        steps = self.rate_updates
+        return replace(self, learning_rate=rate, steps=steps, warmup=self.warmup * steps // self.steps)
+
+    def chosen_rate(self, losses: Sequence[float | None]) -> float:
+        """Return the rate of the lowest loss of a trial; None stands for one that diverged. Raises ValueError if all did."""
+        sound = {rate: loss for rate, loss in zip(self.rates, losses, strict=True) if loss is not None}
+        return min(sound, key=lambda rate: sound[rate])
+
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
     """One update: the mean loss of its answers' tokens (of its rows with ``orpo``), their number, that of all, and the time.
 
-    ``answer_loss`` is the loss of the answers' tokens alone, without what ``orpo`` adds.
+    ``answer_loss`` is the loss of the answers' tokens alone, without what ``orpo`` adds. ``trial`` is the learning rate that the
+    update belongs to the trial of, if to any.
     """
 
     step: int
@@ -91,11 +110,15 @@ class StepReport:
     rate: float
     peak_memory: int
     answer_loss: float
+    trial: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """The mean loss of the validation rows after update ``step``; ``best`` if it is the lowest so far."""
+    """The mean loss of the validation rows after update ``step``; ``best`` if it is the lowest of an update so far.
+
+    Update 0 is the base.
+    """
 
     step: int
     loss: float
@@ -103,4 +126,39 @@ class ValidationReport:
     seconds: float
 
 
-Report = Callable[[StepReport | ValidationReport], None]
+@dataclass(frozen=True, slots=True)
+class RateReport:
+    """The trial of a learning rate: the mean loss of the validation rows after its updates; None if it diverged."""
+
+    trial: float
+    updates: int
+    loss: float | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The answers that the model generates for some held-out rows after update ``step``, judged as the scorecard does.
+
+    Attributes:
+        step: The update; 0 is the base.
+        conflicts: The number of rows whose sources conflict.
+        named: Of those, the answers that name the conflict.
+        agreeing: The number of rows without a conflict.
+        kept: Of those, the answers that are right.
+        outcomes: The number of answers by kind of row and outcome.
+        seconds: The time that it took.
+    """
+
+    step: int
+    conflicts: int
+    named: int
+    agreeing: int
+    kept: int
+    outcomes: Mapping[str, Mapping[str, int]]
+    seconds: float
+
+
+AnyReport = StepReport | ValidationReport | RateReport | CheckReport
+
+Report = Callable[[AnyReport], None]

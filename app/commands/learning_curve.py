@@ -22,10 +22,10 @@ from app.compare.learning_curve import (
 )
 from app.compare.run_view import load_views
 from app.engine.plan import open_build
-from app.engine.training.folder import ADAPTER, DIVERGED, find_training
+from app.engine.training.folder import DIVERGED, Training, find_training
 from app.engine.training.spec import RESUMED_WITH, plain_name, training_spec
 from app.engine.training.test_data import find_leaks, find_test_builds
-from app.exit_codes import DONE, FAILURES, EndedError
+from app.exit_codes import DONE, FAILURES, VERDICTS, EndedError
 from app.exports.export_input import Files
 from app.exports.writer import check_formats, write_files, written_message
 from app.figures.style import FIGURE_FORMATS, inches
@@ -120,13 +120,14 @@ def learning_curve_command(workspace: Workspace, arguments: CurveArguments) -> i
     for point in points:
         try:
             _train(workspace, model, point, arguments)
-        except (DivergedError, EndedError):
+        except (DivergedError, EndedError) as end:
             state, reason = find_training(workspace, point.training).state()
-            if state != DIVERGED:
+            if state == DIVERGED:
+                failed.append(FailedPoint(point.data, point.rows, reason))
+                continue
+            if end.exit_code not in VERDICTS:
                 raise
-            failed.append(FailedPoint(point.data, point.rows, reason))
-        else:
-            trained.append(point)
+        trained.append(point)
     return _measure(workspace, arguments, values, build, points, trained, failed)
 
 
@@ -141,8 +142,8 @@ def _measure(
 ) -> int:
     """Run the base and each adapter with the spec's ``values``, and print the curve; return 0. Raises as :func:`batch`."""
     (model,) = values["model"]
-    adapters = [find_training(workspace, point.training).path / ADAPTER for point in points]
-    models = [model, *(join_adapter(model, str(folder)) for folder in adapters)]
+    trainings = [find_training(workspace, point.training) for point in points]
+    models = [model, *(join_adapter(model, str(training.advised_adapter())) for training in trainings)]
     display = arguments.display or ("none" if arguments.as_json else None)
     options = ExecutionOptions(display=display, force=arguments.force, accept_engine=arguments.accept_engine)
     failures = [f"{point.rows} rows of {point.data}: {point.reason}" for point in failed]
@@ -158,11 +159,21 @@ def _measure(
         views = load_views(folders, judge=arguments.judge)
         places = [(point.data, point.rows) for point in points]
         curve = learning_curve(views, places, metric=arguments.metric or "", resamples=RESAMPLES, failed=failed)
-        sentences = curve_sentences(curve, resamples=RESAMPLES)
+        sentences = [*curve_sentences(curve, resamples=RESAMPLES), *_doubts(points, trainings)]
     _print_curve(curve, planned, sentences, folders, arguments)
     if failures:
         raise EndedError(FAILURES, " ".join(failures))
     return DONE
+
+
+def _doubts(points: Sequence[_Point], trainings: Sequence[Training]) -> list[str]:
+    """Return the verdicts of trainings whose validation does not show that their adapter is better than the base."""
+    verdicts = [(point, training.verdict()) for point, training in zip(points, trainings, strict=True)]
+    return [
+        f"the training on {point.rows} rows of {point.data}: {verdict.sentence}."
+        for point, verdict in verdicts
+        if verdict is not None and verdict.code != DONE
+    ]
 
 
 def _points(workspace: Workspace, model: str, arguments: CurveArguments) -> list[_Point]:

@@ -17,15 +17,17 @@ from app.engine.training.folder import (
     Training,
     create_training,
     find_training,
+    has_training,
     read_trainings,
 )
-from app.engine.training.log import Curve, LogReader
+from app.engine.training.log import Curve, read_curve
 from app.engine.training.plan import TrainingPlan, plan_training
 from app.engine.training.spec import RESUMED_WITH, TrainingSpec, training_spec
 from app.engine.training.supervise import TrainingSupervisor
+from app.engine.training.verdict import chosen_rate, rate_sentence
 from app.exit_codes import DONE, INTERRUPTED, EndedError
 from app.json_output.envelope import print_json
-from app.json_output.training import TrainingEntry
+from app.json_output.training import TrainingEntry, TriedRate
 from app.report.portable import portable_message, portable_path
 from app.report.throughput import duration
 from app.store.workspace import Workspace
@@ -34,7 +36,7 @@ from benchmarks.errors import SpecError, StoreError
 from benchmarks.number_ranges import STORED
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.shared_names import without_folders
-from mlx_backends.training import DivergedError
+from mlx_backends.training import LEAST_GAIN, DivergedError
 
 _LINE_SECONDS = 10.0
 """The seconds between two lines of progress where the output is no terminal."""
@@ -53,7 +55,10 @@ def train(
     accept_engine: bool = False,
     wait: float | None = None,
 ) -> int:
-    """Plan a training, or take up the one called ``resume``, and train; return 0. Raises EndedError for another end."""
+    """Plan a training, or take up the one called ``resume``, and train; return 0 if its best adapter is better than the base.
+
+    Raises EndedError for another end, and for another verdict.
+    """
     spec = _spec(workspace, values, resume)
     workspace.make()
     with spinner("checking the data"):
@@ -70,8 +75,7 @@ def train(
     if state == DIVERGED:
         raise DivergedError(note)
     if state == "done":
-        _print_end(training)
-        return 0
+        return _print_end(training)
     write_data_record(training.path, plan.data)
     progress = _Display(training, display or ("full" if sys.stderr.isatty() else "plain"))
     try:
@@ -83,8 +87,7 @@ def train(
         raise EndedError(INTERRUPTED, f"interrupted; {resume} from the last checkpoint.") from end
     finally:
         progress.close()
-    _print_end(training)
-    return DONE
+    return _print_end(training)
 
 
 def _spec(workspace: Workspace, values: Mapping[str, Any], resume: str | None) -> TrainingSpec:
@@ -97,6 +100,13 @@ def _spec(workspace: Workspace, values: Mapping[str, Any], resume: str | None) -
             )
         training = find_training(workspace, resume)
         options = training.spec.model_dump() | {"name": training.name} | options
+    if {"rates", "learning_rate"} <= values.keys():
+        raise SpecError("--rates chooses the learning rate; leave out --learning-rate.")
+    if "rate_updates" in values and "rates" not in values:
+        raise SpecError("--rate-updates is the budget of a search; add --rates auto.")
+    name = options.get("name")
+    if name is not None and "early_stopping" not in options and has_training(workspace, name):
+        options["early_stopping"] = find_training(workspace, name).spec.early_stopping  # of an earlier version: off
     for key in ("model", "data"):
         if key not in options:
             raise SpecError(f"--{key} is missing; `rashomon train --help` shows an example.")
@@ -122,20 +132,21 @@ def trainings(workspace: Workspace, *, as_json: bool) -> None:
     for row in rows:
         best = f"  best {row.best_loss:.4f} at step {row.best_step}" if row.best_loss is not None else ""
         loss = f"  loss {row.loss:.4f}" if row.loss is not None else ""
-        print(f"{clean(row.name)}  {row.state}  {row.step}/{row.steps}{loss}{best}")
-        if row.note:
-            print(f"    {clean(row.note)}")
+        base = f"  base {row.base_loss:.4f}" if row.base_loss is not None else ""
+        print(f"{clean(row.name)}  {row.state}  {row.step}/{row.steps}{loss}{best}{base}")
+        rates = rate_sentence([(trial.learning_rate, trial.loss) for trial in row.rates], row.learning_rate)
+        for text in filter(None, (row.verdict, row.note, rates)):
+            print(f"    {clean(text)}")
 
 
 def training_entry(workspace: Workspace, training: Training) -> TrainingEntry:
     """Return a training as ``rashomon trainings --json`` prints it."""
-    reader = LogReader(training.path)
-    reader.poll()
     state, note = training.state()
-    curve = reader.curve
+    curve = read_curve(training.path)
     best_step, best_loss = curve.best or (None, None)
     adapter, best = (_adapter(training.path / name) for name in (ADAPTER, BEST))
     model = training.identity.get("model")
+    verdict = training.verdict()
     return TrainingEntry(
         name=training.name,
         state=state,
@@ -149,12 +160,23 @@ def training_entry(workspace: Workspace, training: Training) -> TrainingEntry:
         validation_loss=curve.validations[-1][1] if curve.validations else None,
         best_step=best_step,
         best_loss=best_loss,
+        base_loss=curve.base,
+        learning_rate=_learning_rate(training, curve),
+        rates=tuple(TriedRate(learning_rate=rate, loss=loss) for rate, loss in curve.trials),
+        verdict=None if verdict is None else verdict.sentence,
+        exit_code=None if verdict is None else verdict.code,
         seconds=round(curve.seconds, 3),
         peak_memory=curve.peak_memory,
         adapter=None if adapter is None else portable_path(adapter, workspace.path),
         best=None if best is None else portable_path(best, workspace.path),
         created=training.created,
     )
+
+
+def _learning_rate(training: Training, curve: Curve) -> float | None:
+    """Return the given learning rate, or the one that the search chose; None before it has."""
+    rates = training.spec.tried_rates
+    return chosen_rate(curve, rates) if rates else training.spec.learning_rate
 
 
 def _adapter(path: Path) -> Path | None:
@@ -166,18 +188,39 @@ def _print_plan(plan: TrainingPlan) -> None:
     counts = ", ".join(f"{len(rows)} rows for {part}" for part, rows in plan.rows.items())
     print(f"{clean(plan.name)}: {counts}, {settings.steps} updates of {settings.batch_size} rows")
     preference = f", orpo with beta {spec.beta:g}" if spec.objective == "orpo" else ""
+    rate = "" if settings.rates else f"{spec.learning_rate:g} "
     print(
-        f"  rank {spec.rank}, alpha {spec.alpha:g}, dropout {spec.dropout:g}, rate {spec.learning_rate:g} ({spec.schedule})"
-        f"{preference}"
+        f"  rank {spec.rank}, alpha {spec.alpha:g}, dropout {spec.dropout:g}, rate {rate}({spec.schedule}){preference}"
     )
+    if settings.rates:
+        tried, updates = len(settings.rates), settings.rate_updates
+        print(
+            f"  search: {updates} updates with each of {tried} rates ({', '.join(f'{rate:g}' for rate in settings.rates)}), so "
+            f"{tried * updates + settings.steps} updates in all"
+        )
+    if settings.patience is not None and plan.rows["validation"]:
+        print(
+            f"  ends early after {settings.patience} validations, one every {settings.validate_every} updates, without a loss "
+            f"lower by {LEAST_GAIN:.0%}"
+        )
     print(f"  memory: about {plan.memory.sentence()}")
     print(f"  disk: at most {plan.memory.disk / 1e9:.1f} GB")
 
 
-def _print_end(training: Training) -> None:
-    for name in (ADAPTER, BEST):
+def _print_end(training: Training) -> int:
+    """Print the verdict and the adapters with their losses; return 0. Raises EndedError if the verdict is another."""
+    verdict = training.verdict()
+    curve = read_curve(training.path)
+    if verdict is not None and verdict.code == DONE:
+        print(verdict.sentence)
+    last = curve.validations[-1] if curve.validations and curve.validations[-1][0] == curve.step else (curve.step, None)
+    for name, (step, loss) in ((ADAPTER, last), (BEST, curve.best or (0, None))):
         if (folder := _adapter(training.path / name)) is not None:
-            print(f"{name}: {clean(str(folder))}")
+            validation = "" if loss is None else f", validation loss {loss:.4g}"
+            print(f"{name}: {clean(str(folder))} (update {step}{validation})")
+    if verdict is not None and verdict.code != DONE:
+        raise EndedError(verdict.code, f"{training.name}: {verdict.sentence}.")
+    return DONE
 
 
 class _Display:
@@ -187,10 +230,15 @@ class _Display:
         self._training, self._kind = training, kind
         self._shown = ""
         self._next = 0.0
+        self._tried = 0
 
     def show(self, state: str, note: str, curve: Curve) -> None:
         """Show the progress if it is time to."""
-        text = progress_line(state, note, curve, self._training.steps)
+        rates = self._training.spec.tried_rates
+        if len(curve.trials) != self._tried:
+            self._tried = len(curve.trials)
+            self.notice(rate_sentence(curve.trials, chosen_rate(curve, rates)))
+        text = progress_line(state, note, curve, self._training.steps, len(rates))
         now = time.monotonic()
         if self._kind == "none" or text == self._shown:
             return
@@ -215,13 +263,19 @@ class _Display:
             print(file=sys.stderr)
 
 
-def progress_line(state: str, note: str, curve: Curve, steps: int) -> str:
-    """Return a training's progress in one line."""
+def progress_line(state: str, note: str, curve: Curve, steps: int, rates: int = 0) -> str:
+    """Return a training's progress in one line; ``rates`` is the number of learning rates to try."""
     if not curve.losses:
-        return f"{state}: {note}" if note and state in ("queued", "loading") else state
+        if state == "training" and curve.trial is not None:
+            rate, step = curve.trial
+            return f"trying learning rate {rate:g}, {len(curve.trials) + 1} of {rates}: update {step}"
+        base = f"base's validation loss {curve.base:.4f}" if state == "training" and curve.base is not None else ""
+        text = base or (note if state in ("queued", "loading") else "")
+        return f"{state}: {text}" if text else state
     pieces = [f"{state} {curve.step}/{steps}", f"loss {curve.losses[-1][1]:.4f}"]
     if curve.validations:
-        pieces.append(f"validation {curve.validations[-1][1]:.4f}")
+        base = f" (base {curve.base:.4f})" if curve.base is not None else ""
+        pieces.append(f"validation {curve.validations[-1][1]:.4f}{base}")
     if state == "training" and curve.tokens_per_second:
         pieces += [f"{curve.tokens_per_second:.0f} tokens/s", f"{duration(curve.seconds_left(steps))} left"]
     return "  ".join(pieces)

@@ -22,8 +22,24 @@ class WrittenTrainingSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TriedRate:
+    """A learning rate that was tried, with its validation loss; None if it diverged."""
+
+    learning_rate: float
+    loss: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEntry:
-    """A training. Times are in seconds, ``created`` since 1970, memory in bytes; folders are relative to the workspace."""
+    """A training. Times are in seconds, ``created`` since 1970, memory in bytes; folders are relative to the workspace.
+
+    Attributes:
+        base_loss: The base's loss of the validation rows.
+        rates: The learning rates that were tried, with their validation losses.
+        learning_rate: The given learning rate, or the one that the search chose; None before it has.
+        verdict: The sentence on whether to use its best adapter; None before the end.
+        exit_code: The verdict's exit code: 0 to use it, 5 not to, 6 where nothing can be told.
+    """
 
     name: str
     state: str
@@ -38,6 +54,11 @@ class TrainingEntry:
     validation_loss: float | None
     best_step: int | None
     best_loss: float | None
+    base_loss: float | None
+    learning_rate: float | None
+    rates: tuple[TriedRate, ...]
+    verdict: str | None
+    exit_code: int | None
     seconds: float
     peak_memory: int
     adapter: str | None

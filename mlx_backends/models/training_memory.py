@@ -51,6 +51,8 @@ class TrainingMemory:
     logits: int
     encoder: int
     runtime: int = _RUNTIME
+    initial: int = 0
+    """The copy of the adapter that the trial of each learning rate begins with."""
 
     @property
     def disk(self) -> int:
@@ -60,13 +62,19 @@ class TrainingMemory:
     @property
     def total(self) -> int:
         """The peak: the encoder of images is done when the activations are kept."""
-        return self.weights + self.adapter + max(self.activations + self.logits, self.encoder) + self.runtime
+        return (
+            self.weights
+            + self.adapter
+            + self.initial
+            + max(self.activations + self.logits, self.encoder)
+            + self.runtime
+        )
 
     def sentence(self) -> str:
         """Return the total and its parts as prose."""
         parts = {
             "weights": self.weights,
-            "adapter and optimiser": self.adapter,
+            "adapter and optimiser": self.adapter + self.initial,
             "activations": max(self.activations + self.logits, self.encoder),
         }
         return f"{gigabytes(self.total)} ({', '.join(f'{gigabytes(size)} of {name}' for name, size in parts.items())})"
@@ -97,10 +105,12 @@ def training_memory(
     dropout: float,
     checkpointing: bool,
     answers: int = 1,
+    rates: bool = False,
 ) -> TrainingMemory:
     """Return the memory of training an adapter of ``rank`` on rows of at most the size of ``row``, one at a time.
 
-    ``answers`` is how many answers of a row are computed together: two where one is preferred to the other.
+    ``answers`` is how many answers of a row are computed together: two where one is preferred to the other. ``rates`` is whether
+    learning rates are tried first.
     """
     text = text_config(config)
     layers = number(text, "num_hidden_layers") or 0
@@ -128,7 +138,8 @@ def training_memory(
         else layers * layer + linear_layers * _STATES_KEPT * states
     )
     logits = answers * _LOGITS * 4 * row.answer * (number(text, "vocab_size") or number(config, "vocab_size") or 0)
-    return TrainingMemory(weights_bytes, adapter, activations, logits, image_bytes(config, row.image))
+    initial = adapter // _ADAPTER_NUMBERS if rates else 0
+    return TrainingMemory(weights_bytes, adapter, activations, logits, image_bytes(config, row.image), initial=initial)
 
 
 def _inner_size(text: Mapping[str, Any]) -> int:

@@ -20,20 +20,22 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from app.engine.identity import is_engine_fact, refused_differences
 from app.engine.training.log import LOG
 from app.engine.training.spec import TrainingSpec
+from app.engine.training.verdict import TrainingVerdict
+from app.exit_codes import VERDICTS
 from app.run_spec import parse_stored
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from benchmarks.errors import BusyError, SpecError, StoreError, did_you_mean
 from benchmarks.untrusted.safe_files import replace_file, write_error
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
-from mlx_backends.mlx.training.checkpoint import CHECKPOINT
+from mlx_backends.mlx.training.checkpoint import CHECKPOINT, WEIGHTS
 from mlx_backends.training import KEPT
 
 ADAPTER, BEST = "adapter", "best"
@@ -73,8 +75,7 @@ class Training:
         """Open a training. Raises StoreError if the folder holds none, or a damaged one."""
         try:
             values = read_json_file(path / _TRAINING)
-            if values["format"] == 1:
-                _upgrade(values)
+            _upgrade(values)
             spec = parse_stored(TrainingSpec, values["spec"], str(path))
             engines = tuple(dict(engine) for engine in values["engines"])
             identity, steps, created = dict(values["identity"]), int(values["steps"]), float(values["created"])
@@ -87,7 +88,7 @@ class Training:
     def save(self) -> None:
         """Write what :meth:`open` reads. Raises StoreError."""
         values = {
-            "format": 2,
+            "format": 3,
             "spec": self.spec.model_dump(mode="json"),
             "identity": dict(self.identity),
             "steps": self.steps,
@@ -115,9 +116,11 @@ class Training:
         match = _PID.fullmatch(self.lock().holder() or "")
         return int(match[1]) if match else None
 
-    def note(self, state: str, note: str = "") -> None:
-        """Record what the training does. Raises StoreError."""
+    def note(self, state: str, note: str = "", verdict: TrainingVerdict | None = None) -> None:
+        """Record what the training does, or how it ended. Raises StoreError."""
         value = {"state": state, "note": note, "at": time.time()}
+        if verdict is not None:
+            value["verdict"] = asdict(verdict)
         try:
             replace_file(self.path, _STATE, json.dumps(value).encode())
         except OSError as error:
@@ -132,6 +135,20 @@ class Training:
         if state != "training":
             return "stopped", ""  # before it had done anything
         return "interrupted", "its worker ended without a message; it resumes from the last checkpoint"
+
+    def verdict(self) -> TrainingVerdict | None:
+        """Return the verdict on its adapters; None before the end, or where an earlier version trained it."""
+        try:
+            value = read_json_file(self.path / _STATE)
+            verdict = TrainingVerdict(value["verdict"]["code"], str(value["verdict"]["sentence"]))
+        except (OSError, OutsideJSONError, KeyError, TypeError):
+            return None
+        return verdict if value.get("state") in ("done", DIVERGED) and verdict.code in VERDICTS else None
+
+    def advised_adapter(self) -> Path:
+        """Return the folder of the adapter to use: that of the lowest validation loss, or the last one if none was validated."""
+        best = self.path / BEST
+        return best if (best / WEIGHTS).is_file() else self.path / ADAPTER
 
     def _recorded_state(self) -> tuple[str, str]:
         try:
@@ -230,8 +247,14 @@ def _changes(known: Training, identity: Mapping[str, Any], *, accept_engine: boo
 
 
 def _upgrade(values: dict[str, Any]) -> None:
-    """Bring ``training.json`` of an earlier version into the present form: it validated on all rows, and recorded no engine."""
-    values |= {"forced": False, "engines": []}
-    for part in (values["spec"], values["identity"]):
-        part["validation_rows"] = None
-    values["identity"].pop("max_length", None)
+    """Bring ``training.json`` of an earlier version into the present form.
+
+    Before format 2 it validated on all rows, and recorded no engine; before format 3 no training ended early.
+    """
+    if values["format"] < 2:
+        values |= {"forced": False, "engines": []}
+        for part in (values["spec"], values["identity"]):
+            part["validation_rows"] = None
+        values["identity"].pop("max_length", None)
+    if values["format"] < 3:
+        values["spec"]["early_stopping"] = False

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from benchmarks.untrusted.safe_files import open_read, open_write, write_error
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
-from mlx_backends.training import KEPT, StepReport, ValidationReport
+from mlx_backends.training import KEPT, AnyReport, ValidationReport
 
 LOG = "log.jsonl"
 
@@ -40,11 +41,12 @@ class LogWriter:
         except OSError as error:
             raise write_error(self._path, error, "make the folder writable, then resume") from error
 
-    def write(self, report: StepReport | ValidationReport) -> None:
+    def write(self, report: AnyReport) -> None:
         """Append a report. Raises StoreError if that fails."""
+        values = {key: value for key, value in asdict(report).items() if value is not None}
         kind = {"validation": report.loss} if isinstance(report, ValidationReport) else {}
         with self._writing():
-            self._file.write((json.dumps({**asdict(report), **kind, "at": time.time()}) + "\n").encode())
+            self._file.write((json.dumps({**values, **kind, "at": time.time()}) + "\n").encode())
             self._file.flush()
 
     def size(self) -> int:
@@ -63,10 +65,23 @@ class LogWriter:
 
 @dataclass
 class Curve:
-    """A training's losses by update, and its speed."""
+    """A training's losses by update, and its speed.
+
+    Attributes:
+        losses: The loss of each update.
+        validations: The validation loss after some updates.
+        base: The base's validation loss; None where it was not measured.
+        trials: The learning rates that were tried, each with its validation loss; None for one that diverged.
+        trial: The learning rate that is being tried and the updates of its trial; None where there is none.
+    """
 
     losses: list[tuple[int, float]] = field(default_factory=list)
     validations: list[tuple[int, float]] = field(default_factory=list)
+    base: float | None = None
+    trials: list[tuple[float, float | None]] = field(default_factory=list)
+    trial: tuple[float, int] | None = None
+    searched: int = 0
+    """The updates of trials."""
     seconds: float = 0.0
     peak_memory: int = 0
     best: tuple[int, float] | None = None
@@ -86,12 +101,12 @@ class Curve:
         return sum(tokens for _, tokens in self.recent) / seconds if seconds > 0 else None
 
     def seconds_left(self, steps: int) -> float | None:
-        """Return the estimated seconds to the last of ``steps`` updates, validations included; None before the first."""
+        """Return the estimated seconds of the updates that are left of ``steps``, validations included; None before the first."""
         if not self.recent:
             return None
         pace = sum(spent for spent, _ in self.recent) / len(self.recent)
-        if self.validation_seconds:
-            pace += median(self.validation_seconds) * len(self.validation_seconds) / max(1, self.validations[-1][0])
+        if self.validations and self.validation_seconds:
+            pace += median(self.validation_seconds) * len(self.validations) / max(1, self.validations[-1][0])
         return (steps - self.step) * pace
 
     def add_update(self, seconds: float, tokens: int, memory: int) -> None:
@@ -132,20 +147,47 @@ class LogReader:
     def _add(self, line: bytes) -> None:
         try:
             entry = parse_json(line, _LONGEST_LINE)
+            if "updates" in entry:
+                self._add_trial(float(entry["trial"]), entry.get("loss"))
+                return
             step, loss = int(entry["step"]), float(entry["loss"])
-        except (OutsideJSONError, KeyError, TypeError, ValueError):
+            trial = float(entry["trial"]) if "trial" in entry else None
+        except (OutsideJSONError, KeyError, TypeError, ValueError, OverflowError):
             return
         if not math.isfinite(loss) or not 0 <= step <= _MOST_STEPS:
             return
         seconds, tokens, memory = (entry.get(key, 0) for key in ("seconds", "tokens", "peak_memory"))
         are_numbers = all(isinstance(value, int | float) for value in (seconds, tokens, memory))
+        curve = self.curve
         if "validation" in entry:
-            self.curve.validations.append((step, loss))
-            if entry.get("best") is True:
-                self.curve.best = step, loss
+            self._add_validation(step, loss, is_best=entry.get("best") is True)
             if are_numbers:
-                self.curve.validation_seconds.append(seconds)
+                curve.validation_seconds.append(seconds)
             return
-        self.curve.losses.append((step, loss))
+        if trial is None:
+            curve.losses.append((step, loss))
+        else:
+            curve.trial, curve.searched = (trial, step), curve.searched + 1
         if are_numbers:
-            self.curve.add_update(seconds, int(tokens), int(memory))
+            curve.add_update(seconds, int(tokens), int(memory))
+
+    def _add_trial(self, rate: float, loss: Any) -> None:
+        is_sound = isinstance(loss, int | float) and math.isfinite(loss)
+        if math.isfinite(rate):
+            self.curve.trials.append((rate, float(loss) if is_sound else None))
+        self.curve.trial = None
+
+    def _add_validation(self, step: int, loss: float, *, is_best: bool) -> None:
+        if step == 0:
+            self.curve.base = loss
+            return
+        self.curve.validations.append((step, loss))
+        if is_best:
+            self.curve.best = step, loss
+
+
+def read_curve(folder: Path) -> Curve:
+    """Return the curve of the training in a folder, as far as it is logged."""
+    reader = LogReader(folder)
+    reader.poll()
+    return reader.curve

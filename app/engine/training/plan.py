@@ -70,6 +70,10 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
     rows = split_rows(training_set, spec)
     pairs = spec.objective == "orpo"
     warnings = _check_rows(rows, pairs=pairs)
+    if spec.rates is not None and not rows["validation"]:
+        raise SpecError(
+            "--rates needs validation rows to choose by; add --validation-share 0.1, or name a --learning-rate."
+        )
     settings = spec.settings(len(rows["train"]))
     identity = {
         **spec.identity(),
@@ -94,6 +98,7 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
         dropout=spec.dropout,
         checkpointing=spec.gradient_checkpointing,
         answers=2 if pairs else 1,
+        rates=spec.rates is not None,
     )
     fit = memory_fit(info.weights_bytes)
     if memory.total > fit.available and not force:
@@ -156,5 +161,7 @@ def _check_rows(rows: dict[str, list[ChatRow]], *, pairs: bool) -> list[str]:
     elif len({row.target for row in learnt}) == 1:
         warnings.append("all rows have the same answer, so the model may learn to give it always")
     if not rows["validation"]:
-        warnings.append("there are no validation rows, so no adapter is chosen as the best")
+        warnings.append(
+            "there are no validation rows, so no adapter is chosen as the best, and nothing ends the training early"
+        )
     return warnings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -48,8 +48,18 @@ VALIDATION_ROWS = 200
 RESUMED_WITH = ("data", "max_length", "save_every")
 """The settings that a resumed training may change: they decide nothing of the adapter."""
 
+AUTO_RATES = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3)
+"""The learning rates that ``auto`` tries."""
+_SEARCH_SHARE = 0.25
+"""The share of a training's updates that a search for its learning rate has, if the spec does not say."""
+_LEAST_TRIAL = 10
+"""The fewest updates of the trial of a rate, if the spec does not say."""
+
 _VALIDATIONS, _CHECKPOINTS = 20, 20
 """The numbers of validations and checkpoints of a training whose spec does not say."""
+
+
+Rate = Annotated[float, ranges.LEARNING_RATE]
 
 
 class TrainingSpec(BaseModel):
@@ -57,7 +67,7 @@ class TrainingSpec(BaseModel):
 
     ``warmup`` below 1 is a share of the updates, else a number of them. ``steps`` take the place of ``epochs``. A validation has
     at most ``validation_rows``, all of them if that is None. With ``skip_unusable``, rows that are too long or cannot be read are
-    left out; otherwise they are refused.
+    left out; otherwise they are refused. ``rates`` are learning rates to try for ``rate_updates`` updates together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -82,6 +92,10 @@ class TrainingSpec(BaseModel):
     gradient_checkpointing: Flag = True
     validation_share: Annotated[float, ranges.VALIDATION_SHARE] = 0.1
     validation_rows: Annotated[int, ranges.ROWS] | None = VALIDATION_ROWS
+    early_stopping: Flag = True
+    patience: Annotated[int, ranges.PATIENCE] = 5
+    rates: Literal["auto"] | Annotated[tuple[Rate, ...], Field(min_length=2, max_length=20)] | None = None
+    rate_updates: Annotated[int, ranges.STEPS] | None = None
     validate_every: Annotated[int, ranges.INTERVAL] | None = None
     save_every: Annotated[int, ranges.INTERVAL] | None = None
     seed: Annotated[int, ranges.SEED] = 0
@@ -94,14 +108,25 @@ class TrainingSpec(BaseModel):
         recipe = values.get("recipe") if isinstance(values, dict) else None
         return values if recipe is None else {**RECIPES.get(recipe, {}), **values}
 
+    @property
+    def tried_rates(self) -> tuple[float, ...]:
+        """The learning rates to try; none where one is given."""
+        rates = AUTO_RATES if self.rates == "auto" else self.rates or ()
+        return tuple(sorted({float(rate) for rate in rates}))
+
     def settings(self, rows: int) -> TrainingSettings:
         """Return the settings for a number of rows to learn from."""
         per_epoch = -(-rows // self.batch_size)
         steps = self.steps or max(1, round(self.epochs * per_epoch))
         warmup = round(self.warmup * steps) if self.warmup < 1 else round(self.warmup)
+        rates = self.tried_rates
+        budget = self.rate_updates or max(_LEAST_TRIAL * len(rates), round(_SEARCH_SHARE * steps))
         derived = {
             "warmup": min(warmup, steps),
             "steps": steps,
+            "patience": self.patience if self.early_stopping else None,
+            "rates": rates,
+            "rate_updates": max(1, budget // len(rates)) if rates else 0,
             "validate_every": self.validate_every or max(1, steps // _VALIDATIONS),
             "save_every": self.save_every or max(1, steps // _CHECKPOINTS),
         }
@@ -112,6 +137,8 @@ class TrainingSpec(BaseModel):
         """Return what decides the adapter; a training is not resumed with anything else."""
         unused = {"objective", "beta"} if self.objective == "answer" else set()
         unused |= set() if self.skip_unusable else {"skip_unusable"}
+        unused |= set() if self.early_stopping else {"early_stopping", "patience"}
+        unused |= {"learning_rate"} if self.rates else {"rates", "rate_updates"}
         identity = self.model_dump(mode="json", exclude={"name", "recipe", *RESUMED_WITH, *unused})
         return identity | ({"max_length": self.max_length} if self.skip_unusable else {})
 

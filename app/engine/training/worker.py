@@ -21,8 +21,9 @@ from typing import Any
 
 from app.engine.training.data_record import read_data_record
 from app.engine.training.folder import DIVERGED, WORKER_LOG, Training
-from app.engine.training.log import LogWriter
+from app.engine.training.log import LogWriter, read_curve
 from app.engine.training.rows import check_rows, split_rows, unusable_error
+from app.engine.training.verdict import verdict_of
 from app.engine.workers.device_lock import acquire_device
 from app.engine.workers.worker_process import Outcome, end_process, outcome_of, take_output
 from app.exit_codes import INTERRUPTED
@@ -32,7 +33,7 @@ from app.system.signals import ended_by_signals
 from benchmarks.errors import BusyError, StoreError
 from benchmarks.training.training_set import PARTS, ChatRow, TrainingSet
 from benchmarks.vocabulary import digest
-from mlx_backends.training import DivergedError
+from mlx_backends.training import LEAST_GAIN, DivergedError, TrainingSettings
 
 _REPORT_SECONDS = 2.0
 """The seconds between two reports of the rows that are checked."""
@@ -66,10 +67,17 @@ def _recorded(training: Training, flags: _Flags, patience: float | None) -> Outc
         outcome = outcome_of(error)
         if not outcome.death:
             with suppress(StoreError):  # a full disk cannot take the state either
-                training.note(
-                    DIVERGED if isinstance(error, DivergedError) else "failed", outcome.message or outcome.failure
-                )
+                _note_failure(training, outcome, has_diverged=isinstance(error, DivergedError))
         return outcome
+
+
+def _note_failure(training: Training, outcome: Outcome, *, has_diverged: bool) -> None:
+    """Record how a training failed; with what is to be thought of its adapter if it has diverged. Raises StoreError."""
+    text = outcome.message or outcome.failure
+    if not has_diverged:
+        training.note("failed", text)
+        return
+    training.note(DIVERGED, text, verdict_of(read_curve(training.path)))
 
 
 def _on_device(training: Training, flags: _Flags, patience: float | None) -> bool:
@@ -110,9 +118,23 @@ def _train(training: Training, flags: _Flags) -> bool:
     count, left = (sum(map(len, part.values())) for part in (rows, usable))
     note = f"{count - left:,} of {count:,} rows are left out" if left < count else ""
     training.note("training", note)
-    done = loop.run(progress, log.write, log.size, lambda: flags.stopped)
-    training.note("done" if done else "stopped", note)
-    return done
+    if not loop.run(progress, log.write, log.size, lambda: flags.stopped):
+        training.note("stopped", note)
+        return False
+    curve = read_curve(training.path)
+    notes = [*([note] if note else []), *_early_end(curve.step, settings)]
+    training.note("done", "; ".join(notes), verdict_of(curve))
+    return True
+
+
+def _early_end(step: int, settings: TrainingSettings) -> list[str]:
+    """Return the note on a training that ended before its last update; empty for another."""
+    if step >= settings.steps:
+        return []
+    return [
+        f"ended early, after update {step:,} of {settings.steps:,}: the validation loss had not fallen by {LEAST_GAIN:.0%} in "
+        f"{settings.patience} validations"
+    ]
 
 
 def _load(training: Training) -> tuple[tuple[Any, Any], Any]:

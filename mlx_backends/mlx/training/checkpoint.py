@@ -33,11 +33,16 @@ class Progress:
     """The state of a training besides its weights.
 
     Attributes:
-        step: The last update.
-        best: The lowest validation loss.
+        step: The last update; of the trial of a learning rate, while there is one.
+        best: The lowest validation loss of an update.
         log_bytes: The size of the log.
         unvalidated: Flag for a validation after this update that is still to be made.
         trend: The loss so far; None where an earlier version saved the checkpoint.
+        base: The base's validation loss; None where there was no validation of it.
+        base_answers: The base's loss of the answers' tokens alone.
+        reference: The validation loss that the next one has to be lower than.
+        stale: The number of validations since that one.
+        trials: The losses of the learning rates that were tried; None for one that diverged.
     """
 
     step: int = 0
@@ -45,6 +50,11 @@ class Progress:
     log_bytes: int = 0
     unvalidated: bool = False
     trend: LossTrend | None = None
+    base: float | None = None
+    base_answers: float | None = None
+    reference: float | None = None
+    stale: int = 0
+    trials: tuple[float | None, ...] = ()
 
 
 def save_checkpoint(folder: Path, model: Any, optimiser: Any, progress: Progress) -> None:
@@ -87,8 +97,12 @@ def load_checkpoint(folder: Path, model: Any, optimiser: Any) -> Progress | None
 def _progress(values: dict[str, Any]) -> Progress:
     """Return the progress that a checkpoint states. Raises ValueError or TypeError for one that no training has."""
     trend = values.pop("trend", None)
-    progress = Progress(**values, trend=None if trend is None else LossTrend(**trend))
-    counts, losses = [progress.step, progress.log_bytes], [progress.best or 0.0]
+    trials = tuple(values.pop("trials", ()))
+    progress = Progress(**values, trend=None if trend is None else LossTrend(**trend), trials=trials)
+    counts = [progress.step, progress.log_bytes, progress.stale]
+    losses = [
+        loss or 0.0 for loss in (progress.best, progress.base, progress.base_answers, progress.reference, *trials)
+    ]
     if progress.trend is not None:
         trend_values = asdict(progress.trend)
         counts.append(trend_values.pop("count"))

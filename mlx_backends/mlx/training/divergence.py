@@ -18,8 +18,8 @@ class LossTrend:
     """Running mean of the loss of an answer's tokens.
 
     Attributes:
-        level: The lowest mean so far, from the 20th update on; before, the loss of guessing or of the first update, which is
-            greater.
+        level: The lowest mean so far, from the 20th update on; before, the base's validation loss (that of guessing where there
+            is none) or the loss of the first update, which is greater.
         rise: The deviation from the mean when that was lowest: the mean has to rise by as much to count as divergence.
         count: The number of updates.
         mean: The mean of the latest ones, in which a single great loss counts little.

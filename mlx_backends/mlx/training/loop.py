@@ -6,9 +6,8 @@ update and the format of the adapter are mlx-vlm's.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -23,9 +22,17 @@ from mlx_backends.mlx.training.checkpoint import Progress, load_checkpoint, save
 from mlx_backends.mlx.training.divergence import DETECTION, LossTrend
 from mlx_backends.mlx.training.inputs import PreparedRow, TrainingInputs
 from mlx_backends.mlx.training.layers import Dropout, language_layers, linear_layers, multiply_densely, prepare_layers
-from mlx_backends.mlx.training.objective import answer_loss, check_causal, embedded, preference_loss
+from mlx_backends.mlx.training.objective import Losses, answer_loss, check_causal, embedded, preference_loss
+from mlx_backends.mlx.training.rate_search import RateSearch, UnsoundError
 from mlx_backends.mlx.vision_cache import CachedVisionTower, VisionEncoder
-from mlx_backends.training import DivergedError, Report, StepReport, TrainingSettings, ValidationReport
+from mlx_backends.training import (
+    LEAST_GAIN,
+    DivergedError,
+    Report,
+    StepReport,
+    TrainingSettings,
+    ValidationReport,
+)
 
 ADAPTER, BEST = "adapter", "best"
 """The folders of a training with its last adapter and with the one of the lowest validation loss."""
@@ -53,6 +60,7 @@ class TrainingLoop:
         """
         import mlx.core as mx
         import mlx.optimizers as optim
+        from mlx.utils import tree_flatten
         from mlx_vlm.trainer.common.model import prepare_model_for_training
 
         self._folder, self._settings, self._provenance = folder, settings, provenance
@@ -86,53 +94,98 @@ class TrainingLoop:
         if settings.gradient_checkpointing or settings.dropout:
             prepare_layers(language_layers(self._model), self._dropout, checkpointing=settings.gradient_checkpointing)
         self._optimiser = optim.AdamW(learning_rate=settings.learning_rate, weight_decay=0.0, bias_correction=True)
+        self._initial = tree_flatten(self._model.trainable_parameters()) if settings.rates else []
+        self.start_again()
+        self._trend = LossTrend.of_guessing(_vocabulary(self._model))
+        self._search = RateSearch(settings, self, self._trend)
+        self._saved = Progress()
+
+    def start_again(self) -> None:
+        """Restore the adapter and the optimiser as they were before the first update."""
+        import mlx.core as mx
+
+        self._model.load_weights(self._initial, strict=False)
         self._optimiser.init(self._model.trainable_parameters())
         mx.eval(self._model.trainable_parameters(), self._optimiser.state)
-        self._saved, self._trend = 0, LossTrend.of_guessing(_vocabulary(self._model))
 
     def resume(self) -> Progress:
         """Restore the last checkpoint and return its progress. Raises StoreError if it is damaged."""
-        return load_checkpoint(self._folder, self._model, self._optimiser) or Progress()
+        begun = load_checkpoint(self._folder, self._model, self._optimiser)
+        return begun or Progress(unvalidated=len(self._validation) > 0)
 
     def run(self, progress: Progress, report: Report, log_bytes: Callable[[], int], stop: Callable[[], bool]) -> bool:
         """Train from ``progress`` to the end and write the adapter; return False if ``stop`` came first.
 
-        A checkpoint is saved every ``save_every`` updates, before the validation, and at a stop; ``log_bytes`` is the size of the
-        log of reports then. Raises DivergedError once the loss has risen for good, StoreError if nothing can be saved.
+        First the base is validated, and learning rates are tried. The end is the last update, or a validation loss that no longer
+        falls. A checkpoint is saved every ``save_every`` updates, before the validation, and at a stop; ``log_bytes`` is the size
+        of the log of reports then. Raises DivergedError once the loss has risen for good, StoreError if nothing can be saved.
         """
-        self._saved, self._trend = progress.step, progress.trend or self._trend
-        while progress.unvalidated or progress.step < self._settings.steps:
-            advance = self._validate if progress.unvalidated else self._update
-            following = None if stop() else advance(progress, report, stop)
+        self._saved, self._trend = progress, progress.trend or self._trend
+        while not self._is_over(progress):
+            following = None if stop() else self._advance(progress)(progress, report, stop)
             progress = following or progress
-            if following is None or self._is_due(progress.step):
+            if following is None or self._is_due(progress):
                 self._save(replace(progress, log_bytes=log_bytes()))
             if following is None:
                 return False
-        save_adapter(self._folder / ADAPTER, self._model, self._provenance, progress.step)
+        self._save_adapter(ADAPTER, progress)
         return True
 
-    def _is_due(self, step: int) -> bool:
-        """Return whether to save a checkpoint after update ``step``: later while it may turn out that the training diverges."""
-        every = self._settings.save_every
-        waited = step - (self._saved // every + 1) * every
+    def _is_over(self, progress: Progress) -> bool:
+        settings = self._settings
+        if progress.unvalidated or not self._search.is_over(progress):
+            return False
+        is_early = settings.patience is not None and progress.stale >= settings.patience
+        return is_early or progress.step >= settings.steps
+
+    def _advance(self, progress: Progress) -> Callable[[Progress, Report, Callable[[], bool]], Progress | None]:
+        """Return what comes next: a validation, a part of the search for a learning rate, or an update."""
+        if progress.unvalidated:
+            return self._validate
+        return self._update if self._search.is_over(progress) else self._search.advance
+
+    def _is_due(self, progress: Progress) -> bool:
+        """Return whether to save a checkpoint: later while it may turn out that the training diverges."""
+        step, every = progress.step, self._settings.save_every
+        if len(progress.trials) > len(self._saved.trials):
+            return True
+        if not self._search.is_over(progress):
+            return step > self._saved.step and step % every == 0
+        waited = step - (self._saved.step // every + 1) * every
         return step == self._settings.steps or waited >= (0 if self._trend.is_sound else DETECTION)
 
     def _update(self, progress: Progress, report: Report, stop: Callable[[], bool]) -> Progress | None:
         """Make the next update and report it; return None, and change nothing, if ``stop`` comes first."""
         settings, step = self._settings, progress.step + 1
-        update = self._learn(step, stop)
+        try:
+            update = self.learn(step, replace(settings, learning_rate=self._rate(progress)), stop)
+        except UnsoundError as error:
+            raise self._diverged(progress, str(error)) from error
         if update is None:
             return None
         report(update)
-        self._trend = self._trend.after(update.answer_loss)
+        self._trend = (progress.trend or self._trend).after(update.answer_loss)
+        following = replace(progress, step=step, trend=self._trend)
         if self._trend.diverged:
-            raise self._diverged(step, f"the mean loss of an answer's tokens rose to {self._trend.mean:.3g}")
+            raise self._diverged(following, f"the mean loss of an answer's tokens rose to {self._trend.mean:.3g}")
         due = len(self._validation) and (step % settings.validate_every == 0 or step == settings.steps)
-        return replace(progress, step=step, trend=self._trend, unvalidated=bool(due))
+        return replace(following, unvalidated=bool(due))
 
-    def _learn(self, step: int, stop: Callable[[], bool]) -> StepReport | None:
-        """Change the adapter by the rows of batch ``step``; return None, and change nothing, if ``stop`` comes first."""
+    def _rate(self, progress: Progress) -> float:
+        """Return the learning rate, which a search may have chosen. Raises DivergedError if each of its rates diverged."""
+        try:
+            settings = self._settings
+            return settings.chosen_rate(progress.trials) if settings.rates else settings.learning_rate
+        except ValueError as error:
+            raise DivergedError(
+                "the training diverged with each of the learning rates; train again with lower --rates and another --name."
+            ) from error
+
+    def learn(self, step: int, settings: TrainingSettings, stop: Callable[[], bool]) -> StepReport | None:
+        """Change the adapter by the rows of batch ``step``; return None, and change nothing, if ``stop`` comes first.
+
+        Raises UnsoundError if the loss is not a number.
+        """
         import mlx.core as mx
         import mlx.nn as nn
         import mlx.optimizers as optim
@@ -144,7 +197,7 @@ class TrainingLoop:
         self._model.language_model.train()  # the encoder's own dropout stays off: its features are stored, also for runs
         value_and_grad = nn.value_and_grad(self._model, self._loss)
         gradients: Any = None
-        total, answer_tokens, tokens = _Losses(), 0, 0
+        total, answer_tokens, tokens = Losses(), 0, 0
         for place, index in enumerate(self._batch(step)):
             if stop():
                 return None
@@ -160,9 +213,9 @@ class TrainingLoop:
             answer_tokens += sum(row.answer for row in rows)
             tokens += sum(row.ids.shape[1] for row in rows)
         if not total.is_finite():
-            raise self._diverged(step, "the loss is not a number")
+            raise UnsoundError("the loss is not a number")
         gradients, _ = optim.clip_grad_norm(tree_map(lambda value: value / total.weight, gradients), _GREATEST_NORM)
-        self._optimiser.learning_rate = rate = self._settings.rate(step)
+        self._optimiser.learning_rate = rate = settings.rate(step)
         apply_optimizer_update(self._model, self._optimiser, gradients)
         mx.eval(self._model.trainable_parameters(), self._optimiser.state)
         memory = mx.get_peak_memory()
@@ -200,24 +253,38 @@ class TrainingLoop:
     def _validate(self, progress: Progress, report: Report, stop: Callable[[], bool]) -> Progress | None:
         """Measure the loss of the validation rows and report it; save the adapter if it is the best so far.
 
-        Return None, and change nothing, if ``stop`` comes first.
+        Before the first update that is the base's loss. Return None, and change nothing, if ``stop`` comes first.
         """
         start = perf_counter()
         losses = self._measure(self._validation, range(len(self._validation)), stop)
         if losses is None:
             return None
-        best = progress.best
-        is_best = losses.is_finite() and (best is None or losses.mean < best)
+        loss, step, best = losses.mean, progress.step, progress.best
+        is_best = losses.is_finite() and step > 0 and (best is None or loss < best)
         if is_best:
-            save_adapter(self._folder / BEST, self._model, self._provenance, progress.step)
-            best = losses.mean
-        report(ValidationReport(progress.step, losses.mean, is_best, perf_counter() - start))
-        return replace(progress, best=best, unvalidated=False)
+            self._save_adapter(BEST, progress)
+        report(ValidationReport(step, loss, is_best, perf_counter() - start))
+        progress = replace(progress, unvalidated=False)
+        if step == 0:
+            return _with_base(progress, losses)
+        reference = progress.reference
+        is_lower = losses.is_finite() and (reference is None or loss < reference * (1 - LEAST_GAIN))
+        return replace(
+            progress,
+            best=loss if is_best else best,
+            reference=loss if is_lower else reference,
+            stale=0 if is_lower else progress.stale + 1,
+        )
 
-    def _measure(self, inputs: TrainingInputs, rows: Iterable[int], stop: Callable[[], bool]) -> _Losses | None:
+    def validation_loss(self, stop: Callable[[], bool]) -> float | None:
+        """Return the mean loss of the validation rows; None if ``stop`` comes first."""
+        losses = self._measure(self._validation, range(len(self._validation)), stop)
+        return None if losses is None else losses.mean
+
+    def _measure(self, inputs: TrainingInputs, rows: Iterable[int], stop: Callable[[], bool]) -> Losses | None:
         """Return the losses of rows without learning from them; None if ``stop`` comes first."""
         self._model.eval()
-        losses = _Losses()
+        losses = Losses()
         for index in rows:
             if stop():
                 return None
@@ -229,64 +296,54 @@ class TrainingLoop:
 
     def _save(self, progress: Progress) -> None:
         """Save a checkpoint. Raises DivergedError, and keeps the one before, if the weights are not numbers."""
+        saved = self._saved
+        if (progress.step, progress.trials) == (saved.step, saved.trials) and progress.step:
+            return
+        if not self.has_finite_weights():
+            raise self._diverged(progress, "the adapter's weights are not numbers")
+        save_checkpoint(self._folder, self._model, self._optimiser, progress)
+        self._saved = progress
+
+    def has_finite_weights(self) -> bool:
+        """Return whether all weights of the adapter are numbers."""
         import mlx.core as mx
         from mlx.utils import tree_flatten
 
-        if progress.step == self._saved and progress.step:
-            return
         finite = [mx.all(mx.isfinite(value)) for _, value in tree_flatten(self._model.trainable_parameters())]
-        if not all(bool(value) for value in finite):
-            raise self._diverged(progress.step, "the adapter's weights are not numbers")
-        save_checkpoint(self._folder, self._model, self._optimiser, progress)
-        self._saved = progress.step
+        return all(bool(value) for value in finite)
 
-    def _diverged(self, step: int, problem: str) -> DivergedError:
+    def _save_adapter(self, name: str, progress: Progress) -> None:
+        """Write the adapter's folder with its provenance, and with the learning rate if a search chose it."""
+        chosen = {"chosen rate": self._rate(progress)} if self._settings.rates else {}
+        save_adapter(self._folder / name, self._model, {**self._provenance, **chosen}, progress.step)
+
+    def _diverged(self, progress: Progress, problem: str) -> DivergedError:
         settle()  # a fault of the GPU gives wrong numbers too
         return DivergedError(
-            f"the training diverged: {problem} at update {step}, with a learning rate of {self._settings.learning_rate:g}; "
-            f"{self._rescue()}. Train again with a lower --learning-rate and another --name."
+            f"the training diverged: {problem} at update {progress.step or 1}, with a learning rate of "
+            f"{self._rate(progress):g}; {self._rescue(progress)}. Train again with a lower --learning-rate and another --name."
         )
 
-    def _rescue(self) -> str:
+    def _rescue(self, progress: Progress) -> str:
         """Write the adapter of the last checkpoint if it is sound and no better one is kept; return what is left."""
-        if (self._folder / BEST).is_dir():
+        base, best = progress.base, progress.best
+        if best is not None and (base is None or best < base):
             return f"the adapter with the lowest validation loss is kept in {self._folder / BEST}"
-        saved = self._saved
+        saved = self._saved.step
         if saved and self.resume().step == saved:
             losses = self._measure(self._inputs, self._batch(saved + 1), lambda: False)
             if losses is not None and losses.is_finite() and losses.answer_mean <= self._trend.limit:
-                save_adapter(self._folder / ADAPTER, self._model, self._provenance, saved)
+                self._save_adapter(ADAPTER, self._saved)
                 return f"the adapter of update {saved} is in {self._folder / ADAPTER}"
         return "it had no sound adapter yet"
 
 
-@dataclass
-class _Losses:
-    """Sums of the losses of rows, as :meth:`TrainingLoop._loss` returns them."""
-
-    loss: float = 0.0
-    answers: float = 0.0
-    weight: int = 0
-
-    def add(self, values: tuple[Any, Any], weight: int) -> None:
-        """Add those of a row."""
-        self.loss += float(values[0])
-        self.answers += float(values[1])
-        self.weight += weight
-
-    @property
-    def mean(self) -> float:
-        """The mean of what is minimised."""
-        return self.loss / self.weight
-
-    @property
-    def answer_mean(self) -> float:
-        """The mean of the answers' tokens alone."""
-        return self.answers / self.weight
-
-    def is_finite(self) -> bool:
-        """Return whether all losses are numbers."""
-        return math.isfinite(self.loss) and math.isfinite(self.answers)
+def _with_base(progress: Progress, losses: Losses) -> Progress:
+    """Return the progress with the base's losses, from which a rise is measured."""
+    if not losses.is_finite():
+        return progress
+    base, answers = losses.mean, losses.answer_mean
+    return replace(progress, base=base, base_answers=answers, reference=base, trend=LossTrend(answers))
 
 
 def _vocabulary(model: Any) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -116,3 +118,32 @@ def check_causal(model: Any, row: PreparedRow, name: str) -> None:
         raise ModelError(
             f"{name} cannot be trained: its attention sees the answer that it is to predict; train another model."
         )
+
+
+@dataclass
+class Losses:
+    """Sums of the losses of rows, that of what is minimised and that of the answers' tokens."""
+
+    loss: float = 0.0
+    answers: float = 0.0
+    weight: int = 0
+
+    def add(self, values: tuple[Any, Any], weight: int) -> None:
+        """Add those of a row."""
+        self.loss += float(values[0])
+        self.answers += float(values[1])
+        self.weight += weight
+
+    @property
+    def mean(self) -> float:
+        """The mean of what is minimised."""
+        return self.loss / self.weight
+
+    @property
+    def answer_mean(self) -> float:
+        """The mean of the answers' tokens alone."""
+        return self.answers / self.weight
+
+    def is_finite(self) -> bool:
+        """Return whether all losses are numbers."""
+        return math.isfinite(self.loss) and math.isfinite(self.answers)

@@ -165,7 +165,7 @@ def test_wrong_options_start_nothing(
 def test_a_point_that_diverges_does_not_hold_up_the_others(
     training_sets: list[Path], other_build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learn: Callable[..., Any] = TrainingLoop._learn
+    learn: Callable[..., Any] = TrainingLoop.learn
     attempts: list[str] = []
 
     def diverging(loop: TrainingLoop, step: int, stop: Callable[[], bool]) -> Any:
@@ -174,7 +174,7 @@ def test_a_point_that_diverges_does_not_hold_up_the_others(
             raise DivergedError("the training diverged: the loss is not a number")
         return learn(loop, step, stop)
 
-    monkeypatch.setattr(TrainingLoop, "_learn", diverging)
+    monkeypatch.setattr(TrainingLoop, "learn", diverging)
     rashomon = Rashomon(tmp_path)
     data = shutil.copytree(training_sets[0], tmp_path / "my rows")
     command: tuple[str | Path, ...] = ("learning-curve", "--model", FOUR_BIT, "--data", data, "--test", other_build)

@@ -44,7 +44,7 @@ def listing(rashomon: Rashomon) -> dict[str, Any]:
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, step: int, error: Exception, times: int = 10**6) -> list[int]:
     """Let the update ``step`` raise an error so many times; return the list of the updates that are tried."""
-    learn: Callable[..., Any] = TrainingLoop._learn
+    learn: Callable[..., Any] = TrainingLoop.learn
     tried: list[int] = []
 
     def failing(loop: TrainingLoop, number: int, stop: Callable[[], bool]) -> Any:
@@ -53,7 +53,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, step: int, error: Exception, times:
             raise error
         return learn(loop, number, stop)
 
-    monkeypatch.setattr(TrainingLoop, "_learn", failing)
+    monkeypatch.setattr(TrainingLoop, "learn", failing)
     return tried
 
 

@@ -34,7 +34,10 @@ def save(folder: Path, progress: object) -> None:
 
 
 def test_progress_is_restored(tmp_path: Path) -> None:
-    for progress in (Progress(3, 0.5, 7, True, LossTrend(1.0, 0.5, 3, 0.5, 2.0, 0.25)), Progress(3, None, 7)):
+    for progress in (
+        Progress(3, 0.5, 7, True, LossTrend(1.0, 0.5, 3, 0.5, 2.0, 0.25)),
+        Progress(3, None, 7, base=2.0, base_answers=1.0, reference=1.5, stale=2, trials=(0.5, None)),
+    ):
         save(tmp_path, asdict(progress))
         assert load_checkpoint(tmp_path, Empty(), Empty()) == progress
 
@@ -55,6 +58,13 @@ def test_progress_of_an_earlier_version_is_restored(tmp_path: Path) -> None:
         {"best": "low"},
         {"best": float("nan")},
         {"more": 1},
+        {"stale": -1},
+        {"stale": True},
+        {"base": "low"},
+        {"reference": float("inf")},
+        {"trials": 1},
+        {"trials": ["low"]},
+        {"trials": [float("nan")]},
         {"trend": 1},
         {"trend": {"level": "low"}},
         {"trend": {"level": float("nan")}},

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import mlx.core as mx
 import pytest
@@ -18,9 +18,12 @@ from mlx_backends.mlx.load import load
 from mlx_backends.mlx.training.checkpoint import CHECKPOINT
 from mlx_backends.mlx.training.divergence import LossTrend
 from mlx_backends.mlx.training.loop import TrainingLoop
-from mlx_backends.training import DivergedError, StepReport, TrainingSettings, ValidationReport
+from mlx_backends.mlx.training.objective import Losses
+from mlx_backends.training import AnyReport, DivergedError, RateReport, StepReport, TrainingSettings, ValidationReport
 from tests.support.tiny_models import FAMILIES
 from tests.support.trainings import write_training_set
+
+Kind = TypeVar("Kind")
 
 SETTINGS = TrainingSettings(
     rank=2, alpha=4.0, dropout=0.1, batch_size=1, learning_rate=5e-3, schedule="constant", warmup=0, steps=6, max_length=4096,
@@ -44,7 +47,7 @@ class Training:
 
     def __init__(self, folder: Path, model: Path, rows: dict[str, list[ChatRow]], **options: Any) -> None:
         self.folder = folder
-        self.reports: list[StepReport | ValidationReport] = []
+        self.reports: list[AnyReport] = []
         folder.mkdir(exist_ok=True)
         self._arguments = model, rows, replace(SETTINGS, **options)
 
@@ -55,7 +58,7 @@ class Training:
         progress = loop.resume()
         del self.reports[progress.log_bytes :]
 
-        def report(report: StepReport | ValidationReport) -> None:
+        def report(report: AnyReport) -> None:
             self.reports.append(report)
             if len(self.reports) == killed_after:
                 raise KeyboardInterrupt
@@ -63,8 +66,12 @@ class Training:
         return loop.run(progress, report, lambda: len(self.reports), stop)
 
     @property
-    def curve(self) -> list[tuple[type, int, float]]:
-        return [(type(report), report.step, report.loss) for report in self.reports]
+    def curve(self) -> list[dict[str, Any]]:
+        timing = ("seconds", "peak_memory")
+        return [{key: value for key, value in asdict(report).items() if key not in timing} for report in self.reports]
+
+    def of_type(self, kind: type[Kind]) -> list[Kind]:
+        return [report for report in self.reports if isinstance(report, kind)]
 
     def weights(self, name: str) -> bytes:
         return (self.folder / name / "adapters.safetensors").read_bytes()
@@ -74,7 +81,7 @@ class Training:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, model: Path, rows: dict[str, list[ChatRow]]) -> Training:
     training = Training(tmp_path_factory.mktemp("undisturbed") / "t", model, rows)
     assert training.run()
-    assert len(training.reports) == 6 + 3
+    assert len(training.reports) == 1 + 6 + 3
     return training
 
 
@@ -89,7 +96,7 @@ def test_kills_leave_everything_bit_identical(
     undisturbed: Training, tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]]
 ) -> None:
     training = Training(tmp_path / "t", model, rows)
-    for killed_after in (2, 5, 6, 9):  # update 2, update 4, its validation, the last validation
+    for killed_after in (1, 3, 6, 7, 10):  # the base's validation, update 2, update 4, its validation, the last one
         with pytest.raises(KeyboardInterrupt):
             training.run(killed_after=killed_after)
     assert training.run()
@@ -114,12 +121,13 @@ def test_stop_within_a_validation_loses_no_update(
     after_two = iter((False, False, True))  # before the validation, its first row, its second row
 
     def stop() -> bool:
-        return len(training.reports) == 2 and next(after_two)
+        return len(training.reports) == 3 and next(after_two)
 
     assert not training.run(stop=stop)
-    assert [report.step for report in training.reports] == [1, 2]
+    assert [report.step for report in training.of_type(StepReport)] == [1, 2]
     training.run()
-    assert [(type(r), r.step) for r in training.reports[2:4]] == [(ValidationReport, 2), (StepReport, 3)]
+    assert isinstance(training.reports[3], ValidationReport)
+    assert isinstance(training.reports[4], StepReport)
     assert_same(training, undisturbed)
 
 
@@ -127,17 +135,137 @@ def test_checkpoint_is_saved_before_the_validation(
     tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     training = Training(tmp_path / "t", model, rows)
-    monkeypatch.setattr(TrainingLoop, "_validate", lambda *_: pytest.fail("no validation"))
+    validate = TrainingLoop._validate
+    monkeypatch.setattr(
+        TrainingLoop,
+        "_validate",
+        lambda self, progress, *rest: (
+            pytest.fail("no validation") if progress.step else validate(self, progress, *rest)
+        ),
+    )
     with pytest.raises(pytest.fail.Exception):
         training.run()
     assert (training.folder / CHECKPOINT).is_file()
 
 
 def test_the_best_adapter_states_its_update(undisturbed: Training) -> None:
-    best = min((report for report in undisturbed.reports if isinstance(report, ValidationReport)), key=lambda r: r.loss)
+    best = min(undisturbed.of_type(ValidationReport)[1:], key=lambda report: report.loss)
     for name, step in (("best", best.step), ("adapter", 6)):
         weights: Any = mx.load(str(undisturbed.folder / name / "adapters.safetensors"), return_metadata=True)
         assert weights[1]["step"] == str(step)
+
+
+# --- early stopping ------------------------------------------------------------------------------
+
+
+def rising_after(best: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let validations give a loss that falls up to a number of them, and then rises."""
+    measured = iter([abs(place - best) + 1.0 for place in range(100)])
+    monkeypatch.setattr(TrainingLoop, "_measure", lambda *_: Losses((loss := next(measured)), loss, 1))
+
+
+def test_training_ends_once_the_validation_loss_no_longer_falls(
+    tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rising_after(2, monkeypatch)
+    training = Training(tmp_path / "t", model, rows, steps=12, validate_every=1, patience=3)
+    assert training.run()
+    assert training.of_type(StepReport)[-1].step == 5
+    assert [report.step for report in training.of_type(ValidationReport) if report.best] == [1, 2]
+    assert (training.folder / "adapter").is_dir()
+
+
+def test_a_loss_that_falls_by_less_than_a_hundredth_does_not_keep_a_training_going(
+    tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = iter([1 - place / 1000 for place in range(100)])
+    monkeypatch.setattr(TrainingLoop, "_measure", lambda *_: Losses((loss := next(measured)), loss, 1))
+    training = Training(tmp_path / "t", model, rows, steps=12, validate_every=1, patience=3)
+    assert training.run()
+    assert training.of_type(StepReport)[-1].step == 3
+    assert training.of_type(ValidationReport)[-1].best, "it is the lowest all the same"
+
+
+@pytest.mark.slow
+def test_kills_leave_a_training_that_ends_early_bit_identical(
+    tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]]
+) -> None:
+    options = {"steps": 12, "validate_every": 1, "patience": 2, "learning_rate": 0.5}
+    undisturbed, killed = (Training(tmp_path / name, model, rows, **options) for name in ("undisturbed", "killed"))
+    assert undisturbed.run()
+    end = len(undisturbed.reports)
+    assert undisturbed.of_type(StepReport)[-1].step < 12
+    for killed_after in (4, 5, end - 1, end):
+        with pytest.raises(KeyboardInterrupt):
+            killed.run(killed_after=killed_after)
+    assert killed.run()
+    assert killed.curve == undisturbed.curve
+    assert killed.weights("adapter") == undisturbed.weights("adapter")
+
+
+# --- the search for a learning rate --------------------------------------------------------------
+
+RATES = {"rates": (1e-4, 5e-3, 1e30), "rate_updates": 2, "save_every": 1}
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory, model: Path, rows: dict[str, list[ChatRow]]) -> Training:
+    training = Training(tmp_path_factory.mktemp("searched") / "t", model, rows, **RATES)
+    assert training.run()
+    return training
+
+
+def test_search_takes_the_rate_of_the_lowest_loss_and_leaves_one_that_diverges(searched: Training) -> None:
+    trials = searched.of_type(RateReport)
+    assert [trial.trial for trial in trials] == [1e-4, 5e-3, 1e30]
+    assert trials[2].loss is None
+    assert trials[1].loss is not None
+    assert trials[0].loss is not None
+    best = 5e-3 if trials[1].loss < trials[0].loss else 1e-4
+    assert {report.rate for report in searched.of_type(StepReport) if report.trial is None} == {best}
+
+
+def test_training_after_a_search_is_that_of_its_rate_alone(
+    searched: Training, tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]]
+) -> None:
+    rate = searched.of_type(StepReport)[-1].rate
+    alone = Training(tmp_path / "t", model, rows, learning_rate=rate)
+    assert alone.run()
+    assert alone.weights("adapter") == searched.weights("adapter")
+
+
+@pytest.mark.slow
+def test_kills_within_a_search_leave_everything_bit_identical(
+    searched: Training, tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]]
+) -> None:
+    training = Training(tmp_path / "t", model, rows, **RATES)
+    for killed_after in range(1, len(searched.reports) + 1):
+        with pytest.raises(KeyboardInterrupt):
+            training.run(killed_after=killed_after)
+    assert training.run()
+    assert training.curve == searched.curve
+    for name in ("adapter", "best"):
+        assert training.weights(name) == searched.weights(name)
+
+
+def test_stops_within_a_search_leave_everything_bit_identical(
+    searched: Training, tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]]
+) -> None:
+    training = Training(tmp_path / "t", model, rows, **RATES | {"save_every": 100})
+    for calls in range(3, 12):
+        training.run(stop=map(calls.__eq__, count(1)).__next__)
+    assert training.run()
+    assert training.curve == searched.curve
+    assert training.weights("adapter") == searched.weights("adapter")
+
+
+def test_search_in_which_each_rate_diverges_ends_as_diverged(
+    tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]]
+) -> None:
+    training = Training(tmp_path / "t", model, rows, rates=(1e29, 1e30), rate_updates=3)
+    with pytest.raises(DivergedError, match="lower --rates"):
+        training.run()
+    assert [report.loss for report in training.of_type(RateReport)] == [None, None]
 
 
 # --- divergence ----------------------------------------------------------------------------------
@@ -157,7 +285,7 @@ def test_diverged_training_leaves_the_adapter_of_its_last_checkpoint(
     training = Training(tmp_path / "t", model, {"train": rows["train"]}, steps=80, save_every=12)
     with pytest.raises(DivergedError):
         training.run()
-    assert training.reports[-1].step < 80
+    assert training.of_type(StepReport)[-1].step < 80
     adapter: Any = mx.load(str(training.folder / "adapter" / "adapters.safetensors"), return_metadata=True)
     assert adapter[1]["step"] == "24"
     load_vlm(str(model), adapter_path=str(training.folder / "adapter"))
@@ -208,6 +336,15 @@ def test_losses_that_rise_for_good_have_diverged(risen: float) -> None:
     step = diverged_at([1.5] * 300 + [risen] * 100)
     assert step is not None
     assert 305 < step < 340
+
+
+def test_losses_that_rise_from_the_beginning_above_the_base_have_diverged() -> None:
+    """They stay below guessing, so that only the base's validation loss shows the rise."""
+    trend = LossTrend(1.5)
+    for loss in [1.4, *[4.5] * 60]:
+        trend = trend.after(loss)
+    assert trend.diverged
+    assert diverged_at([1.4, *[4.5] * 60]) is None, "without the base's loss"
 
 
 def test_single_great_loss_is_no_divergence() -> None:
