@@ -92,7 +92,7 @@ def jpeg(chart: Image.Image) -> bytes:
     return data.getvalue()
 
 
-def arguments(home: Path, out: Path) -> tuple[object, ...]:
+def arguments(home: Path, out: Path) -> tuple[str | Path, ...]:
     return ("training", "cmc-bench", "--data", home / "own-build", "--test", home / "test-build", "--out", out)
 
 
