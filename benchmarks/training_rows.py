@@ -46,18 +46,22 @@ class TrainingRow:
     """A prompt with the answer to learn.
 
     ``rejected`` is an answer to prefer it to, which ignores a conflict or names one that is not there; "" if there is none.
+    ``own_images`` are the pictures of its example, which the row need not show; None if they are those of the instance.
     """
 
     instance: Instance
     target: str
     kind: Kind
     rejected: str = ""
+    own_images: tuple[Media, ...] | None = None
 
 
-def row_to_json(row: TrainingRow, images: Sequence[str], benchmark: str, build: str) -> dict[str, Any]:
+def row_to_json(
+    row: TrainingRow, images: Sequence[str], own_images: Sequence[str], benchmark: str, build: str
+) -> dict[str, Any]:
     """Return a row in the format of mlx-vlm's trainer, with its provenance in keys that the trainer ignores.
 
-    ``images`` are the paths of the row's images, in the order of the prompt.
+    ``images`` are the paths of the row's images, in the order of the prompt; ``own_images`` those of its example, shown or not.
     """
     content = [
         {"type": "text", "text": part.text} if isinstance(part, Text) else {"type": "image"}
@@ -77,6 +81,7 @@ def row_to_json(row: TrainingRow, images: Sequence[str], benchmark: str, build: 
         "condition": row.instance.condition,
         "references": {source: list(answers) for source, answers in row.instance.references.items()},
         "strata": dict(row.instance.strata),
+        "own_images": list(own_images),
         "image_digests": [part.sha256 for part in row.instance.parts if isinstance(part, Media)],
         "benchmark": benchmark,
         "build": build,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.spinner import spinner
+from app.commands.training_estimate import plan_lines
 from app.engine.training.answer_checks import check_line
 from app.engine.training.data_record import write_data_record
 from app.engine.training.folder import (
@@ -22,7 +23,7 @@ from app.engine.training.folder import (
     read_trainings,
 )
 from app.engine.training.log import Curve, read_curve
-from app.engine.training.plan import TrainingPlan, plan_training
+from app.engine.training.plan import plan_training
 from app.engine.training.spec import RESUMED_WITH, TrainingSpec, training_spec
 from app.engine.training.supervise import TrainingSupervisor
 from app.engine.training.verdict import chosen_rate, rate_sentence
@@ -37,7 +38,7 @@ from benchmarks.errors import SpecError, StoreError
 from benchmarks.number_ranges import STORED
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.shared_names import without_folders
-from mlx_backends.training import LEAST_GAIN, CheckReport, DivergedError
+from mlx_backends.training import CheckReport, DivergedError
 
 _LINE_SECONDS = 10.0
 """The seconds between two lines of progress where the output is no terminal."""
@@ -66,7 +67,7 @@ def train(
         plan = plan_training(workspace, spec, force=force)
     for warning in plan.warnings:
         print(f"warning: {clean(warning)}.", file=sys.stderr)
-    _print_plan(plan)
+    print(*map(clean, plan_lines(workspace, plan)), sep="\n")
     if dry_run:
         return 0
     training = create_training(
@@ -198,35 +199,6 @@ def _learning_rate(training: Training, curve: Curve) -> float | None:
 
 def _adapter(path: Path) -> Path | None:
     return path if (path / "adapters.safetensors").is_file() else None
-
-
-def _print_plan(plan: TrainingPlan) -> None:
-    settings, spec = plan.settings, plan.spec
-    counts = ", ".join(f"{len(rows)} rows for {part}" for part, rows in plan.rows.items())
-    print(f"{clean(plan.name)}: {counts}, {settings.steps} updates of {settings.batch_size} rows")
-    preference = f", orpo with beta {spec.beta:g}" if spec.objective == "orpo" else ""
-    rate = "" if settings.rates else f"{spec.learning_rate:g} "
-    print(
-        f"  rank {spec.rank}, alpha {spec.alpha:g}, dropout {spec.dropout:g}, rate {rate}({spec.schedule}){preference}"
-    )
-    if settings.rates:
-        tried, updates = len(settings.rates), settings.rate_updates
-        print(
-            f"  search: {updates} updates with each of {tried} rates ({', '.join(f'{rate:g}' for rate in settings.rates)}), so "
-            f"{tried * updates + settings.steps} updates in all"
-        )
-    if settings.check_every and plan.rows["validation"]:
-        along = f", every {settings.check_every} updates" if settings.check_every < settings.steps else ""
-        print(
-            f"  checks the answers to about {spec.check_rows} validation rows: of the base{along}, and of the best adapter"
-        )
-    if settings.patience is not None and plan.rows["validation"]:
-        print(
-            f"  ends early after {settings.patience} validations, one every {settings.validate_every} updates, without a loss "
-            f"lower by {LEAST_GAIN:.0%}"
-        )
-    print(f"  memory: about {plan.memory.sentence()}")
-    print(f"  disk: at most {plan.memory.disk / 1e9:.1f} GB")
 
 
 def _print_end(training: Training) -> int:

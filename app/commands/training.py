@@ -20,8 +20,8 @@ from benchmarks.build import REJECTED_SUFFIX, Build
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.training.leaks import REFUSED, check_leaks, leak_counts
-from benchmarks.training.training_set import (
-    PARTS,
+from benchmarks.training.training_set import PARTS
+from benchmarks.training.write_set import (
     discard,
     drop_rows,
     put_in_place,
@@ -68,15 +68,10 @@ def training(workspace: Workspace, name: str, arguments: TrainingArguments) -> N
         with spinner("comparing with test data"):
             tests = find_test_builds(workspace, map(typed_path, arguments.tests), {build.digest for build in builds})
             report = find_leaks(tests.builds, staged)
-        warnings = [
-            *(
-                f"{warning}; check whether it is test data"
-                for warning in check_leaks(report, drop=arguments.drop_leaks)
-            ),
-            *tests.unread,
-        ]
+        places = {row.group: row.row for build in builds for row in build.built_rows()} if report.leaks else {}
+        warnings = [*check_leaks(report, drop=arguments.drop_leaks, places=places), *tests.unread]
         if report.refused and not drop_rows(staged, report.refused_rows):
-            raise SpecError(f"all rows are test data: {'; '.join(report.sentences(REFUSED))}; take other data.")
+            raise SpecError(f"all rows are test data: {'; '.join(report.sentences(REFUSED, places))}; take other data.")
         record_tests(staged, report.tests)
         written = put_in_place(out)
     finally:
@@ -100,6 +95,8 @@ def training(workspace: Workspace, name: str, arguments: TrainingArguments) -> N
     for key, count in rows.items():
         if key not in PARTS:
             print(f"  {clean(key)}: {count}")
+    if report.refused:
+        print(f"  left out: {clean('; '.join(report.sentences(REFUSED, places)))}")
     print(f"  compared with {len(report.tests)} test builds ({report.images} images)")
 
 

@@ -226,4 +226,4 @@ class CMCBench(Benchmark):
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
         from benchmarks.cmc_bench.training import training_rows
 
-        return training_rows(self.instances(build, options.prompt_set), options)
+        return training_rows(self.instances(build, options.prompt_set), options, self.pages)

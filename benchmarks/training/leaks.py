@@ -1,12 +1,14 @@
-"""Leaks: test data among the rows of a training set, found by image, by example and by text."""
+"""Leaks: test data among the rows of a training set, found by picture, by example and by text.
+
+A row is test data if its example is: by its id, its own picture, or its text. All rows of an example share its fate, also those
+without its picture or its text. A row that shows a test's picture as a wrong one is test data by itself; its example, which has
+another picture, is not. Texts that a template makes equal, and values that two examples have in common, are no test data.
+"""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,17 +21,28 @@ from benchmarks.factors.instances import instances_of
 from benchmarks.hashed import hash64
 from benchmarks.media import load_image, read_image, read_media
 from benchmarks.training.image_hash import HASH_VERSION, ImageIndex
+from benchmarks.training.prompt_texts import (
+    Form,
+    IndexedPrompt,
+    PromptIndex,
+    QuestionIndex,
+    Templates,
+    UniqueTexts,
+    example_name,
+    prompt_texts,
+)
 from benchmarks.training.training_set import PARTS, ChatRow, TrainingSet
 from benchmarks.varied import example_of
-from benchmarks.vocabulary import Instance, Media, Text, digest
+from benchmarks.vocabulary import Instance, Media, digest
 
-Means = Literal["image", "picture", "example", "prompt", "similar picture", "question"]
+Means = Literal["image", "picture", "example", "prompt", "related", "similar picture", "question"]
 
 REFUSED: dict[Means, str] = {
     "image": "the file of a test image",
     "picture": "a test image encoded anew, resized or cropped",
     "example": "a test example",
     "prompt": "the texts of a test prompt",
+    "related": "an example that is test data by another of its rows, or by its picture",
 }
 """The means by which test data is certain to be among the rows, so that the training set is refused."""
 
@@ -39,19 +52,18 @@ WARNED: dict[Means, str] = {
 }
 """The means by which rows may resemble test data by chance: charts of one style, questions from one template."""
 
-_SHORTEST_PROMPT = 20  # characters
-_SHORTEST_QUESTION = 4  # words, of a question that is searched for within a prompt
-_WORD = re.compile(r"[0-9a-z]+|[^\W0-9a-z_]")
-"""A word in Latin letters, or a letter of another script, which may have no spaces between words."""
+_MOST_NAMED = 3
+"""The most examples that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A row that holds test data: which, by what means, and the test instance or image."""
+    """A row that holds test data: which, by what means, the test instance or image, and the row's example if it states one."""
 
     row: str
     means: Means
     test: str
+    example: str = ""
 
 
 @dataclass
@@ -62,6 +74,8 @@ class LeakReport:
     tests: list[str] = field(default_factory=list)
     """The digests of the test builds."""
     images: int = 0
+    unread_images: list[str] = field(default_factory=list)
+    """The test images that are missing or damaged, and were compared by their digests alone, each by a test that shows it."""
 
     @property
     def refused(self) -> list[Leak]:
@@ -73,17 +87,27 @@ class LeakReport:
         """The rows with such a leak, each once."""
         return list(dict.fromkeys(leak.row for leak in self.refused))
 
-    def sentences(self, descriptions: dict[Means, str]) -> list[str]:
-        """Return a sentence for each of these means by which rows were found: how many, by what, and an example."""
-        rows: defaultdict[Means, dict[str, str]] = defaultdict(dict)
+    def sentences(self, descriptions: Mapping[Means, str], places: Mapping[str, str] | None = None) -> list[str]:
+        """Return a sentence for each of these means by which rows were found: how many, by what, and which.
+
+        ``places`` are the rows of a table that examples come from; without them, rows are named as in the training set.
+        """
+        rows: defaultdict[Means, dict[str, Leak]] = defaultdict(dict)
         for leak in self.leaks:
-            rows[leak.means].setdefault(leak.row, leak.test)
+            rows[leak.means].setdefault(leak.row, leak)
         return [
             f"{len(rows[means])} {'row has' if len(rows[means]) == 1 else 'rows have'} {what} "
-            f"({next(iter(rows[means].items()))[0]}: {next(iter(rows[means].items()))[1]})"
+            f"({_names(list(rows[means].values()), places or {})})"
             for means, what in descriptions.items()
             if means in rows
         ]
+
+
+def _names(leaks: Sequence[Leak], places: Mapping[str, str]) -> str:
+    """Return the first examples of rows, and the test of the first."""
+    names = list(dict.fromkeys(places.get(leak.example) or leak.row for leak in leaks))
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}; the first has {leaks[0].test}"
 
 
 ImageResult = tuple[int, bool] | None
@@ -101,8 +125,10 @@ class LeakIndex:
         self._media: list[tuple[Path, Media]] = []
         self._names: list[str] = []
         self._groups: dict[int, str] = {}
-        self._prompts = UniqueTexts()
-        self._questions = _Questions()
+        self._prompts = PromptIndex()
+        self._questions = QuestionIndex()
+        self._missing: list[str] = []
+        self._damaged: list[str] = []
         for benchmark, build in tests:
             self._add(benchmark, build)
 
@@ -119,55 +145,85 @@ class LeakIndex:
         report = LeakReport(tests=self.tests, images=len(self._images))
         if not self.tests:
             return report
-        templates = UniqueTexts()
-        for part in PARTS:
-            for row in training_set.rows(part):
-                for text in prompt_texts(row):
-                    templates.add(text, example_name(row))
-        for part in PARTS:
-            for row in training_set.rows(part):
-                report.leaks += self._find(row, templates, training_set.image_digests)
+        examples: dict[str, str] = {}
+        """The examples of the training set that are test data, each with the test."""
+        for row in _rows(training_set):
+            leaks, test = self._find_by_images(row, training_set.image_digests)
+            report.leaks += leaks
+            if test:
+                examples.setdefault(_example(row), test)
+        texts = _RowTexts(training_set, self._prompts, examples)
+        for row in _rows(training_set):
+            if _example(row) not in examples and (leak := self._find_by_text(row, texts)):
+                report.leaks.append(leak)
+        examples |= {leak.example or leak.row: leak.test for leak in report.leaks if leak.means == "prompt"}
+        refused = set(report.refused_rows)
+        for row in _rows(training_set) if examples else ():
+            if _example(row) in examples and row.where not in refused:
+                report.leaks.append(Leak(row.where, "related", examples[_example(row)], row.group))
+        refused = set(report.refused_rows)
+        report.leaks = [leak for leak in report.leaks if leak.means in REFUSED or leak.row not in refused]
+        report.unread_images = [*self._missing, *self._damaged]
         return report
 
     def _add(self, benchmark: Benchmark, build: Build) -> None:
         for prompt_set in benchmark.prompt_sets:
             for instance in instances_of(benchmark, build, prompt_set):
-                self._groups.setdefault(hash64(example_of(instance.group)), instance.id)
-                self._questions.add(instance.question, instance.id)
-                self._prompts.add(instance_text(instance), example_of(instance.group))
+                example = example_of(instance.group)
+                self._groups.setdefault(hash64(example), instance.id)
+                self._questions.add(instance.question, instance.id, example)
+                self._prompts.add(instance, example)
                 for medium in instance_images(instance):
                     self._add_image(build, medium, instance.id)
 
     def _add_image(self, build: Build, medium: Media, name: str) -> None:
         if medium.sha256 not in self._images:
             self._images[medium.sha256] = name
-            self._media.append((build.media_path(medium), medium))
-            self._names.append(name)
+            try:
+                self._media.append((build.media_path(medium), medium))
+            except MediaError:
+                self._missing.append(name)
+            else:
+                self._names.append(name)
 
     @cached_property
     def _pictures(self) -> ImageIndex:
         """The pictures of all test images; one that cannot be read is compared by its digest alone."""
         pictures = ImageIndex()
         for number, (path, medium) in enumerate(self._media):
-            with suppress(MediaError):
+            try:
                 pictures.add(load_image(read_media(path, medium)), number)
+            except MediaError:
+                self._damaged.append(self._names[number])
         return pictures
 
-    def _find(self, row: ChatRow, templates: UniqueTexts, digests: Mapping[Path, str]) -> Iterator[Leak]:
-        """Yield the leaks of a row, each by the surest means; ``templates`` are the prompts of all rows."""
-        if row.group and (test := self._groups.get(hash64(row.group))):
-            yield Leak(row.where, "example", test)
-        texts = prompt_texts(row)
-        prompts = (self._prompts.owner(text) for text in texts if templates.owner(text))
-        if test := next(filter(None, prompts), ""):
-            yield Leak(row.where, "prompt", test)
-        elif test := self._questions.find(row.question, texts):
-            yield Leak(row.where, "question", test)
+    def _find_by_images(self, row: ChatRow, digests: Mapping[Path, str]) -> tuple[list[Leak], str]:
+        """Return the leaks of a row by its id and the images that it shows, and the test that its example is, or ""."""
+        leaks, test = [], ""
+        if row.group and (instance := self._groups.get(hash64(row.group))):
+            leaks.append(Leak(row.where, "example", instance, row.group))
+            test = instance
         for number, path in enumerate(row.images):
             known = row.digests[number : number + 1] if len(row.digests) == len(row.images) else ()
             leak = self._image_leak(path, (*known, digests[path]))
             if leak is not None:
-                yield Leak(row.where, *leak)
+                leaks.append(Leak(row.where, *leak, row.group))
+                if leak[0] in REFUSED and (row.own_images is None or path in row.own_images):
+                    test = test or leak[1]
+        for path in row.own_images or ():
+            leak = None if path in row.images else self._image_leak(path, (digests[path],))
+            if leak is not None and leak[0] in REFUSED:
+                test = test or leak[1]
+        return leaks, test
+
+    def _find_by_text(self, row: ChatRow, texts: _RowTexts) -> Leak | None:
+        prompts = prompt_texts(row)
+        for text in prompts:
+            prompt = self._prompts.find(text)
+            if prompt is not None and texts.is_own(row, text, prompt):
+                return Leak(row.where, "prompt", prompt.instance, row.group)
+        test = self._questions.find(row.question, prompts)
+        return Leak(row.where, "question", test, row.group) if test else None
 
     def _image_leak(self, path: Path, digests: Sequence[str]) -> tuple[Means, str] | None:
         """Return what an image is of the test images; the last of its ``digests`` is that of the file."""
@@ -189,65 +245,41 @@ class LeakIndex:
         return None if match is None else (match.number, match.same)
 
 
-class UniqueTexts:
-    """Texts of prompts, each with its example; one that several examples share is a template."""
+class _RowTexts:
+    """The texts of the rows of a training set that are not known as test data by other means."""
 
-    def __init__(self) -> None:
-        self._owners: dict[int, str] = {}
+    def __init__(self, training_set: TrainingSet, tests: PromptIndex, examples: Collection[str]) -> None:
+        self._tests, self._unique, self._templates = tests, UniqueTexts(), Templates()
+        for row in _rows(training_set):
+            if _example(row) in examples:
+                continue
+            for text in prompt_texts(row):
+                self._unique.add(text, example_name(row))
+                if row.group and text not in tests:
+                    self._templates.add(Form.of(text, row.question, (row.target, row.rejected)), row.group)
 
-    def add(self, text: str, owner: str) -> None:
-        """Add the prompt of an example, unless it is short."""
-        if len(text) < _SHORTEST_PROMPT:
-            return
-        key = text_key(text)
-        if self._owners.setdefault(key, owner) != owner:
-            self._owners[key] = ""
+    def is_own(self, row: ChatRow, text: str, test: IndexedPrompt) -> bool:
+        """Return whether a row can have the text of a test prompt only from the test, not from a template.
 
-    def owner(self, text: str) -> str:
-        """Return the only example with this prompt; "" for a template and an unknown one."""
-        return self._owners.get(text_key(text), "")
-
-    def keys(self) -> Iterator[int]:
-        """Yield the key of each prompt that is no template."""
-        return (key for key, owner in self._owners.items() if owner)
-
-
-class _Questions:
-    """Questions of tests, which are searched for within prompts word by word."""
-
-    def __init__(self) -> None:
-        self._tests: dict[int, str] = {}
-        self._lengths: defaultdict[int, set[int]] = defaultdict(set)
-        """The numbers of words of the questions that begin with the same ones."""
-
-    def add(self, question: str, test: str) -> None:
-        words = _words(question)
-        if words:
-            self._tests.setdefault(hash(words), test)
-        if len(words) >= _SHORTEST_QUESTION:
-            self._lengths[hash(words[:_SHORTEST_QUESTION])].add(len(words))
-
-    def find(self, question: str, prompts: Sequence[str]) -> str:
-        """Return the test with this question, or with one that is part of the prompts; "" if there is none."""
-        return self._tests.get(hash(_words(question)), "") or next(filter(None, map(self._within, prompts)), "")
-
-    def _within(self, prompt: str) -> str:
-        words = _words(prompt)
-        for start in range(len(words) - _SHORTEST_QUESTION + 1):
-            for length in self._lengths.get(hash(words[start : start + _SHORTEST_QUESTION]), ()):
-                if test := self._tests.get(hash(words[start : start + length]), ""):
-                    return test
-        return ""
+        A sentence that other examples have with other values is from a template. A row with a picture, which is not the test's,
+        is then about that one; of a row without any, the question decides.
+        """
+        if not self._unique.owner(text):
+            return False
+        templates = ((self._tests.templates, test.example), (self._templates, row.group))
+        if not any(known.has_sentence(test.form, owner) for known, owner in templates):
+            return True
+        has_picture = bool(row.images or row.own_images)
+        return not has_picture and not any(known.has_question(test.form, owner) for known, owner in templates)
 
 
-def example_name(row: ChatRow) -> str:
-    """Return the example of a row; rows that do not state theirs are one example if they have the same prompt and answer."""
-    return row.group or f"answer {row.target}"
+def _rows(training_set: TrainingSet) -> Iterator[ChatRow]:
+    return (row for part in PARTS for row in training_set.rows(part))
 
 
-def prompt_texts(row: ChatRow) -> list[str]:
-    """Return the texts of a row that could be a test's prompt: all its turns, and each by itself; no system message."""
-    return list(dict.fromkeys(("\n".join(row.turns), *row.turns)))
+def _example(row: ChatRow) -> str:
+    """Return the example of a row; the row itself if it states none."""
+    return row.group or row.where
 
 
 def instance_images(instance: Instance) -> Iterator[Media]:
@@ -255,29 +287,26 @@ def instance_images(instance: Instance) -> Iterator[Media]:
     return (part for part in instance.parts if isinstance(part, Media) and part.modality == "image")
 
 
-def instance_text(instance: Instance) -> str:
-    """Return the texts of an instance's prompt, in order."""
-    return "\n".join(part.text for part in instance.parts if isinstance(part, Text))
+def check_leaks(report: LeakReport, *, drop: bool, places: Mapping[str, str] | None = None) -> list[str]:
+    """Return the warnings of a report. Raises SpecError if the training set must be refused, unless leaks are dropped.
 
-
-def text_key(text: str) -> int:
-    """Return a hash of a text's words."""
-    return hash64(" ".join(_words(text)))
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
-
-
-def check_leaks(report: LeakReport, *, drop: bool) -> list[str]:
-    """Return the warnings of a report. Raises SpecError if the training set must be refused, unless leaks are dropped."""
+    ``places`` are those of :meth:`LeakReport.sentences`.
+    """
     if report.refused and not drop:
         count = len(report.refused_rows)
         raise SpecError(
-            f"{count} training {'row is' if count == 1 else 'rows are'} test data: {'; '.join(report.sentences(REFUSED))}. "
-            "Take other data, or leave these rows out with --drop-leaks."
+            f"{count} training {'row is' if count == 1 else 'rows are'} test data: "
+            f"{'; '.join(report.sentences(REFUSED, places))}. "
+            "Take other data, or leave these rows out with `rashomon training --drop-leaks`."
         )
-    return report.sentences(WARNED)
+    warnings = [f"{sentence}; check whether it is test data" for sentence in report.sentences(WARNED, places)]
+    if count := len(report.unread_images):
+        images = "test image is" if count == 1 else "test images are"
+        warnings.append(
+            f"{count} {images} missing or damaged ({report.unread_images[0]}), so copies that were encoded anew, resized or "
+            "cropped are not recognised; build the test data again"
+        )
+    return warnings
 
 
 def leak_counts(report: LeakReport) -> dict[str, int]:

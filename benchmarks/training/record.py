@@ -11,7 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from benchmarks.hashed import hash64
-from benchmarks.training.leaks import UniqueTexts, example_name, instance_images, instance_text, prompt_texts, text_key
+from benchmarks.training.leaks import instance_images
+from benchmarks.training.prompt_texts import UniqueTexts, example_name, instance_text, prompt_texts, text_key
 from benchmarks.training.training_set import PARTS, TrainingSet
 from benchmarks.varied import example_of
 from benchmarks.vocabulary import Instance

@@ -34,7 +34,7 @@ def write_subset(training_set: TrainingSet, rows: int, out: Path, *, seed: int) 
         for part, members in parts.items():
             if members:
                 (new / f"{part}.jsonl").write_bytes(b"".join(line for line, _ in members))
-            for image in dict.fromkeys(image for _, row in members for image in row.images):
+            for image in dict.fromkeys(image for _, row in members for image in row.all_images):
                 _copy_image(image, training_set.path, new)
         manifest = {**training_set.manifest, "subset": {"rows": rows, "seed": seed, "of": training_set.digest}}
         (new / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")

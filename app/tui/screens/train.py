@@ -1,54 +1,54 @@
-"""The Train screen: a form that starts a training, once its memory was estimated and the user has confirmed."""
+"""The Train screen: a form with every option of ``rashomon train``, its estimate beside it, and a confirmation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Container, VerticalScroll
 from textual.content import Content
+from textual.timer import Timer
 from textual.widgets import Input, Static
 
+from app.commands.training_estimate import plan_lines
 from app.engine.training.folder import Training, read_trainings
-from app.engine.training.spec import RECIPES, training_spec
+from app.engine.training.options import default_text, option_groups
+from app.engine.training.plan import plan_training
+from app.engine.training.spec import RECIPES, TrainingSpec, training_spec
 from app.store.workspace import Workspace
 from app.text.shell import shell_quote
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
+from app.tui.latest_only import LatestOnly
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import DIM, WRONG
+from app.tui.theme import DIM, HEADING, WRONG
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.field import Field
 from app.tui.widgets.panel import panel
-from benchmarks.errors import SpecError
+from benchmarks.errors import RashomonError, SpecError
 from benchmarks.number_ranges import TYPED
 from benchmarks.training.training_set import is_training_set
 from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.models.discovery import cached_models, read_config
 from mlx_backends.training import training_problem
 
 MODEL, DATA = "model", "data"
-_FIELDS = (
-    ("recipe", "recipe", " or ".join(RECIPES), "none"),
-    ("rank", "rank", "of the adapter", "16"),
-    ("epochs", "epochs", "passes over the rows", "1"),
-    ("learning-rate", "learning rate", "of AdamW", "1e-4"),
-    ("max-length", "max. length", "the most tokens of a row", "2048"),
-    ("max-pixels", "max. pixels", "scales larger images down", "none"),
-    ("name", "name", "letters, digits and . _ -", "of model and data"),
-)
-"""Key, label, hint and placeholder of fields; the key is the option of the command."""
+_GROUPS = option_groups()
+_OPTIONS = {option.name: option for options in _GROUPS.values() for option in options}
+_DELAY_SECONDS = 0.6
+"""The seconds for which the typed values hold still before the estimate begins."""
 _AFTERWARDS = "Trainings (f8) shows its progress; x stops it there, at a checkpoint."
-_KEYS = (MODEL, DATA, *(key for key, *_ in _FIELDS))
 
 
 class TrainScreen(RashomonScreen):
-    """A form with the options of ``rashomon train`` that matter most; its command line takes the others."""
+    """A form with every option of ``rashomon train`` that decides a training, derived from the spec."""
 
     name_ = "train"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
@@ -57,18 +57,24 @@ class TrainScreen(RashomonScreen):
         super().__init__()
         self.problem = ""
         """The first problem of what was typed; empty if there is none."""
+        self.estimate = ""
+        """The estimate of what was typed, or why there is none; empty until it is known."""
+        self._estimate_latest = LatestOnly(self, "estimate")
+        self._timer: Timer | None = None
 
     def heading(self) -> Content:
         return Content("Train  an adapter of a vision-language model")
 
     def body(self) -> ComposeResult:
-        with panel(VerticalScroll(id="train-fields", can_focus=False), "Training"):
-            yield Field(MODEL, "model", "", "a folder, or a fetched model; ctrl+o lists these", long=True)
-            yield Field(DATA, "training set", "", "a folder of rashomon training; ctrl+o lists those near", long=True)
-            for key, label, hint, example in _FIELDS:
-                yield Field(key, label, hint, example)
-        with panel(VerticalScroll(id="train-command", can_focus=False), "Command"):
-            yield Static(id="summary")
+        with Container(id="train-form"):
+            with panel(VerticalScroll(id="train-fields", can_focus=False), "Training"):
+                for group, options in _GROUPS.items():
+                    yield Static(Content.styled(group, HEADING), classes="group")
+                    for option in options:
+                        is_long = option.name in (MODEL, DATA)
+                        yield Field(option.name, option.label, option.hint, option.default, long=is_long)
+            with panel(VerticalScroll(id="train-command", can_focus=False), "Estimate"):
+                yield Static(id="summary")
 
     def on_mount(self) -> None:
         self.set_focus(self.query_one(f"#input-{MODEL}", Input))
@@ -80,30 +86,52 @@ class TrainScreen(RashomonScreen):
         return self.query_one(f"#field-{key}", Field)
 
     def _typed(self) -> dict[str, str]:
-        return {key: value for key in _KEYS if (value := self._field(key).value.strip())}
+        return {name: value for name in _OPTIONS if (value := self._field(name).value.strip())}
 
     @on(Input.Changed)
     def _describe(self) -> None:
-        """Show the command, or what is wrong; a recipe's values are those of empty fields."""
+        """Show the command, or what is wrong, and estimate what was typed; a recipe's values are those of empty fields."""
         typed = self._typed()
         recipe = RECIPES.get(typed.get("recipe", ""), {})
-        for key, _, _, default in _FIELDS:
-            value = recipe.get(key.replace("-", "_"), default)
-            self._field(key).example(f"{value:g}" if isinstance(value, float) else str(value))
+        for name, option in _OPTIONS.items():
+            value = recipe.get(option.key)
+            self._field(name).example(option.default if value is None else default_text(option.key, value))
         self.problem = "name a model and a training set" if not {MODEL, DATA} <= typed.keys() else ""
+        spec = None
         try:
-            values = {key.replace("-", "_"): value for key, value in typed.items()}
-            training_spec({MODEL: "m", DATA: "."} | values, context=TYPED)
+            values = {_OPTIONS[name].key: _OPTIONS[name].value(value) for name, value in typed.items()}
+            spec = training_spec({MODEL: "m", DATA: "."} | values, context=TYPED)
         except SpecError as error:
             self.problem = str(error)
-        first = (
-            literal(f"✗ {self.problem}", WRONG) if self.problem else Content("ctrl+r estimates the memory, and asks")
-        )
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        self.estimate = ""
+        if spec is not None and not self.problem:
+            self._timer = self.set_timer(_DELAY_SECONDS, partial(self._estimate, spec, typed))
+        self._show_summary()
+
+    def _show_summary(self) -> None:
+        if self.problem:
+            first = literal(f"✗ {self.problem}", WRONG)
+        else:
+            first = literal(self.estimate or "estimating ...", "" if self.estimate else DIM, newlines=True)
         command = literal(f"$ {self._command_line()}", DIM, limit=2_000)
         self.update_static("#summary", Content("\n").join([first, command]))
 
+    def _estimate(self, spec: TrainingSpec, typed: dict[str, str]) -> None:
+        """Estimate a training in the background; what was typed since then counts instead."""
+        workspace = self.rashomon.workspace
+
+        def show(estimate: str) -> None:
+            if typed == self._typed():
+                self.estimate = estimate
+                self._show_summary()
+
+        self._estimate_latest.submit(lambda: _estimate(workspace, spec), show)
+
     def _options(self) -> list[str]:
-        return [f"--{key}={value}" for key, value in self._typed().items()]
+        return [argument for name, value in self._typed().items() if (argument := _OPTIONS[name].argument(value))]
 
     def _command_line(self) -> str:
         """Return the command that trains, quoted for a shell."""
@@ -156,6 +184,20 @@ class TrainScreen(RashomonScreen):
                 self.rashomon.open_screen("trainings")
 
         self.rashomon.push_screen(dialog, on_end)
+
+
+def _estimate(workspace: Workspace, spec: TrainingSpec) -> str:
+    """Return what ``rashomon train --dry-run`` prints, or the reason why the training cannot start."""
+    values = spec.model_dump(exclude_unset=True)
+    if path_exists(spec.model):
+        values[MODEL] = str(typed_path(spec.model))
+    values[DATA] = str(typed_path(spec.data).absolute())
+    try:
+        plan = plan_training(workspace, training_spec(values, context=TYPED), force=False)
+    except RashomonError as error:
+        return f"✗ {error}"
+    warnings = [f"warning: {warning}" for warning in plan.warnings]
+    return "\n".join([*plan_lines(workspace, plan), *warnings])
 
 
 def _models() -> list[str]:

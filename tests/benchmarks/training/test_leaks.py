@@ -20,6 +20,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.training import leaks
 from benchmarks.training.image_hash import ImageIndex, Match
 from benchmarks.training.leaks import REFUSED, WARNED, LeakIndex, Means
+from benchmarks.training.prompt_texts import QuestionIndex
 from benchmarks.training.training_set import TrainingSet
 from benchmarks.vocabulary import Instance, Media, Text
 from tests.support.command import Rashomon
@@ -28,6 +29,7 @@ from tests.support.data.small import REAL_DATA, own_rows
 from tests.support.demo import HeldOutSet
 
 CHARTS = REAL_DATA / "chartqa" / "png"
+CAPTIONS = {"original": "left", "conflicting": "right"}
 
 
 def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
@@ -72,10 +74,17 @@ class TestData:
 
 @pytest.fixture(scope="module")
 def tests(scenes: HeldOutSet, tmp_path_factory: pytest.TempPathFactory) -> TestData:
-    """Six samples with the pictures of drawn scenes."""
+    """Six samples with the pictures of drawn scenes, each with captions of its own."""
     folder = tmp_path_factory.mktemp("tests")
     media = [part for i in scenes.under("open-original", 6) for part in i.parts if isinstance(part, Media)]
-    own_folder(folder / "source", [own_sample(n) for n in range(1, 1 + len(media))], pictures=len(media))
+    things = ("piano", "kettle", "ladder", "mirror", "bicycle", "drum")
+    rows = [
+        own_sample(
+            n, **{f"{kind}_caption": f"A dog {side} of a chair and a {thing}." for kind, side in CAPTIONS.items()}
+        )
+        for n, thing in zip(range(1, 1 + len(media)), things, strict=True)
+    ]
+    own_folder(folder / "source", rows, pictures=len(media))
     for number, medium in enumerate(media, 1):
         (folder / "source" / f"{number}.png").write_bytes(scenes.path(medium).read_bytes())
     clash = get_benchmark("clash")
@@ -145,8 +154,8 @@ def test_test_texts_are_found_within_prompts(tests: TestData, tmp_path: Path, ot
 
 
 def test_questions_without_spaces_between_words_are_found() -> None:
-    questions = leaks._Questions()
-    questions.add("\u56fe\u4e2d\u6709\u51e0\u53ea\u732b?", "test")
+    questions = QuestionIndex()
+    questions.add("\u56fe\u4e2d\u6709\u51e0\u53ea\u732b?", "test", "example")
     assert questions.find("", ["\u8bf7\u56de\u7b54:\u56fe\u4e2d\u6709\u51e0\u53ea\u732b\u3002"]) == "test"
     assert questions.find("", ["\u8bf7\u56de\u7b54:\u56fe\u4e2d\u6709\u51e0\u53ea\u72d7\u3002"]) == ""
 

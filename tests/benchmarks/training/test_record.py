@@ -13,9 +13,10 @@ import pytest
 from benchmarks.build import Build, BuildOptions
 from benchmarks.registry import get_benchmark
 from benchmarks.training import record as module
-from benchmarks.training.leaks import instance_text
+from benchmarks.training.prompt_texts import instance_text
 from benchmarks.training.record import TrainingRecord
-from benchmarks.training.training_set import TrainingSet, put_in_place, write_training_set
+from benchmarks.training.training_set import TrainingSet
+from benchmarks.training.write_set import put_in_place, write_training_set
 from benchmarks.training_rows import TrainingOptions
 from benchmarks.varied import in_cell
 from benchmarks.vocabulary import Instance, Media

@@ -17,7 +17,8 @@ from benchmarks.cmc_bench.training import NAMED_CONFLICT
 from benchmarks.contra4.constants import FILTERS
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.registry import get_benchmark
-from benchmarks.training.training_set import TrainingSet, put_in_place, write_training_set
+from benchmarks.training.training_set import TrainingSet
+from benchmarks.training.write_set import put_in_place, write_training_set
 from benchmarks.training_rows import ABSTENTION, TrainingOptions
 from benchmarks.vocabulary import Generation, Record
 from judges.registry import get_judge
