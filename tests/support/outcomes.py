@@ -42,7 +42,7 @@ TRUTHS = {
     "good, few examples": Truth(("not established",), 20, gained=_GAIN),
     "broken": Truth(("harmful",), 150, lost=dict.fromkeys(_RIGHT, 0.95), becomes="NEITHER"),
     "broken, few examples": Truth(("harmful",), 24, lost=dict.fromkeys(_RIGHT, 0.95), becomes="unparsed"),
-    "no effect": Truth(("no worthwhile gain",), 1500, gained=dict.fromkeys(CONFLICTS, 0.01), lost=_NEUTRAL),
+    "no effect": Truth(("no worthwhile gain",), 600, gained=dict.fromkeys(CONFLICTS, 0.01), lost=_NEUTRAL),
     "no effect, few examples": Truth(("not established",), 20, gained=dict.fromkeys(CONFLICTS, 0.1), lost=_NEUTRAL),
     "gain with loss": Truth(
         ("harmful",), 200, gained=_GAIN, lost={"aligned": 0.2, "image-only": 0.2, "text-only": 0.2}
@@ -51,7 +51,7 @@ TRUTHS = {
     "loss under one conflict": Truth(("harmful",), 300, gained={"text-correct": 0.9}, lost={"image-correct": 0.5}),
     "abstains always": Truth(("harmful",), 100, everything="ABSTAIN"),
     "unreadable": Truth(("harmful",), 100, everything="unparsed"),
-    "loss below the margin": Truth(("worth shipping",), 3000, gained=_GAIN, lost={"aligned": 0.03}),
+    "loss below the margin": Truth(("worth shipping",), 1000, gained=_GAIN, lost={"aligned": 0.012}),
 }
 
 
