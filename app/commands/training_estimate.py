@@ -15,7 +15,9 @@ from mlx_backends.training import LEAST_GAIN
 def plan_lines(workspace: Workspace, plan: TrainingPlan) -> list[str]:
     """Return the lines that describe a training before it starts; names in them may be hostile."""
     settings, spec = plan.settings, plan.spec
-    counts = ", ".join(f"{len(rows)} {'row' if len(rows) == 1 else 'rows'} for {part}" for part, rows in plan.rows.items())
+    counts = ", ".join(
+        f"{len(rows)} {'row' if len(rows) == 1 else 'rows'} for {part}" for part, rows in plan.rows.items()
+    )
     preference = f", orpo with beta {spec.beta:g}" if spec.objective == "orpo" else ""
     rate = "" if settings.rates else f"{spec.learning_rate:g} "
     lines = [

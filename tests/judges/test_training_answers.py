@@ -13,7 +13,8 @@ from benchmarks.clash.constants import CONFLICT_OPTION
 from benchmarks.contra4.sample import Contra4Sample, Scene
 from benchmarks.contra4.training import training_rows as contra4_rows
 from benchmarks.registry import get_benchmark
-from benchmarks.training.training_set import ChatRow, TrainingSet, put_in_place, write_training_set
+from benchmarks.training.training_set import ChatRow, TrainingSet
+from benchmarks.training.write_set import put_in_place, write_training_set
 from benchmarks.training_rows import TARGETS, Target, TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Message
 from judges.training_answers import judge_answer, names_conflict
