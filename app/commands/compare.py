@@ -86,7 +86,7 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
             "compare", compare_result(comparison, verdicts, tables), folders=folders, judge=comparison.views.judge
         )
         return
-    lines = [clean(line) for line in (*verdicts, *headlines(comparison))]
+    lines = [clean(line) for line in (*(x.text for x in verdicts), *headlines(comparison))]
     lines += [f"! {clean(warning)}" for warning in comparison.warnings]
     print("\n".join(lines), end="\n\n" if lines else "")
     prints_all = only is not None or arguments.all_tables

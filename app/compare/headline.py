@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import numpy as np
 
 from app.compare.cost import LabelMask, accuracy_difference, correct_labels
@@ -10,15 +13,20 @@ from app.compare.differences import CORRECTED, correction
 from app.compare.floor import Floor, compare_with, rules_sentence
 from app.compare.non_inferiority import ALPHA, format_points
 from app.compare.pairs import RunPair
+from app.compare.run_view import RunViews
 from app.compare.tables import Comparison
-from app.compare.transitions import transitions_headline
+from app.compare.transitions import Transitions, acts_of_answers, transitions_headline
 from app.compare.trust import decisive_target
 from app.report.competence import join_names
+from benchmarks.acts import ACTS, has_scorecard, names_sources
 from benchmarks.stats.intervals import few_pages, span
+from benchmarks.stats.paired_tests import share_labels
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 _NAMED = 4
-"""The most metrics of a pair that are named."""
+"""The most metrics of a pair that are named of those that are not worse."""
+_EVASIONS = {"flags": "by abstaining", "invents": "by inventing a value", "none": "without an answer"}
+"""The acts that no source need be read for, in words."""
 _BY_ACCURACY = (
     "By the benchmark's own accuracy (where both sources are wrong, it counts even an invented value as right), "
 )
@@ -33,9 +41,13 @@ def headlines(comparison: Comparison) -> list[str]:
 
 
 def pair_headlines(pair: RunPair, comparison: Comparison) -> list[str]:
-    """Return the headlines of a pair of runs: of a policy that it is no candidate, of own rows losses and gains."""
-    transitions = transitions_headline(pair, comparison.views) if shows_transitions(comparison) else ""
-    accuracy = _accuracy_sentence(pair, comparison)
+    """Return the headlines of a pair of runs: of a policy that it is no candidate, and losses before gains.
+
+    What becomes of the answers comes first of own rows, and wherever a loss is shown.
+    """
+    counts_answers = shows_transitions(comparison) or _loses_answers(pair, comparison)
+    transitions = transitions_headline(pair, comparison.views) if counts_answers else ""
+    accuracy = _accuracy_sentence(pair, comparison, after_answers=counts_answers)
     metrics = _metrics_sentence(pair, comparison, has_accuracy=bool(accuracy))
     floor = _floor_sentence(pair, comparison)
     sentences = [f"{floor} {accuracy}", transitions, metrics] if floor else [transitions, f"{accuracy} {metrics}"]
@@ -57,6 +69,12 @@ def shared_headlines(comparison: Comparison) -> list[str]:
 def shows_transitions(comparison: Comparison) -> bool:
     """Return whether losses and gains come first: for a user's own rows, which have a scorecard."""
     return comparison.views.own_rows_only and any(table.name == "transitions" for table in comparison.tables)
+
+
+def _loses_answers(pair: RunPair, comparison: Comparison) -> bool:
+    """Return whether it is shown that the run's answers are less often from their sources than the baseline's."""
+    benchmark = comparison.views.benchmark
+    return names_sources(benchmark) and pair.second.is_model and Transitions.of(pair, benchmark).shows_loss()
 
 
 def _floor_sentence(pair: RunPair, comparison: Comparison) -> str:
@@ -100,15 +118,64 @@ def _metrics_sentence(pair: RunPair, comparison: Comparison, *, has_accuracy: bo
     if not significant:
         subject = "The metric does not differ" if len(tested) == 1 else f"None of the {len(tested)} metrics differs"
         return f"{subject} significantly ({corrected})."
-    significant.sort(key=lambda metric: -abs(metric[1]))
-    named_differences = [f"{name} ({value:+.3f})" for name, value in significant[:_NAMED]]
-    more = [f"{len(significant) - _NAMED} more"] if len(significant) > _NAMED else []
     verb = "differs" if len(significant) == 1 else "differ"
-    metrics = join_names([*named_differences, *more])
+    kinds = _by_direction(pair, comparison, significant)
+    metrics = "; ".join(f"{kind} {join_names(names)}" for kind, names in kinds.items() if names)
     return f"Of {len(tested)} metrics {len(significant)} {verb} significantly ({corrected}): {metrics}."
 
 
-def _accuracy_sentence(pair: RunPair, comparison: Comparison) -> str:
+def _by_direction(
+    pair: RunPair, comparison: Comparison, differences: Sequence[tuple[str, float]]
+) -> dict[str, list[str]]:
+    """Return significant differences of metrics in words: every one for the worse, then those for the better, and the others."""
+    signs = {name: metric_direction(comparison.views, name) for name, _ in differences}
+    ordered = sorted(differences, key=lambda metric: -abs(metric[1]))
+    worse = [f"{name} ({value:+.3f})" for name, value in ordered if signs[name] * value < 0]
+    better = [
+        f"{name} ({value:+.3f}{_evasions(pair, comparison.views, name)})"
+        for name, value in ordered
+        if signs[name] * value > 0
+    ]
+    others = [f"{name} ({value:+.3f})" for name, value in ordered if not signs[name]]
+    return {"worse": worse, "better": _shortened(better), "neither better nor worse": _shortened(others)}
+
+
+def _shortened(names: list[str]) -> list[str]:
+    return names if len(names) <= _NAMED else [*names[:_NAMED], f"{len(names) - _NAMED} more"]
+
+
+def metric_direction(views: RunViews, name: str) -> int:
+    """Return 1 for a metric of which higher values are better, -1 for lower ones, 0 where neither is known.
+
+    If the benchmark does not declare it, a share of right labels alone is better if it is higher, one of wrong labels alone if
+    it is lower.
+    """
+    metrics = views.label_metrics
+    if name in metrics.lower_is_better:
+        return -1 if metrics.lower_is_better[name] else 1
+    hits = share_labels(metrics.of[name], metrics)
+    if hits is None:
+        return 0
+    is_right = correct_labels(views)[hits]
+    return 1 if is_right.all() else 0 if is_right.any() else -1
+
+
+def _evasions(pair: RunPair, views: RunViews, name: str) -> str:
+    """Return, after a semicolon, that most of a metric's rise are answers that abstain or invent; "" where they are not."""
+    hits = share_labels(views.label_metrics.of[name], views.label_metrics)
+    if hits is None or not has_scorecard(views.benchmark):
+        return ""
+    place, condition, before, after = pair.coded.T
+    rose = hits[condition, after] & ~hits[condition, before]
+    acts = acts_of_answers(pair.second.coded, views.benchmark)[pair.places[1][place[rose]]]
+    counts = Counter(act for number in acts.tolist() if (act := [*ACTS][number]) in _EVASIONS)
+    if 2 * counts.total() <= rose.sum():
+        return ""
+    ways = join_names([f"{count:,} {_EVASIONS[act]}" for act, count in counts.most_common()])
+    return f"; of {int(rose.sum()):,} answers, {ways}"
+
+
+def _accuracy_sentence(pair: RunPair, comparison: Comparison, *, after_answers: bool) -> str:
     """Return both accuracies and their difference; empty where only named metrics are compared, or nothing can be."""
     difference = accuracy_difference(pair, comparison.views)
     if comparison.metrics or difference.value is None:
@@ -120,7 +187,7 @@ def _accuracy_sentence(pair: RunPair, comparison: Comparison) -> str:
     if difference.low is not None and difference.high is not None:
         low, high = (format_points(x, sign=True) for x in (difference.low, difference.high))
         interval, caveat = f" ({span(low, high)} at 95%)", "" if difference.low > 0 or difference.high < 0 else caveat
-    start = _BY_ACCURACY if shows_transitions(comparison) else ""
+    start = _BY_ACCURACY if after_answers else ""
     sentences = (
         f"{start}{pair.second.label} is right on {shares[1]:.1%} of the {difference.n} answers that count in both, "
         f"{pair.first.label} on {shares[0]:.1%}: {format_points(difference.value, sign=True)} points{interval}{caveat}. "

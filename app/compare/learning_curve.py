@@ -8,16 +8,18 @@ from itertools import combinations
 
 import numpy as np
 
+from app.compare.change import Change, Measure
 from app.compare.decided import decided_outcome, score_bounds
-from app.compare.fine_tuning import Change, change_between, conflict_conditions, metric_change
+from app.compare.fine_tuning import conflict_conditions, fine_tuning
 from app.compare.pairs import run_metrics
 from app.compare.run_view import RunView, RunViews, label_metrics_of
+from app.compare.verdict import Verdict, verdict
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.stats.intervals import INTERVALS
 from benchmarks.vocabulary import Cell, Estimate, Table
 
-COLUMNS = ("rows", "under conflict", "gain", "without conflict", "change")
+COLUMNS = ("rows", "under conflict", "gain", "without conflict", "change", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class CurvePoint:
         gain: Its difference from the base's, with the paired interval.
         other: The accuracy without conflict; None where the benchmark has no such conditions.
         change: Its difference from the base's.
+        verdict: The verdict on the adapter.
     """
 
     data: str
@@ -39,6 +42,7 @@ class CurvePoint:
     gain: Change
     other: Estimate | None
     change: Change | None
+    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +82,10 @@ class LearningCurve:
 
     def lead(self, first: RunView, second: RunView, *, resamples: int) -> Change:
         """Return the second run's lead over the first in what training is for."""
+        measure = Measure.of(self.views, first, second, resamples)
         if self.metric:
-            return metric_change(self.views, first, second, self.metric, resamples=resamples)
-        conflicts, _ = conflict_conditions(self.views.benchmark)
-        return change_between(self.views, first, second, conflicts, resamples=resamples)
+            return measure.metric_change(self.metric)
+        return measure.change(self.measured, conflict_conditions(self.views.benchmark)[0])
 
 
 def learning_curve(
@@ -109,16 +113,17 @@ def learning_curve(
     conflicts, without = conflict_conditions(views.benchmark)
     points = []
     for (data, rows), run in zip(places, runs, strict=True):
-        change = change_between(views, base, run, without, resamples=resamples) if without else None
+        tuning = fine_tuning(views, base, run, metric=metric or None, resamples=resamples)
         points.append(
             CurvePoint(
                 data,
                 rows,
                 run,
                 value(run),
-                empty.lead(base, run, resamples=resamples),
+                tuning.gain,
                 _accuracy(views, run, without) if without else None,
-                change,
+                next(iter(tuning.losses), None),
+                verdict(tuning),
             )
         )
     other = _accuracy(views, base, without) if without else None
@@ -149,7 +154,7 @@ def _accuracy(views: RunViews, run: RunView, conditions: Sequence[str]) -> Estim
 def curve_table(curve: LearningCurve) -> Table:
     """Return a row for the base, and one for each data set and number of rows."""
     rows: list[tuple[str, tuple[Cell, ...]]] = [
-        (curve.views.runs[0].label, (0, curve.base, None, curve.base_other, None))
+        (curve.views.runs[0].label, (0, curve.base, None, curve.base_other, None, None))
     ]
     rows += [
         (
@@ -160,12 +165,13 @@ def curve_table(curve: LearningCurve) -> Table:
                 point.gain.difference,
                 point.other,
                 point.change.difference if point.change else None,
+                point.verdict.category,
             ),
         )
         for data in curve.data
         for point in curve.of(data)
     ]
-    rows += [(f"{point.data} / {point.rows}", (point.rows, "failed", None, None, None)) for point in curve.failed]
+    rows += [(f"{point.data} / {point.rows}", (point.rows, "failed", None, None, None, None)) for point in curve.failed]
     notes = (
         "The same training on each data set and number of rows; smaller sets are parts of larger ones. An answer with nothing to "
         "label is wrong. gain, change: less the base, paired.",
@@ -177,16 +183,18 @@ def curve_table(curve: LearningCurve) -> Table:
 
 
 def curve_sentences(curve: LearningCurve, *, resamples: int) -> list[str]:
-    """Return how the data sets differ in what training is for: at equal size, and all of one against all of a larger one."""
+    """Return the verdict on the most rows of each data set, and how the sets differ: at equal size, and all of each."""
 
     def lead(first: CurvePoint, second: CurvePoint) -> str:
         change = curve.lead(second.run, first.run, resamples=resamples)
-        verdict = "" if change.is_gain() or change.is_loss() else ", not significant"
+        significance = "" if change.is_gain() or change.is_loss() else ", not significant"
         return (
-            f"{first.data} with {first.rows} rows against {second.data} with {second.rows}: {change.points()}{verdict}."
+            f"{first.data} with {first.rows} rows against {second.data} with {second.rows}: "
+            f"{_lost_without_conflict(curve, second, first, resamples)}{change.points()} {curve.measured}{significance}."
         )
 
-    sentences = []
+    largest = [curve.of(data)[-1] for data in curve.data]
+    sentences = [f"{point.data} with {point.rows} rows: {point.verdict.text}" for point in largest]
     for first, second in combinations(curve.data, 2):
         mine, theirs = curve.of(first), curve.of(second)
         equal = [(a, b) for a in mine for b in theirs if a.rows == b.rows]
@@ -196,3 +204,12 @@ def curve_sentences(curve: LearningCurve, *, resamples: int) -> list[str]:
         if fewest[-1].rows < most[-1].rows:
             sentences.append(lead(fewest[-1], most[-1]))
     return sentences
+
+
+def _lost_without_conflict(curve: LearningCurve, before: CurvePoint, after: CurvePoint, resamples: int) -> str:
+    """Return, with a comma, what the second point is shown to lose against the first without conflict; "" where nothing."""
+    without = conflict_conditions(curve.views.benchmark)[1]
+    if not without:
+        return ""
+    change = Measure.of(curve.views, before.run, after.run, resamples).change("", without)
+    return f"{change.points()} without conflict, " if change.is_loss() else ""

@@ -11,7 +11,7 @@ from app.compare.instances import Change, flips, lost_and_gained
 from app.compare.pairs import RunPair
 from app.compare.recommend import Recommendation
 from app.compare.tables import Comparison
-from app.compare.verdict import short_verdict, verdict
+from app.compare.verdict import MARGIN, verdict
 from benchmarks.vocabulary import Estimate
 
 ALL_CONDITIONS = "all conditions"
@@ -23,8 +23,8 @@ class PairOverview:
 
     Attributes:
         number: The index of the pair.
-        verdict: The recommended run, or for a fine-tuned model whether it is worth shipping, in a short sentence or two.
-        tuning_verdict: The latter with its reasons; empty unless the run is a fine-tuned model, and the baseline its base.
+        verdict: The recommended run, or for a fine-tuned model the category of its verdict with the first reason.
+        tuning_verdict: That verdict with all reasons; empty unless the run is a fine-tuned model, and the baseline its base.
         difference: The difference of accuracy over all conditions.
         label_counts: The number of shared instances by their labels in the baseline and in the run.
         position: The position of the pair among the pairs; must be ours.
@@ -50,14 +50,17 @@ class PairOverview:
         return (*every, *self.conditions)
 
 
-def pair_overviews(comparison: Comparison, recommendation: Recommendation | str) -> tuple[PairOverview, ...]:
-    """Return the overview of every pair; takes seconds for large runs. A ``str`` says why nothing can be recommended."""
+def pair_overviews(
+    comparison: Comparison, recommendation: Recommendation | str, margin: float = MARGIN
+) -> tuple[PairOverview, ...]:
+    """Return the overview of every pair; takes seconds for large runs. A ``str`` says why nothing can be recommended.
+
+    ``margin`` is that of the verdict on fine-tuned models.
+    """
     summary = recommendation if isinstance(recommendation, str) else recommendation.summary
     count = len(comparison.pairs)
-    tunings = {
-        (tuning.base.name, tuning.tuned.name): (short_verdict(tuning), verdict(tuning))
-        for tuning in comparison.fine_tunings
-    }
+    verdicts = [verdict(tuning, margin) for tuning in comparison.fine_tunings]
+    tunings = {(x.tuning.base.name, x.tuning.tuned.name): (x.short, x.text) for x in verdicts}
     return tuple(
         PairOverview(
             number,

@@ -25,6 +25,7 @@ from benchmarks import number_ranges as ranges
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.factors.instances import instances_of
+from benchmarks.stats.paired_tests import Difference
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 RESAMPLES = 2_000
@@ -33,6 +34,7 @@ POWER = 0.8
 _NORMAL = NormalDist()
 TWO_SIDED = _NORMAL.inv_cdf(0.975)
 _FEW = 30
+_MOST_EXAMPLES = 1_000_000
 _COLUMNS = ("now", "width now", "examples now", "examples", "instances", "hours")
 
 
@@ -203,6 +205,22 @@ def examples_to_show(examples: int, error: float, size: float, alpha: float = AL
     """
     reach = _NORMAL.inv_cdf(1 - alpha) + _NORMAL.inv_cdf(POWER)
     return _scaled(examples, error, size / reach)
+
+
+def examples_that_show(difference: Difference, examples: int, limit: float, alpha: float) -> float:
+    """Return the number of examples with a power of 80% to show that a difference is above ``limit``, at ``alpha`` one-sided.
+
+    ``difference`` is that of ``examples`` examples, and the true one is as observed. Infinity where no number does, or the
+    observed examples are on one page.
+    """
+    confidence = _NORMAL.cdf(_NORMAL.inv_cdf(1 - alpha) + _NORMAL.inv_cdf(POWER))
+    least, most = 1.0, _MOST_EXAMPLES / max(examples, 1)
+    if difference.clusters < 2 or most <= least or difference.repeated(most).lower(confidence) <= limit:
+        return math.inf
+    while most > 1.01 * least:
+        middle = math.sqrt(least * most)
+        least, most = (least, middle) if difference.repeated(middle).lower(confidence) > limit else (middle, most)
+    return math.ceil(examples * most)
 
 
 def _scaled(examples: int, now: float, wanted: float) -> int:

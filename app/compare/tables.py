@@ -9,7 +9,8 @@ from pathlib import Path
 from app.compare.bounds import bounds_table
 from app.compare.cost import cost_table, remedies_table, tradeoff_table
 from app.compare.differences import differences_table
-from app.compare.fine_tuning import FineTuning, check_pairs, fine_tuning_table, fine_tunings, regressions_table
+from app.compare.fine_tuning import FineTuning, check_pairs, fine_tunings, orphans
+from app.compare.fine_tuning_tables import fine_tuning_table, regressions_table
 from app.compare.flips import changes_table, flipped_table, flips_table
 from app.compare.pairs import RunPair, empty_label, run_metrics
 from app.compare.published import published_table
@@ -130,7 +131,7 @@ def compare_views(
         RunPair(group[0], other, views.label_metrics, resamples, views.seed) for group in groups for other in group[1:]
     )
     differences = [warning for group in groups for warning in difference_warnings(group, quantisation=bool(group_by))]
-    warnings = (*coverage_warnings(views), *dict.fromkeys(differences))
+    warnings = (*coverage_warnings(views), *dict.fromkeys(differences), *orphans(views.runs))
     tables = [_values_table(views, names, resamples)]
     if group_by:
         tables.append(tradeoff_table(groups, pairs, views, resamples))

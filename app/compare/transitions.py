@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.decided import NO_ANSWER
+from app.compare.decided import NO_ANSWER, UNKNOWN
 from app.compare.packed_answers import PackedAnswers, Places
 from app.compare.pairs import RunPair
 from app.compare.run_view import RunViews
@@ -98,6 +98,12 @@ class Transitions:
         among = self.known & (self.got if effect == LOST else ~self.got)
         return self.pair.clusters.at(among).mean(self.effects[effect][among])
 
+    def shows_loss(self) -> bool:
+        """Return whether more answers are shown to be lost than gained, by the 95% interval of the difference."""
+        lead = self.effects[GAINED].astype(float) - self.effects[LOST]
+        difference = self.pair.clusters.at(self.known).difference(lead[self.known])
+        return difference is not None and difference.interval()[1] < 0
+
     def unknown_outcomes(self) -> Counter[str]:
         """Return the number of answers with an unknown act, by the outcome that leaves it unknown."""
         unknown, outcomes = (self.situation >= 0) & ~self.known, Counter[str]()
@@ -129,6 +135,20 @@ def acts_of_answers(answers: PackedAnswers, benchmark: Benchmark) -> Places:
     is_empty, is_pending = (answers.outcome_codes(dict.fromkeys(names, 0)) == 0 for names in (NO_ANSWER, ("pending",)))
     is_none = is_empty | (answers.cut_off & ~is_pending) | (answers.off_topic & (acts >= 0))
     return np.where(is_none, _ACT["none"], np.where(answers.gives_right & (acts >= 0), _ACT["right"], acts))
+
+
+def from_sources(answers: PackedAnswers, benchmark: Benchmark) -> NDArray[np.float64]:
+    """Return 1 for each answer under conflict that is from its sources, 0 for others, at their least and greatest.
+
+    An answer with an unknown act may be either; nan for one that is pending, an error, or not under conflict. Shape (answers, 2).
+    """
+    acts = acts_of_answers(answers, benchmark)
+    is_under = answers.condition_codes(dict.fromkeys(benchmark.conflicts, 0)) == 0
+    is_unknown = (acts < 0) & (answers.outcome_codes(dict.fromkeys(UNKNOWN, 0)) == 0)
+    gets = _IS_GOT[_CONFLICT, acts].astype(float)
+    ends = np.stack([np.where(is_unknown, 0.0, gets), np.where(is_unknown, 1.0, gets)], axis=1)
+    ends[~is_under | ((acts < 0) & ~is_unknown)] = np.nan
+    return ends
 
 
 def transitions_table(pairs: Sequence[RunPair], views: RunViews) -> Table | None:

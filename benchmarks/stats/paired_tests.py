@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -165,6 +165,17 @@ class Difference:
     def non_inferiority_p(self, margin: float) -> float:
         """Return the one-sided p of the null hypothesis that the true difference is at most -``margin``."""
         return 1 - student_cdf(self._reach(-margin), self.clusters - 1) if self.clusters > 1 else 1.0
+
+    def reversed(self) -> Difference:
+        """Return the difference the other way round."""
+        gained, lost = self.effective
+        return replace(self, value=-self.value, gained=self.lost, lost=self.gained, effective=(lost, gained))
+
+    def repeated(self, times: float) -> Difference:
+        """Return the difference as of so many times the clusters, with the same shares gained and lost."""
+        gained, lost = self.effective
+        size = round(self.clusters * times), round(self.pairs * times)
+        return replace(self, effective=(gained * times, lost * times), clusters=size[0], pairs=size[1])
 
     def _quantile(self, confidence: float) -> float:
         quantile = student_quantile(max(confidence, 1 - confidence), max(1, self.clusters - 1))

@@ -188,7 +188,9 @@ class World:
             out = self.here / Path(words[words.index(">") + 1]).expanduser()
             out.parent.mkdir(parents=True, exist_ok=True)  # as it is where that shell is used
             words = words[: words.index(">")]
-        if words[0] == "build" and "--out" not in words:  # a page shows several ways to build; each finds the place empty
+        if (
+            words[0] == "build" and "--out" not in words
+        ):  # a page shows several ways to build; each finds the place empty
             built = self.builds / words[1]
             if built.is_symlink():
                 built.unlink()

@@ -14,7 +14,7 @@ from textual.widgets import Static
 from app.compare.instances import flips, text_changes
 from app.compare.recommend import recommend
 from app.compare.tables import compare
-from app.compare.verdict import short_verdict, verdict
+from app.compare.verdict import verdict
 from app.store.run import RunStore
 from app.tui.app import RashomonApp
 from app.tui.screens.compare import PANES, CompareScreen
@@ -211,13 +211,13 @@ def test_a_fine_tuned_model_is_judged_against_its_base(stage: Stage) -> None:
         with RunStore.open(folder) as store:
             store.set_meta("identity", {**store.meta("identity"), "weights digest": "a" * 64, **digests})
     (tuning,) = compare(runs).fine_tunings
-    assert verdict(tuning).startswith("m+fine is worth shipping")
+    assert verdict(tuning).category == "worth shipping"
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "compare", runs)
-        assert str(shown(app).query_one("#advice-text", Static).content).splitlines()[0] == short_verdict(tuning)
+        assert str(shown(app).query_one("#advice-text", Static).content).splitlines()[0] == verdict(tuning).short
         reasons = str(shown(app).query_one("#recommendation-text", Static).content)
-        assert reasons.splitlines()[0] == verdict(tuning)
+        assert reasons.splitlines()[0] == verdict(tuning).text
 
     drive(stage.app(), script)
 

@@ -118,7 +118,7 @@ class CompareScreen(ResultsScreen):
             recommendation = _recommended(lambda: results.recommendation(folders, judge, margin, requirements, rule))
             return _Results(
                 comparison,
-                pair_overviews(comparison, recommendation),
+                pair_overviews(comparison, recommendation, margin),
                 _metrics_table(comparison),
                 recommendation,
             )

@@ -10,17 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.compare.fine_tuning import (
-    conflict_conditions,
-    fine_tuning_table,
-    fine_tunings,
-    regressions_table,
-    tuned_pairs,
-)
+from app.compare.fine_tuning import FineTuning, conflict_conditions, fine_tunings, tuned_pairs
+from app.compare.fine_tuning_tables import fine_tuning_table, regressions_table
 from app.compare.packed_answers import LabelledAnswer
 from app.compare.run_view import RunView, RunViews
 from app.compare.tables import compare_views
-from app.compare.verdict import verdict
+from app.compare.verdict import Verdict, verdict
 from app.store.run import RunStore
 from app.store.run_facts import TrainedExamples
 from app.store.workspace import Workspace
@@ -52,9 +47,22 @@ def shares(conflict: float, aligned: float) -> dict[str, float]:
 BEFORE = run("base", shares(0.3, 0.97), BASE)
 
 
-def told(after: RunView, *others: RunViews, margin: float = 0.03) -> str:
-    (tuning,) = fine_tunings(sides(BEFORE, after), others, resamples=200)
-    return verdict(tuning, margin)
+def verdict_on(after: RunView, *others: RunViews, margin: float = 0.03, before: RunView = BEFORE) -> Verdict:
+    (tuning,) = fine_tunings(sides(before, after), others, resamples=200)
+    return checked(tuning, margin)
+
+
+def checked(tuning: FineTuning, margin: float = 0.03) -> Verdict:
+    """The verdict, in whose sentences every shown loss is, before any gain."""
+    of = verdict(tuning, margin)
+    shown = [change for change in tuning.changes if change.is_loss()]
+    assert {change.part for change in of.losses} == {change.part for change in shown}
+    for change in shown:
+        assert change.part in of.text
+    if shown:
+        assert of.sentences[0].startswith(f"{tuning.tuned.label} loses ")
+    assert of.text.startswith(of.category.capitalize())
+    return of
 
 
 # --- which runs belong together --------------------------------------------------------------
@@ -105,6 +113,10 @@ def test_the_changes_are_those_of_the_answers() -> None:
         "tuned / under conflict",
         "tuned / in CDR",
         "tuned / without conflict",
+        "tuned / under image-correct",
+        "tuned / under text-correct",
+        "tuned / under both-wrong",
+        "tuned / in answers from the sources under conflict",
     ]
     before = table.rows[0][1][0]
     assert isinstance(before, Estimate)
@@ -133,24 +145,73 @@ def test_runs_without_common_answers_are_told_apart() -> None:
     (tuning,) = fine_tunings(sides(BEFORE, replace(after, answers=elsewhere)), resamples=200)
     assert tuning.gain.difference.value is None
     assert not tuning.losses
-    assert verdict(tuning).startswith("It is not established")
-    assert len(fine_tuning_table([tuning]).rows) == 2
+    assert verdict(tuning).category == "not established"
+    assert "run both on the same instances" in verdict(tuning).text
 
 
 # --- the verdict -----------------------------------------------------------------------------
 
 
-def test_verdicts() -> None:
-    assert told(run("tuned", shares(0.9, 0.97), TUNED)).startswith("tuned is worth shipping")
-    assert told(run("fused", shares(0.9, 0.97), FUSED)).startswith("fused is worth shipping")
-    for conflict, aligned in ((0.3, 0.97), (0.2, 0.97), (0.9, 0.8)):
-        assert told(run("tuned", shares(conflict, aligned), TUNED)).startswith("tuned is not worth shipping")
-    few = [
-        run(name, shares(x, 0.9), identity, examples=20) for name, x, identity in (("a", 0.1, BASE), ("b", 0.9, TUNED))
-    ]
-    (tuning,) = fine_tunings(sides(*few), resamples=200)
-    assert verdict(tuning).startswith("It is not established")
-    assert verdict(tuning, margin=0.2).startswith("b is worth shipping")
+@pytest.mark.parametrize(
+    ("conflict", "aligned", "category"),
+    [
+        (0.9, 0.97, "worth shipping"),
+        (0.3, 0.97, "no worthwhile gain"),
+        (0.2, 0.97, "harmful"),
+        (0.9, 0.8, "harmful"),
+        (0.3, 0.04, "harmful"),
+    ],
+)
+def test_categories(conflict: float, aligned: float, category: str) -> None:
+    assert verdict_on(run("tuned", shares(conflict, aligned), TUNED)).category == category
+    assert verdict_on(run("fused", shares(conflict, aligned), FUSED)).category == category
+
+
+def test_few_examples_establish_nothing_and_say_how_many_would() -> None:
+    few = [run(n, shares(x, 0.9), i, examples=20) for n, x, i in (("base", 0.1, BASE), ("tuned", 0.9, TUNED))]
+    of = verdict_on(few[1], before=few[0])
+    assert of.category == "not established"
+    assert of.examples is not None
+    assert f"About {of.examples:,} examples would decide" in of.text
+    assert verdict_on(few[1], before=few[0], margin=0.2).category == "worth shipping"
+    more = [run(r.name, shares(x, 0.9), r.identity, examples=of.examples) for r, x in zip(few, (0.1, 0.9), strict=True)]
+    assert verdict_on(more[1], before=more[0]).category == "worth shipping"
+
+
+def test_two_examples_are_not_called_a_failure() -> None:
+    two = [run(name, shares(1, 1), identity, examples=2) for name, identity in (("base", BASE), ("tuned", TUNED))]
+    of = verdict_on(two[1], before=two[0])
+    assert of.category == "not established"
+    assert of.examples is None
+    assert "0 points (-" in of.text
+    assert "2 examples cannot tell how many would decide: run 30 or more." in of.text
+
+
+def test_a_destroyed_adapter_is_judged_by_what_its_answers_became() -> None:
+    """It gains where neither source is right, by abstaining, and has lost nearly all that it could."""
+    became = ["ABSTAIN", "NEITHER", "unparsed", "NEITHER"]
+    destroyed = {
+        name: answer._replace(outcome=became[number // 4 % 4])
+        for number, (name, answer) in enumerate(run("tuned", shares(0.3, 0.97), TUNED).answers.items())
+    }
+    base = run("base", {**shares(0.9, 0.97), "both-wrong": 0}, BASE)
+    of = verdict_on(replace(side("tuned", {}, identity=TUNED), answers=destroyed), before=base)
+    assert of.category == "harmful"
+    assert of.losses[0].part == "without conflict"
+    assert of.sentences[0].startswith("tuned loses 97 points without conflict (")
+    assert "from 97.0% to 0.0%: of 200 answers, 97 invent a value, 49 abstain and 48 give no answer instead." in of.text
+    gain = next(change for change in of.tuning.conflicts if change.part == "under both-wrong")
+    assert gain.is_gain()
+    assert gain.rose_by == (("abstains", 50),)
+    assert of.text.endswith(", but also abstains on 49 of 200 without conflict.")
+
+
+def test_a_gain_by_abstaining_is_called_that() -> None:
+    base, after = run("base", shares(0, 1), BASE), run("tuned", {**shares(0, 1), "both-wrong": 1}, TUNED)
+    of = verdict_on(after, before=base)
+    assert of.category == "worth shipping"
+    assert "gains 33.3 points under conflict (" in of.text
+    assert "200 of 200 answers by abstaining" in of.text
 
 
 def test_an_adapter_that_names_conflicts_is_judged_by_the_metric_that_is_named() -> None:
@@ -162,13 +223,76 @@ def test_an_adapter_that_names_conflicts_is_judged_by_the_metric_that_is_named()
     }
     views = sides(BEFORE, replace(after, answers=naming))
     (tuning,) = fine_tunings(views, resamples=200)
-    assert verdict(tuning).startswith("tuned is not worth shipping")
-    assert "CDR" in verdict(tuning)
+    of = checked(tuning)
+    assert of.category == "not established"
+    assert "--metric CDR decides by it" in of.text
     assert tuning.detection is not None
     assert tuning.detection.is_gain()
+    assert not [change for change in of.losses if change.part.startswith("under ")], "naming a conflict is no loss"
     (by_metric,) = compare_views(views, metrics=["cdr"], resamples=200).fine_tunings
     assert by_metric.gain.part == "in CDR"
-    assert verdict(by_metric).startswith("tuned is worth shipping")
+    assert checked(by_metric).category == "worth shipping"
+
+
+def test_inventions_under_conflict_are_a_loss_whatever_the_metric() -> None:
+    """Half of the conflicts are named and half of the answers invented; CDR alone shows the first."""
+    after = run("tuned", shares(0.3, 0.97), TUNED)
+    half = {
+        name: answer
+        if answer.condition == "aligned"
+        else answer._replace(outcome="ABSTAIN" if number % 8 < 4 else "NEITHER")
+        for number, (name, answer) in enumerate(after.answers.items())
+    }
+    views = sides(run("base", shares(0.3, 0.97), BASE), replace(after, answers=half))
+    (tuning,) = compare_views(views, metrics=["cdr"], resamples=200).fine_tunings
+    of = checked(tuning)
+    assert of.category == "harmful"
+    assert of.losses[0].part == "in answers from the sources under conflict"
+    assert "of 600 answers, 300 invent a value instead" in of.text
+    assert "gains 40 points in CDR" in of.text
+
+
+def test_a_lower_metric_can_be_better() -> None:
+    views = sides(run("base", shares(0.3, 0.97), BASE), run("tuned", shares(0.3, 0.97), TUNED))
+    before, after = views.runs
+    changed = {
+        name: answer._replace(outcome="NEITHER" if answer.condition != "aligned" else answer.outcome)
+        for name, answer in after.answers.items()
+    }
+    worse = replace(views, runs=(before, replace(after, answers=changed)))
+    (tuning,) = compare_views(worse, metrics=["ConfabR"], resamples=200).fine_tunings
+    assert checked(tuning).category == "harmful"
+    assert "loses 100 points in ConfabR, where lower is better" in checked(tuning).text
+    better = replace(
+        views,
+        runs=(replace(before, answers=changed), after),
+    )
+    (tuning,) = compare_views(better, metrics=["ConfabR"], resamples=200).fine_tunings
+    assert checked(tuning).category == "worth shipping"
+
+
+def test_answers_to_other_prompts_are_not_compared() -> None:
+    after = run("tuned", shares(0.9, 0.97), TUNED)
+    rebuilt = {name: answer._replace(prompt=1) for name, answer in after.answers.items()}
+    of = verdict_on(replace(after, answers=rebuilt))
+    assert of.category == "not established"
+    assert "800 instances of both runs have different prompts or pictures, as after a rebuild" in of.text
+    some = {n: a._replace(prompt=1) if a.group < "e010" else a for n, a in after.answers.items()}
+    of = verdict_on(replace(after, answers=some))
+    assert of.category == "worth shipping"
+    assert of.tuning.gain.difference.n == 3 * 190
+
+
+def test_a_fine_tuned_run_without_its_base_is_named() -> None:
+    sibling = run("sibling", shares(0.3, 0.97), {"weights digest": "d" * 64})
+    tuned = run("tuned", shares(0.9, 0.97), TUNED)
+    comparison = compare_views(sides(sibling, tuned), resamples=100)
+    assert comparison.fine_tunings == ()
+    assert any("no verdict on the adapter of tuned" in warning for warning in comparison.warnings)
+    of_fused = run("more", shares(0.9, 0.9), {"weights digest": "c" * 64, "adapter digest": "e" * 64})
+    warnings = compare_views(sides(BEFORE, of_fused), resamples=100).warnings
+    assert any("no verdict on the adapter of more" in warning for warning in warnings)
+    assert not any("no verdict" in warning for warning in compare_views(sides(BEFORE, tuned), resamples=100).warnings)
 
 
 def test_without_rows_to_forget_on_nothing_is_established() -> None:
@@ -178,7 +302,8 @@ def test_without_rows_to_forget_on_nothing_is_established() -> None:
     ]
     (tuning,) = fine_tunings(sides(*conflicts), resamples=200)
     assert not tuning.losses
-    assert verdict(tuning).startswith("It is not established")
+    assert checked(tuning).category == "not established"
+    assert "add runs of both on rows without conflict" in checked(tuning).text
 
 
 def other_benchmark(name: str, before: float, after: float, label: str, wrong: str) -> RunViews:
@@ -199,9 +324,9 @@ def test_losses_on_other_benchmarks_decide_too() -> None:
     after = run("tuned", shares(0.9, 0.97), TUNED)
     kept = other_benchmark("okvqa", 0.6, 0.6, "CORRECT", "WRONG")
     lost = other_benchmark("okvqa", 0.6, 0.45, "CORRECT", "WRONG")
-    assert told(after, kept).startswith("tuned is worth shipping")
-    assert told(after, lost).startswith("tuned is not worth shipping")
-    assert "on OK-VQA" in told(after, lost)
+    assert verdict_on(after, kept).category == "worth shipping"
+    assert verdict_on(after, lost).category == "harmful"
+    assert verdict_on(after, lost).sentences[0].startswith("tuned loses 15 points on OK-VQA (")
     (tuning,) = fine_tunings(sides(BEFORE, after), [lost], resamples=200)
     table = regressions_table([tuning], [lost], 200)
     assert table is not None
@@ -218,9 +343,10 @@ def test_losses_on_other_benchmarks_decide_too() -> None:
 def test_a_benchmark_on_which_all_answers_are_errors_leaves_the_verdict_open() -> None:
     after = run("tuned", shares(0.9, 0.97), TUNED)
     failed = other_benchmark("okvqa", 0.6, 0.6, "error", "error")
-    assert told(after, failed).startswith("It is not established")
+    assert verdict_on(after, failed).category == "not established"
+    assert "Nothing is known on OK-VQA" in verdict_on(after, failed).text
     (tuning,) = fine_tunings(sides(BEFORE, after), [failed], resamples=100)
-    assert len(fine_tuning_table([tuning]).rows) == 4
+    assert len(fine_tuning_table([tuning]).rows) == 8
 
 
 def by_condition(name: str, right: Mapping[str, float], identity: Mapping[str, Any]) -> RunView:
@@ -245,29 +371,33 @@ def test_a_loss_under_a_single_condition_is_said() -> None:
     before = {"both-wrong": 0.1, "aligned": 1.0, "image-only": 0.9, "text-only": 1.0}
     base = by_condition("base", before, BASE)
 
-    def verdict_after(margin: float, **right: float) -> str:
+    def verdict_after(margin: float, **right: float) -> Verdict:
         after = before | {"both-wrong": 0.9} | {name.replace("_", "-"): share for name, share in right.items()}
-        (tuning,) = fine_tunings(sides(base, by_condition("tuned", after, TUNED)), resamples=100)
-        return verdict(tuning, margin)
+        return verdict_on(by_condition("tuned", after, TUNED), before=base, margin=margin)
 
-    assert "under" not in verdict_after(0.06).partition("lose less")[2]
+    assert "By themselves" not in verdict_after(0.06).text
     hidden = verdict_after(0.06, image_only=0.8)
-    assert hidden.startswith("It is not established")
-    assert "under image-only -10 points" in hidden
+    assert hidden.category == "harmful"
+    assert hidden.sentences[0].startswith("tuned loses 10 points under image-only (")
     unsure = verdict_after(0.03, image_only=0.885)
-    assert unsure.startswith("tuned is worth shipping")
-    assert "under image-only -1.5 points" in unsure
+    assert unsure.category == "worth shipping"
+    assert "By themselves, these may lose more: under image-only -1.5." in unsure.text
+    small = verdict_after(0.15, image_only=0.85)
+    assert small.category == "worth shipping"
+    assert small.sentences[0].startswith("tuned loses 5 points under image-only (")
 
 
 def test_a_model_that_was_trained_on_the_test_data_is_not_established() -> None:
     after = run("tuned", shares(0.9, 0.97), TUNED)
     trained = replace(after, trained=TrainedExamples(30, 200, "tuned"))
-    assert told(trained).startswith("It is not established")
-    assert "30 of the 200 examples" in told(trained)
+    assert verdict_on(trained).category == "not established"
+    assert "30 of the 200 examples" in verdict_on(trained).text
+    worse = replace(run("tuned", shares(0.9, 0.5), TUNED), trained=TrainedExamples(30, 200, "tuned"))
+    assert verdict_on(worse).category == "harmful", "a loss on what it was trained on is one elsewhere"
     other = other_benchmark("okvqa", 0.6, 0.6, "CORRECT", "WRONG")
     seen = replace(other, runs=(other.runs[0], replace(other.runs[1], trained=TrainedExamples(1, 3000, "tuned"))))
-    assert told(after, other).startswith("tuned is worth shipping")
-    assert told(after, seen).startswith("It is not established")
+    assert verdict_on(after, other).category == "worth shipping"
+    assert verdict_on(after, seen).category == "not established"
 
 
 def test_partial_scores_count_in_part() -> None:
@@ -299,7 +429,7 @@ def test_a_lossy_adapter_is_seldom_called_worth_shipping() -> None:
                 labels[f"e{i}", "both-wrong"] = (RIGHT if name == "tuned" else WRONG)["both-wrong"]
             runs.append(side(name, labels, identity=dict(identity)))
         (tuning,) = fine_tunings(sides(*runs), resamples=2)
-        shipped += verdict(tuning).startswith("tuned is worth")
+        shipped += verdict(tuning).category == "worth shipping"
     assert shipped <= 0.08 * times
 
 
@@ -323,10 +453,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
 
 def test_the_command_says_it_first_and_prints_the_table(home: Rashomon) -> None:
     output = home.run("compare", "base", "tuned").stdout
-    assert "m+fine is worth shipping" in output.splitlines()[0]
+    assert output.splitlines()[0].startswith("Worth shipping: m+fine gains ")
     assert "Before and after fine-tuning" in output
     values = home.json("compare", "base", "tuned")
-    assert len(values["verdicts"]) == 1
+    (text,), (tuning,) = values["verdicts"], values["fine_tunings"]
+    assert text in output
+    assert (tuning["run"], tuning["category"], tuning["losses"]) == ("tuned", "worth shipping", [])
+    assert tuning["gains"][0]["part"] == "under conflict"
+    assert tuning["changes"][0]["examples"] == 40
     home.run("compare", "base", "tuned", "--margin", "0", code=2)
 
 
