@@ -47,8 +47,8 @@ class Case:
     updates: int
     batch: int = 4
     rate: str = "4e-3"
-    rows: int | None = 48
-    examples: int = 9
+    rows: int | None = 40
+    examples: int = 8
     conditions: str = CONDITIONS
     metric: str = ""
 
@@ -62,16 +62,16 @@ def cases() -> Iterator[Case]:
     """Yield the sixty trainings, the kinds in turn."""
     for seed in range(10):
         yield Case("good", seed, WORTH, 30 - seed + seed // 2, 8, "2e-3", None, 115, TWO)
-        yield Case("random labels", seed, HARMFUL, 20 + seed // 2, rate="1e-2")
-        yield Case("swapped labels", seed, HARMFUL, 12 + seed // 2)
-        yield Case("high rate", seed, HARMFUL, 8 + seed // 2, rate=RATES[seed])
-        yield Case("one class", seed, HARMFUL, 12 + seed // 2, metric="CDR" if seed % 2 else "")
+        yield Case("random labels", seed, HARMFUL, 18 + seed // 3, rate="1e-2")
+        yield Case("swapped labels", seed, HARMFUL, 9 + seed // 3)
+        yield Case("high rate", seed, HARMFUL, 5 + seed // 3, rate=RATES[seed])
+        yield Case("one class", seed, HARMFUL, 8 + seed // 3, metric="CDR" if seed % 2 else "")
         if seed < 3:
             yield Case("few rows", seed, NO_GAIN, 8 + seed, rate="1e-6", rows=4 + seed, examples=115, conditions=TWO)
         elif seed < 5:
             yield Case("few rows", seed, HARMFUL, 20 + seed, rows=1)
         else:
-            yield Case("few tests", seed, UNKNOWN, 14 + seed, 8, "2e-3", None, seed - 3)
+            yield Case("few tests", seed, UNKNOWN, 16 + seed, 4, "3e-3", 96, seed - 3)
 
 
 def learnt_answer(case: Case, row: Mapping[str, Any], answer: str) -> str:
@@ -185,12 +185,17 @@ class Experiment:
         margin = ["--margin", MARGINS[case.truth]] if case.truth in MARGINS else []
         result = json.loads(self.rashomon("compare", "base", case.name, *metric, *margin, "--json")[1])["result"]
         (tuning,), (sentence,) = result["fine_tunings"], result["verdicts"]
-        lost = [x for x in tuning["changes"] if x["interval"] and _is_loss(*x["interval"], x["lower_is_better"])]
+        lost = [
+            x
+            for x in tuning["changes"]
+            if x["interval"] and _is_loss(x["interval"], is_lower_better=x["lower_is_better"])
+        ]
         losses = re.split(r" (?:It gains|It shows no|No gain is)", sentence)[0]
         return tuning["category"], sentence, [x["part"] for x in lost if x["part"] not in losses]
 
 
-def _is_loss(low: float, high: float, is_lower_better: bool) -> bool:
+def _is_loss(interval: Sequence[float], *, is_lower_better: bool) -> bool:
+    low, high = interval
     return low > 0 if is_lower_better else high < 0
 
 
@@ -203,7 +208,7 @@ def main() -> None:
     experiment, lines = Experiment(options.folder.absolute()), []
     if not (experiment.workspace / "runs" / "base").exists():
         experiment.make_data()
-    for case in cases():
+    for case in sorted(cases(), key=lambda case: case.examples > 100):
         if not options.compare_only:
             experiment.train(case)
             if (experiment.workspace / "trainings" / case.name / "adapter" / "adapters.safetensors").exists():
