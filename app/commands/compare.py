@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.commands.spinner import spinner
 from app.compare.headline import headlines, shows_transitions
 from app.compare.tables import Comparison
 from app.compare.tables import compare as compare_runs
-from app.compare.verdict import MARGIN, verdict
+from app.compare.verdict import MARGIN, Verdict, verdict
 from app.exports.writer import check_formats, write_files, written_message
 from app.figures.style import FIGURE_FORMATS, inches
 from app.json_output.comparison import compare_result
@@ -23,6 +23,7 @@ from app.text.escape import clean
 from benchmarks import number_ranges as ranges
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.untrusted.typed_paths import typed_path
+from benchmarks.vocabulary import Table
 
 FORMATS = ("csv", "md", "latex", "html", *FIGURE_FORMATS)
 
@@ -69,10 +70,11 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
             instances=arguments.flips,
             cells=arguments.cells,
         )
-    if arguments.formats is not None:
-        _write(workspace, comparison, arguments.formats, arguments)
-        return
     verdicts = [verdict(tuning, arguments.margin) for tuning in comparison.fine_tunings]
+    if arguments.formats is not None:
+        noted = replace(comparison, tables=_with_verdicts(comparison.tables, verdicts))
+        _write(workspace, noted, arguments.formats, arguments)
+        return
     tables, only = comparison.tables, arguments.only
     if only is not None:
         tables = tuple(table for table in tables if table.name == only)
@@ -106,6 +108,12 @@ def _requested_tables(comparison: Comparison) -> tuple[str, ...]:
     tuning = [name for name in names if name in ("fine-tuning", "regressions")]
     transitions = ["transitions"] if shows_transitions(comparison) else []
     return (*transitions, *(tuning or (first,)), *flipped, *paper)
+
+
+def _with_verdicts(tables: Sequence[Table], verdicts: Sequence[Verdict]) -> tuple[Table, ...]:
+    """Return the tables with the verdicts among the notes of what changed with fine-tuning."""
+    texts = [of.text for of in verdicts]
+    return tuple(replace(x, notes=(*texts, *x.notes)) if x.name == "fine-tuning" else x for x in tables)
 
 
 def _write(workspace: Workspace, comparison: Comparison, formats: Sequence[str], arguments: CompareArguments) -> None:

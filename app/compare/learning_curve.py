@@ -194,7 +194,10 @@ def curve_sentences(curve: LearningCurve, *, resamples: int) -> list[str]:
         )
 
     largest = [curve.of(data)[-1] for data in curve.data]
-    sentences = [f"{point.data} with {point.rows} rows: {point.verdict.text}" for point in largest]
+    sentences = [
+        f"{x.verdict.category.capitalize()} with {x.rows} rows of {x.data}: {' '.join(x.verdict.sentences)}"
+        for x in largest
+    ]
     for first, second in combinations(curve.data, 2):
         mine, theirs = curve.of(first), curve.of(second)
         equal = [(a, b) for a in mine for b in theirs if a.rows == b.rows]

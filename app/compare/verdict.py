@@ -72,7 +72,7 @@ def verdict(tuning: FineTuning, margin: float = MARGIN) -> Verdict:
     main, single = (tuning.gain, *tuning.losses), (*tuning.conflicts, *tuning.details)
     corrected = holm([change.p_of_bounds for change in single])
     significant = [change for change, p in zip(single, corrected, strict=True) if p is not None and p <= ALPHA]
-    names_more = tuning.detection is not None and tuning.detection.is_gain() and not tuning.gain.is_gain()
+    names_more = not tuning.gain.is_gain() and _is_worthwhile(tuning.detection, margin)
     decisive = [
         change
         for change in shown
@@ -80,7 +80,7 @@ def verdict(tuning: FineTuning, margin: float = MARGIN) -> Verdict:
         and (change in main or change in significant)
         and not (names_more and change is tuning.gain)
     ]
-    losses = (*_by_size(decisive), *_by_size(change for change in shown if change not in decisive))
+    losses = (*_ordered(decisive, main), *_ordered((change for change in shown if change not in decisive), main))
     gains = tuple(change for change in (tuning.gain, tuning.detection) if change is not None and change.is_gain())
     lost, gained = _losses_sentence(tuning, losses), _gains_sentence(tuning, gains, lost=bool(losses))
 
@@ -173,8 +173,9 @@ def _losses_sentence(tuning: FineTuning, losses: Sequence[Change]) -> str:
         return ""
     first, *others = losses
     sentence = f"{tuning.tuned.label} loses {_points_of(first)}{_shares(first)}{_became(first)}"
-    more = [f"{change.part} {_signed(change)}" for change in others]
-    return f"{sentence}.{f' It also loses points {join_names(more)}.' if more else ''}"
+    sizes = [format_points(abs(change.difference.value or 0)) for change in others]
+    more = [f"{size}{' points' * (not place)} {others[place].part}" for place, size in enumerate(sizes)]
+    return f"{sentence}.{f' It also loses {join_names(more)}.' if more else ''}"
 
 
 def _gains_sentence(tuning: FineTuning, gains: Sequence[Change], *, lost: bool) -> str:
@@ -183,7 +184,7 @@ def _gains_sentence(tuning: FineTuning, gains: Sequence[Change], *, lost: bool) 
     if not tuning.gain.difference.n:
         return f"{subject} cannot be compared {tuning.gain.part}."
     if gains:
-        gained = [f"{_points_of(change)}{_by_abstaining(change)}" for change in gains]
+        gained = [_points_of(change, _by_abstaining(change)) for change in gains]
         is_named = tuning.gain in gains or tuning.gain.is_loss()
         rest = "" if is_named else f"; {tuning.gain.part} it changes by {tuning.gain.points()}"
         return f"{subject} gains {join_names(gained)}{_needless(tuning, gains)}{rest}."
@@ -192,14 +193,16 @@ def _gains_sentence(tuning: FineTuning, gains: Sequence[Change], *, lost: bool) 
     return f"{subject} shows no gain {tuning.gain.part}: {tuning.gain.points()}."
 
 
-def _points_of(change: Change) -> str:
-    """Return the size of a change, its part, and its interval."""
+def _points_of(change: Change, remark: str = "") -> str:
+    """Return the size of a change, its part, and in brackets its interval with a ``remark``."""
     value = abs(change.difference.value or 0)
-    lower = ", where lower is better," if change.is_lower_better else ""
-    interval = ""
+    brackets = ["lower is better"] if change.is_lower_better else []
     if (ends := change.interval()) is not None:
-        interval = f" ({span(*(format_points(end, sign=True) for end in ends))} at 95%)"
-    return f"{format_points(value)} points {change.part}{lower}{interval}"
+        low, high = (format_points(end, sign=True) for end in ends)
+        brackets.append(f"{span(low, high)} at 95%")
+    brackets += [remark] if remark else []
+    remarks = f" ({'; '.join(brackets)})" if brackets else ""
+    return f"{format_points(value)} points {change.part}{remarks}"
 
 
 def _shares(change: Change) -> str:
@@ -211,8 +214,9 @@ def _became(change: Change) -> str:
     """Return what the answers that were lost became, by the scorecard's outcomes."""
     if not change.became:
         return ""
-    counts = [f"{count:,} {_verb(behaviour, count)}" for behaviour, count in change.became[:_WORDS]]
-    return f": of {count_of(change.difference.n, 'answer')}, {join_names(counts)} instead"
+    (behaviour, most), *others = change.became[:_WORDS]
+    first = f"{most:,} of {count_of(change.difference.n, 'answer')} now {_verb(behaviour, most)}"
+    return f": {join_names([first, *(f'{count:,} {_verb(name, count)}' for name, count in others)])}"
 
 
 def _verb(behaviour: str, count: int) -> str:
@@ -223,7 +227,7 @@ def _verb(behaviour: str, count: int) -> str:
 
 def _by_abstaining(change: Change) -> str:
     count = dict(change.rose_by).get(ABSTAINS, 0)
-    return f", {count:,} of {change.gained:,} answers by abstaining" if 2 * count > change.gained else ""
+    return f"{count:,} of {change.gained:,} answers by abstaining" if 2 * count > change.gained else ""
 
 
 def _needless(tuning: FineTuning, gains: Sequence[Change]) -> str:
@@ -250,8 +254,13 @@ def _single_conditions(tuning: FineTuning, margin: float) -> str:
     return f" By themselves, these may lose more: {join_names([f'{x.part} {_signed(x)}' for x in unsure])}."
 
 
-def _by_size(changes: Iterable[Change]) -> list[Change]:
-    return sorted(changes, key=lambda change: -abs(change.difference.value or 0))
+def _is_worthwhile(change: Change | None, margin: float) -> bool:
+    return change is not None and change.is_gain() and not change.stays_below(margin)
+
+
+def _ordered(changes: Iterable[Change], main: Sequence[Change]) -> list[Change]:
+    """Return changes with those of several conditions together first, the largest of each kind first."""
+    return sorted(changes, key=lambda change: (change not in main, -abs(change.difference.value or 0)))
 
 
 def _list(changes: Sequence[Change]) -> str:

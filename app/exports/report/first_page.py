@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from app.compare.advice import RuleLead, rule_clause
+from app.compare.fine_tuning import fine_tunings
 from app.compare.non_inferiority import TargetShares, format_points
 from app.compare.pairs import RunPair
 from app.compare.run_view import RunView
 from app.compare.transitions import transitions_headline
+from app.compare.verdict import verdict as tuning_verdict
 from app.exports.report.document import Block, Bullets, Paragraph, Shares, Verdict
 from app.exports.report.evidence import Evidence
 from app.exports.report.limitations import limitations
@@ -48,7 +51,9 @@ _ALONE = (
 
 def first_page(evidence: Evidence) -> list[Block | str]:
     """Return the blocks of the first page."""
-    blocks: list[Block | str] = [verdict(evidence), "What was tested", Paragraph(_setting(evidence))]
+    decision = verdict(evidence)
+    decision = replace(decision, sentences=(*_on_fine_tuned(evidence), *decision.sentences))
+    blocks: list[Block | str] = [decision, "What was tested", Paragraph(_setting(evidence))]
     if evidence.scorecard:
         blocks += _scorecard(evidence, evidence.scorecard)
     elif (shares := _shares(evidence)).rows and shares.columns:
@@ -118,6 +123,12 @@ def _depends(evidence: Evidence, by_rule: Mapping[str, RuleLead]) -> Verdict:
     decide = "Decide what should win; a report with --trust image, text or flag is then about that."
     unreliable = evidence.recommendation.unreliable if evidence.recommendation else ""
     return Verdict(headline, (*filter(None, [unreliable]), *rules, decide))
+
+
+def _on_fine_tuned(evidence: Evidence) -> Iterator[str]:
+    """Yield the verdict on each model that was fine-tuned from another of these."""
+    for tuning in fine_tunings(evidence.views, resamples=RESAMPLES):
+        yield tuning_verdict(tuning).text
 
 
 def _transitions(evidence: Evidence) -> Iterator[str]:

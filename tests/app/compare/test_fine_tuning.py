@@ -199,7 +199,7 @@ def test_a_destroyed_adapter_is_judged_by_what_its_answers_became() -> None:
     assert of.category == "harmful"
     assert of.losses[0].part == "without conflict"
     assert of.sentences[0].startswith("tuned loses 97 points without conflict (")
-    assert "from 97.0% to 0.0%: of 200 answers, 97 invent a value, 49 abstain and 48 give no answer instead." in of.text
+    assert "from 97.0% to 0.0%: 97 of 200 answers now invent a value, 49 abstain and 48 give no answer." in of.text
     gain = next(change for change in of.tuning.conflicts if change.part == "under both-wrong")
     assert gain.is_gain()
     assert gain.rose_by == (("abstains", 50),)
@@ -248,7 +248,7 @@ def test_inventions_under_conflict_are_a_loss_whatever_the_metric() -> None:
     of = checked(tuning)
     assert of.category == "harmful"
     assert of.losses[0].part == "in answers from the sources under conflict"
-    assert "of 600 answers, 300 invent a value instead" in of.text
+    assert "300 of 600 answers now invent a value" in of.text
     assert "gains 40 points in CDR" in of.text
 
 
@@ -262,7 +262,7 @@ def test_a_lower_metric_can_be_better() -> None:
     worse = replace(views, runs=(before, replace(after, answers=changed)))
     (tuning,) = compare_views(worse, metrics=["ConfabR"], resamples=200).fine_tunings
     assert checked(tuning).category == "harmful"
-    assert "loses 100 points in ConfabR, where lower is better" in checked(tuning).text
+    assert "loses 100 points in ConfabR (lower is better; " in checked(tuning).text
     better = replace(
         views,
         runs=(replace(before, answers=changed), after),

@@ -45,7 +45,8 @@ def test_the_curve_has_every_point_and_compares_quality_with_quantity() -> None:
         "unfiltered / 100",
         "unfiltered / 800",
     ]
-    rows, conflict, gain, other, change = dict(table.rows)["filtered / 400"]
+    rows, conflict, gain, other, change, category = dict(table.rows)["filtered / 400"]
+    assert category == "worth shipping"
     assert rows == 400
     assert isinstance(conflict, Estimate)
     assert isinstance(gain, Estimate)
@@ -54,9 +55,15 @@ def test_the_curve_has_every_point_and_compares_quality_with_quantity() -> None:
     assert [conflict.value, gain.value, other.value, change.value] == pytest.approx([0.9, 0.6, 0.97, 0])
     assert conflict.low is not None
     assert conflict.low < 0.9
-    equal, against = curve_sentences(curve, resamples=200)
+    best, most, equal, against = curve_sentences(curve, resamples=200)
+    assert best.startswith("Worth shipping with 400 rows of filtered: 1 gains 60 points under conflict")
+    assert most.startswith("Harmful with 800 rows of unfiltered: 3 loses 17 points without conflict")
     assert equal.startswith("filtered with 100 rows against unfiltered with 100: +20 points")
     assert against.startswith("filtered with 400 rows against unfiltered with 800: +30 points")
+    lossy = learning_curve(sides(runs[0], runs[4], runs[1]), [("few", 10), ("many", 20)], resamples=200)
+    *_, sentence = curve_sentences(lossy, resamples=200)
+    assert sentence.startswith("few with 10 rows against many with 20: -16 points (")
+    assert sentence.index(" without conflict, ") < sentence.index(" under conflict")
     assert to_bytes(draw_learning_curve(curve, width="column"), "svg").startswith(b"<?xml")
 
 
@@ -68,7 +75,8 @@ def test_a_training_that_failed_is_in_table_and_figure_with_its_reason() -> None
     assert [label for label, _ in table.rows] == ["base", "set / 10", "set / 20", "other / 20"]
     assert dict(table.rows)["other / 20"][:2] == (20, "failed")
     assert "other / 20: the training diverged too" in table.notes
-    assert curve_sentences(curve, resamples=100) == []
+    (sentence,) = curve_sentences(curve, resamples=100)
+    assert sentence.startswith("Worth shipping with 10 rows of set: ")
     drawn = to_bytes(draw_learning_curve(curve, width="column"), "svg")
     assert drawn != to_bytes(draw_learning_curve(replace(curve, failed=()), width="column"), "svg")
     nothing = learning_curve(sides(runs[0]), [], resamples=100, failed=failed)

@@ -261,3 +261,33 @@ def test_a_benchmark_without_a_scorecard_is_compared_as_before() -> None:
     line, few = headlines(comparison)
     assert line.startswith("b is right on")
     assert "Too few pages" in few
+
+
+def test_a_broken_run_of_the_papers_rows_leads_with_its_losses() -> None:
+    """Each answer is invented, which the paper's metric counts as right where both sources are wrong."""
+    rows = [(condition, "BOTH", "NEITHER") for condition in ("aligned", "image-correct", "text-correct")] * 40
+    rows += [("both-wrong", "IMAGE", "NEITHER")] * 40
+    views = runs(*rows, names=("direct", "broken prompt"))
+    views = replace(views, runs=tuple(replace(run, own_rows_only=False) for run in views.runs))
+    first, second = headlines(compared(views))
+    assert "broken prompt loses 160 of these 160 (100.0%, " in first
+    assert "broken prompt is right on 25.0% " in second
+    worse, _, better = second.partition(": worse ")[2].partition("; better ")
+    for name in (
+        "Aligned (-1.000)",
+        "Img-Cor (-1.000)",
+        "Txt-Cor (-1.000)",
+        "MFR (",
+        "ConfabR (+1.000)",
+        "HR (+1.000)",
+    ):
+        assert name in worse
+    assert better.startswith("Both-Wr (+1.000; of 40 answers, 40 by inventing a value)")
+
+
+def test_a_run_that_is_as_good_keeps_the_papers_order() -> None:
+    views = runs(*[("aligned", "BOTH", "BOTH")] * 30, *[("both-wrong", "IMAGE", "ABSTAIN")] * 30)
+    views = replace(views, runs=tuple(replace(run, own_rows_only=False) for run in views.runs))
+    (sentence,) = headlines(compared(views))
+    assert " is right on 100.0% " in sentence
+    assert "better Both-Wr (+1.000; of 30 answers, 30 by abstaining)" in sentence
