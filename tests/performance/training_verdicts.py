@@ -22,6 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from app.engine.training.folder import Training
 from app.store.run import RunStore
 from assets.demo.recipe.remedy import DEMO, TRAINED, rewrite_answers, write_charts
 from benchmarks.clash.constants import CONFLICT_OPTION
@@ -69,7 +70,7 @@ def cases() -> Iterator[Case]:
         if seed < 3:
             yield Case("few rows", seed, NO_GAIN, 8 + seed, rate="1e-6", rows=4 + seed, examples=115, conditions=TWO)
         elif seed < 5:
-            yield Case("few rows", seed, HARMFUL, 20 + seed, rows=1)
+            yield Case("few rows", seed, HARMFUL, 16 + seed, rate="1e-2", rows=2, examples=40)
         else:
             yield Case("few tests", seed, UNKNOWN, 16 + seed, 4, "3e-3", 96, seed - 3)
 
@@ -221,9 +222,11 @@ def main() -> None:
             shares = ", ".join(f"{part} {k}/{n}" for part, (k, n) in experiment.counts(case.name).items())
             end = json.loads((experiment.folder / "ends" / f"{case.name}.json").read_text())
             right = "right" if category == case.truth else "WRONG"
-            size = f"{case.updates}x{case.batch}"
+            spec = Training.open(experiment.workspace / "trainings" / case.name).spec
+            size = f"{spec.steps}x{spec.batch_size}"
             lines.append(f"{right} {case.name} {size}: {case.truth} ({shares}); verdict {category}; exit {end[0]}")
-            lines += [f"    {sentence}", f"    {end[1].splitlines()[-1]}"]
+            ending = next((line for line in end[1].splitlines() if " of the base" in line), end[1].splitlines()[-1])
+            lines += [f"    {sentence}", f"    {ending}"]
             lines += [f"    UNMENTIONED {part}" for part in unmentioned]
         print("\n".join(lines))
 
