@@ -82,7 +82,11 @@ def sign_flip_test(sums: Sequence[int]) -> float:
     """
     import numpy as np
 
-    sizes = np.abs(np.asarray(sums, dtype=np.int64))
+    signed = np.asarray(sums, dtype=np.int64)
+    signed = signed // max(
+        1, int(np.gcd.reduce(signed, initial=0))
+    )  # the smallest whole numbers, of which fewer are convolved
+    sizes = np.abs(signed)
     probabilities = np.ones(1)
     for size in np.unique(sizes[sizes > 0]):
         count = int((sizes == size).sum())
@@ -90,7 +94,7 @@ def sign_flip_test(sums: Sequence[int]) -> float:
         distribution = np.zeros(2 * count * int(size) + 1)
         distribution[:: 2 * int(size)] = _coin_tosses(count)
         probabilities = np.convolve(probabilities, distribution)
-    total, centre = abs(int(np.sum(sums))), len(probabilities) // 2
+    total, centre = abs(int(np.sum(signed))), len(probabilities) // 2
     # Summed over the tail rather than as 1 minus the rest, so that a small p keeps its precision.
     return min(1.0, 2 * float(probabilities[centre + total :].sum())) if total else 1.0
 

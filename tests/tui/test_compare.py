@@ -211,7 +211,6 @@ def test_a_fine_tuned_model_is_judged_against_its_base(stage: Stage) -> None:
         with RunStore.open(folder) as store:
             store.set_meta("identity", {**store.meta("identity"), "weights digest": "a" * 64, **digests})
     (tuning,) = compare(runs).fine_tunings
-    assert verdict(tuning).category == "worth shipping"
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "compare", runs)

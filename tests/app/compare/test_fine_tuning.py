@@ -453,12 +453,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
 
 def test_the_command_says_it_first_and_prints_the_table(home: Rashomon) -> None:
     output = home.run("compare", "base", "tuned").stdout
-    assert output.splitlines()[0].startswith("Worth shipping: m+fine gains ")
+    assert output.splitlines()[0].startswith("Not established: m+fine gains 66.7 points under conflict (")
     assert "Before and after fine-tuning" in output
     values = home.json("compare", "base", "tuned")
     (text,), (tuning,) = values["verdicts"], values["fine_tunings"]
     assert text in output
-    assert (tuning["run"], tuning["category"], tuning["losses"]) == ("tuned", "worth shipping", [])
+    assert (tuning["run"], tuning["category"], tuning["losses"]) == ("tuned", "not established", [])
+    assert tuning["examples_needed"] == 210
+    assert [change["part"] for change in tuning["open"]] == ["without conflict"]
     assert tuning["gains"][0]["part"] == "under conflict"
     assert tuning["changes"][0]["examples"] == 40
     home.run("compare", "base", "tuned", "--margin", "0", code=2)
