@@ -14,7 +14,7 @@ from benchmarks.number_ranges import LEARNING_RATE
 ON, OFF = "on", "off"
 
 _HINTS: Mapping[str, Mapping[str, str]] = {
-    "Training": {
+    "Model and data": {
         "model": "ctrl+o lists fetched models",
         "data": "ctrl+o lists training sets",
         "recipe": " or ".join(RECIPES),
@@ -63,7 +63,7 @@ _HINTS: Mapping[str, Mapping[str, str]] = {
 _OTHERS = "More"
 _DERIVED: Mapping[str, str] = {
     "recipe": "none",
-    "name": "of model and data",
+    "name": "automatic",
     "steps": "of epochs",
     "rates": "no search",
     "rate_updates": "a quarter",
