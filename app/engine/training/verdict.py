@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from app.engine.training.answer_checks import change_line, doubts_labels, loss_phrase, missing_kind, shown_changes
 from app.engine.training.log import Curve
 from app.exit_codes import DONE, INCONCLUSIVE, REGRESSED
+from app.text.plural import count_of
 from mlx_backends import training
 from mlx_backends.training import AGREEMENT, LEAST_GAIN, CheckReport
 
@@ -76,15 +77,19 @@ class LossChange:
         if not self.examples:
             return f"no losses by example were recorded; {_COMPARE}"
         if self.examples < _FEWEST_EXAMPLES:
-            count = f"{self.examples} validation {'example' if self.examples == 1 else 'examples'}"
-            return f"{count} can show no difference; give {_FEWEST_EXAMPLES} or more"
+            few = count_of(self.examples, "validation example")
+            return f"{few} can show no difference; give {_FEWEST_EXAMPLES} or more"
         if not self.is_great:
             return f"the losses differ by less than {LEAST_GAIN:.0%}, or by less than {_LEAST_DIFFERENCE:g}; {_COMPARE}"
         word, count, other = "higher", self.higher, self.lower
         if self.best < self.base:
             word, count, other = "lower", self.lower, self.higher
-        advice = _COMPARE if count <= other else f"about {self._decisive()} would decide, if they differ alike"
-        return f"the loss is {word} in {count} of {self.examples} examples, which may be chance; {advice}"
+        if count <= other:
+            return f"the mean loss is {word}, but only in {count} of {self.examples} examples; {_COMPARE}"
+        return (
+            f"the loss is {word} in {count} of {self.examples} examples, which may be chance; about {self._decisive()} would "
+            "decide, if they differ alike"
+        )
 
     def _decisive(self) -> int:
         """Return the number of validation examples that would decide if they differ as these do, as of a normal distribution."""
