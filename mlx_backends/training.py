@@ -19,6 +19,9 @@ KEPT = "the last checkpoint is kept: free some space, then resume"
 LEAST_GAIN = 0.01
 """The share by which a validation loss has to be lower to count as lower: for early stopping, and against the base's."""
 
+LEAST_RISE = 2.0
+"""The least rise of the mean loss of a token, in nats, that is divergence."""
+
 MOST_EXAMPLES = 1000
 """The most examples whose validation losses are logged one by one."""
 

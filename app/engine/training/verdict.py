@@ -11,7 +11,7 @@ from app.engine.training.log import Curve
 from app.exit_codes import DONE, INCONCLUSIVE, REGRESSED
 from app.text.plural import count_of
 from mlx_backends import training
-from mlx_backends.training import AGREEMENT, LEAST_GAIN, CheckReport
+from mlx_backends.training import AGREEMENT, LEAST_GAIN, LEAST_RISE, CheckReport
 
 _LEAST_DIFFERENCE = 0.001
 """The least difference of a loss that counts, in nats a token: an answer of ten tokens is 1% more or less likely."""
@@ -121,6 +121,10 @@ def verdict_of(curve: Curve, *, has_conflicts: bool = True) -> TrainingVerdict:
     if pair is not None and (lost := shown_changes(*pair, -1)):
         reasons = " and ".join(loss_phrase(*pair, kind) for kind in lost)
         return TrainingVerdict(REGRESSED, f"do not use it: worse than the base, {reasons}; {at_best}")
+    highest = max(loss for _, loss in curve.validations) if curve.validations else change.best
+    if not change.shown and highest >= change.base + LEAST_RISE:
+        rise = f"its loss rose to {highest:.4g} on the way, and no update is shown to be better than the base"
+        return TrainingVerdict(REGRESSED, f"do not use it: {rise}; {at_best}")
     if not change.shown:
         return _untold(f"{change.doubt()}; {at_best}")
     if before is not None and (doubt := _answer_doubt(before, after, has_conflicts=has_conflicts)):

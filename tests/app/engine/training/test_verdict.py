@@ -100,6 +100,21 @@ def test_gains_and_losses_need_the_same_evidence(lower: int, higher: int, code: 
     ) in verdict.sentence
 
 
+@pytest.mark.parametrize(
+    ("best", "highest", "code"),
+    [(5.564, 11.0, REGRESSED), (5.564, 6.0, INCONCLUSIVE), (5.5, 11.0, REGRESSED), (0.5, 11.0, DONE)],
+)
+def test_loss_that_rose_as_with_too_high_a_rate_is_worse_unless_it_fell_again(
+    best: float, highest: float, code: int
+) -> None:
+    """As measured with a learning rate of 5, in which the last of three validations was near the base's loss by chance."""
+    curve = ended_curve(5.538, (9, best))
+    curve.validations = [(3, 7.4), (6, highest), (9, best)] if highest > 7 else [(3, highest), (9, best)]
+    verdict = verdict_of(curve)
+    assert verdict.code == code
+    assert ("its loss rose to 11 on the way" in verdict.sentence) == (code == REGRESSED)
+
+
 def test_examples_that_hardly_differ_show_nothing() -> None:
     curve = ended_curve(3.0, (40, 2.0))
     curve.best_examples = (2.9999,) * 11 + (-9.0,)
