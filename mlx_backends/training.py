@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +18,15 @@ KEPT = "the last checkpoint is kept: free some space, then resume"
 
 LEAST_GAIN = 0.01
 """The share by which a validation loss has to be lower to count as lower: for early stopping, and against the base's."""
+
+LEAST_RISE = 2.0
+"""The least rise of the mean loss of a token, in nats, that is divergence."""
+
+MOST_EXAMPLES = 1000
+"""The most examples whose validation losses are logged one by one."""
+
+_NEARLY_AS_FAR = 0.9
+"""The share of the greatest fall of a validation loss from which a lower learning rate is taken."""
 
 UNTRAINABLE: Mapping[str, str] = {
     "deepseek_vl_v2": "MLX has no gradient of its choice of experts",
@@ -91,10 +100,17 @@ class TrainingSettings:
         steps = self.rate_updates
         return replace(self, learning_rate=rate, steps=steps, warmup=self.warmup * steps // self.steps)
 
-    def chosen_rate(self, losses: Sequence[float | None]) -> float:
-        """Return the rate of the lowest loss of a trial; None stands for one that diverged. Raises ValueError if all did."""
-        sound = {rate: loss for rate, loss in zip(self.rates, losses, strict=True) if loss is not None}
-        return min(sound, key=lambda rate: sound[rate])
+
+def chosen_rate(trials: Iterable[tuple[float, float | None]], base: float | None) -> float:
+    """Return the learning rate to take of those that were tried, with their validation losses; None for one that diverged.
+
+    It is the lowest rate whose loss is nearly as far below the ``base``'s as that of any: a trial is short, which favours high
+    rates. Raises ValueError if all diverged.
+    """
+    losses = {rate: loss for rate, loss in trials if loss is not None}
+    least = min(losses.values())
+    limit = least if base is None or least >= base else base - _NEARLY_AS_FAR * (base - least)
+    return min(rate for rate, loss in losses.items() if loss <= limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +136,15 @@ class StepReport:
 class ValidationReport:
     """The mean loss of the validation rows after update ``step``; ``best`` if it is the lowest of an update so far.
 
-    Update 0 is the base.
+    Update 0 is the base. ``examples`` are the mean losses of examples, at most ``MOST_EXAMPLES`` of them and always the same, of
+    the base and of a best update.
     """
 
     step: int
     loss: float
     best: bool
     seconds: float
+    examples: tuple[float, ...] | None = None
 
 
 CONFLICT, AGREEMENT, UNKNOWN = "conflict", "no conflict", ""

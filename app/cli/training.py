@@ -147,7 +147,7 @@ def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
 @click.option(
     "--rates",
     metavar="R,R",
-    help="Learning rates to try first, or auto for five from 3e-5 to 3e-3; the one of the lowest validation loss is taken.",
+    help="Learning rates to try first, or auto for five from 3e-5 to 3e-3; the lowest of those that do about best is taken.",
 )
 @number(
     "--rate-updates", ranges.STEPS, help="With --rates: updates of all trials together; default: a quarter of them."

@@ -37,6 +37,7 @@ from app.report.tables import RESAMPLES
 from app.run_spec import parse_spec
 from app.store.workspace import Workspace
 from app.text.escape import clean
+from app.text.plural import count_of
 from benchmarks.build import Build
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
@@ -146,7 +147,7 @@ def _measure(
     models = [model, *(join_adapter(model, str(training.advised_adapter())) for training in trainings)]
     display = arguments.display or ("none" if arguments.as_json else None)
     options = ExecutionOptions(display=display, force=arguments.force, accept_engine=arguments.accept_engine)
-    failures = [f"{point.rows} rows of {point.data}: {point.reason}" for point in failed]
+    failures = [f"{count_of(point.rows, 'row')} of {point.data}: {point.reason}" for point in failed]
     try:
         batch(workspace, None, {**values, "model": models}, options)
     except EndedError as end:
@@ -170,7 +171,7 @@ def _doubts(points: Sequence[_Point], trainings: Sequence[Training]) -> list[str
     """Return the verdicts of trainings whose validation does not show that their adapter is better than the base."""
     verdicts = [(point, training.verdict()) for point, training in zip(points, trainings, strict=True)]
     return [
-        f"the training on {point.rows} rows of {point.data}: {verdict.sentence}."
+        f"the training on {count_of(point.rows, 'row')} of {point.data}: {verdict.sentence}."
         for point, verdict in verdicts
         if verdict is not None and verdict.code != DONE
     ]
@@ -185,7 +186,9 @@ def _points(workspace: Workspace, model: str, arguments: CurveArguments) -> list
     chosen = sorted({_size(text) for text in arguments.sizes})
     if too_large := [size for size in chosen if size > min(counts.values())]:
         name = min(counts, key=lambda name: counts[name])
-        raise SpecError(f"{name} has {counts[name]} rows to learn from, fewer than {too_large[0]}; name smaller sizes.")
+        raise SpecError(
+            f"{name} has {count_of(counts[name], 'row')} to learn from, fewer than {too_large[0]}; name smaller sizes."
+        )
     settings = {**arguments.training, "seed": arguments.seed}
     identifying = {key: value for key, value in settings.items() if key not in RESUMED_WITH}
     points = []
@@ -227,9 +230,11 @@ def _check_test_data(workspace: Workspace, points: Sequence[_Point], build: Buil
 
 
 def _print_plan(points: Sequence[_Point], benchmark: str) -> None:
-    print(f"{len(points)} trainings, and {len(points) + 1} runs of {benchmark}; the same command resumes them:")
+    print(
+        f"{count_of(len(points), 'training')}, and {len(points) + 1} runs of {benchmark}; the same command resumes them:"
+    )
     for point in points:
-        print(f"  {clean(point.training)}: {point.rows} rows of {clean(point.data)}")
+        print(f"  {clean(point.training)}: {count_of(point.rows, 'row')} of {clean(point.data)}")
 
 
 def _train(workspace: Workspace, model: str, point: _Point, arguments: CurveArguments) -> None:

@@ -15,6 +15,7 @@ from app.json_output.training import WrittenTrainingSet
 from app.report.portable import portable_message, portable_path
 from app.store.workspace import Workspace
 from app.text.escape import clean
+from app.text.plural import count_of
 from benchmarks.base import Benchmark
 from benchmarks.build import REJECTED_SUFFIX, Build
 from benchmarks.errors import SourceError, SpecError
@@ -91,13 +92,14 @@ def training(workspace: Workspace, name: str, arguments: TrainingArguments) -> N
         )
         print_json("training", result)
         return
-    print(f"wrote {clean(str(out))}: {', '.join(f'{rows[part]} rows for {part}' for part in PARTS)}")
+    counts = ", ".join(f"{count_of(rows[part], 'row')} for {part}" for part in PARTS)
+    print(f"wrote {clean(str(out))}: {counts}")
     for key, count in rows.items():
         if key not in PARTS:
             print(f"  {clean(key)}: {count}")
     if report.refused:
         print(f"  left out: {clean('; '.join(report.sentences(REFUSED, places)))}")
-    print(f"  compared with {len(report.tests)} test builds ({report.images} images)")
+    print(f"  compared with {count_of(len(report.tests), 'test build')} ({count_of(report.images, 'image')})")
 
 
 def _source_builds(workspace: Workspace, benchmark: Benchmark, arguments: TrainingArguments) -> list[Build]:

@@ -9,19 +9,18 @@ from app.engine.training.log import read_curve
 from app.engine.training.plan import TrainingPlan
 from app.report.throughput import duration
 from app.store.workspace import Workspace
+from app.text.plural import count_of
 from mlx_backends.training import LEAST_GAIN
 
 
 def plan_lines(workspace: Workspace, plan: TrainingPlan) -> list[str]:
     """Return the lines that describe a training before it starts; names in them may be hostile."""
     settings, spec = plan.settings, plan.spec
-    counts = ", ".join(
-        f"{len(rows)} {'row' if len(rows) == 1 else 'rows'} for {part}" for part, rows in plan.rows.items()
-    )
+    counts = ", ".join(f"{count_of(len(rows), 'row')} for {part}" for part, rows in plan.rows.items())
     preference = f", orpo with beta {spec.beta:g}" if spec.objective == "orpo" else ""
     rate = "" if settings.rates else f"{spec.learning_rate:g} "
     lines = [
-        f"{plan.name}: {counts}, {settings.steps} updates of {settings.batch_size} rows",
+        f"{plan.name}: {counts}, {count_of(settings.steps, 'update')} of {count_of(settings.batch_size, 'row')}",
         f"  rank {spec.rank}, alpha {spec.alpha:g}, dropout {spec.dropout:g}, rate {rate}({spec.schedule}){preference}",
     ]
     if settings.rates:
@@ -33,7 +32,8 @@ def plan_lines(workspace: Workspace, plan: TrainingPlan) -> list[str]:
     if settings.check_every and plan.rows["validation"]:
         along = f", every {settings.check_every} updates" if settings.check_every < settings.steps else ""
         lines.append(
-            f"  checks the answers to about {spec.check_rows} validation rows: of the base{along}, and of the best adapter"
+            f"  checks the answers to about {count_of(spec.check_rows, 'validation row')}: of the base{along}, and of the best "
+            "adapter"
         )
     if settings.patience is not None and plan.rows["validation"]:
         lines.append(

@@ -14,6 +14,7 @@ from app.compare.fine_tuning import conflict_conditions, fine_tuning
 from app.compare.pairs import run_metrics
 from app.compare.run_view import RunView, RunViews, label_metrics_of
 from app.compare.verdict import Verdict, verdict
+from app.text.plural import count_of
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.stats.intervals import INTERVALS
@@ -189,13 +190,13 @@ def curve_sentences(curve: LearningCurve, *, resamples: int) -> list[str]:
         change = curve.lead(second.run, first.run, resamples=resamples)
         significance = "" if change.is_gain() or change.is_loss() else ", not significant"
         return (
-            f"{first.data} with {first.rows} rows against {second.data} with {second.rows}: "
+            f"{first.data} with {count_of(first.rows, 'row')} against {second.data} with {second.rows}: "
             f"{_lost_without_conflict(curve, second, first, resamples)}{change.points()} {curve.measured}{significance}."
         )
 
     largest = [curve.of(data)[-1] for data in curve.data]
     sentences = [
-        f"{x.verdict.category.capitalize()} with {x.rows} rows of {x.data}: {' '.join(x.verdict.sentences)}"
+        f"{x.verdict.category.capitalize()} with {count_of(x.rows, 'row')} of {x.data}: {' '.join(x.verdict.sentences)}"
         for x in largest
     ]
     for first, second in combinations(curve.data, 2):

@@ -71,6 +71,11 @@ class ChatRow:
     own_images: tuple[Path, ...] | None = None
 
     @property
+    def example(self) -> str:
+        """The key of its example: rows of one example state the same group, image or prompt."""
+        return self.group or (self.images[0].name if self.images else self.prompt)
+
+    @property
     def all_images(self) -> tuple[Path, ...]:
         """Its images, and those of its example that it does not show."""
         return tuple(dict.fromkeys((*self.images, *(self.own_images or ()))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,15 @@ from PIL import Image
 
 from app.engine.training import worker
 from app.engine.training.folder import Training, create_training
-from app.engine.training.log import LogWriter, read_curve
+from app.engine.training.log import Curve, LogWriter, read_curve
 from app.engine.training.spec import training_spec
 from app.engine.training.supervise import TrainingSupervisor
 from app.engine.training.verdict import verdict_of
 from app.engine.workers.worker_process import Outcome
 from app.store.workspace import Workspace
 from mlx_backends.mlx.training import row_sizes
-from mlx_backends.training import StepReport, ValidationReport
+from mlx_backends.mlx.training.objective import Losses
+from mlx_backends.training import CheckReport, StepReport, ValidationReport
 
 STEPS = 200
 
@@ -46,14 +47,31 @@ def append_updates(folder: Path, first: int, last: int) -> None:
     log = folder / "log.jsonl"
     writer = LogWriter(folder, log.stat().st_size if log.exists() else 0)
     if first == 1:
-        writer.write(ValidationReport(0, 2.9, False, 4.0))
+        writer.write(ValidationReport(0, 2.9, False, 4.0, (2.9,) * 12))
     for step in range(first, last + 1):
         loss = 0.4 + 3 * math.exp(-step / 40) + 0.15 * math.sin(step * 7.3)
         writer.write(StepReport(step, loss, 40, 2400, 2.0, 1e-4, 9 * 10**9, loss))
         if step % 20 == 0:
             falling = step <= 120
             validation = 0.55 + 2.6 * math.exp(-step / 45) + (0 if falling else (step - 120) / 400)
-            writer.write(ValidationReport(step, validation, falling, 4.0))
+            writer.write(ValidationReport(step, validation, falling, 4.0, (validation,) * 12 if falling else None))
+
+
+def measured_losses(loss: float, rows: int) -> Losses:
+    """Return the losses of a validation of so many rows with one loss."""
+    losses = Losses()
+    for _ in range(rows):
+        losses.add((loss, loss), 1)
+    return losses
+
+
+def ended_curve(
+    base: float | None, best: tuple[int, float] | None, checks: Sequence[CheckReport] = (), examples: int = 12
+) -> Curve:
+    """Return the curve of a training in which all validation examples have one loss."""
+    losses = {} if base is None or best is None else {"base_examples": (base,), "best_examples": (best[1],)}
+    by_example: dict[str, Any] = {key: value * examples for key, value in losses.items()}
+    return Curve(base=base, best=best, checks=list(checks), **by_example)
 
 
 def write_training_set(folder: Path, rows: int = 4, validation: int = 1) -> Path:

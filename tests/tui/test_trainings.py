@@ -14,13 +14,13 @@ from app.engine.training import supervise
 from app.engine.training.folder import create_training
 from app.engine.training.log import LogWriter, read_curve
 from app.engine.training.spec import training_spec
-from app.engine.training.verdict import training_verdict
+from app.engine.training.verdict import verdict_of
 from app.store.locks import FileLock
 from app.tui.app import RashomonApp
 from app.tui.screens.trainings import TrainingsScreen
 from app.tui.widgets.loss_plot import MARK, loss_plot
 from mlx_backends.training import RateReport, StepReport, ValidationReport
-from tests.support.trainings import STEPS, append_updates, staged_training
+from tests.support.trainings import STEPS, append_updates, ended_curve, staged_training
 from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 
@@ -86,7 +86,8 @@ def test_the_curve_grows_with_the_log(stage: Stage) -> None:
 )
 def test_the_verdict_is_displayed_in_words(stage: Stage, base: float, words: str) -> None:
     training = staged_training(stage.workspace, "ended", state="done")
-    training.note("done", verdict=training_verdict(base, read_curve(training.path).best))
+    best = read_curve(training.path).best
+    training.note("done", verdict=verdict_of(ended_curve(base, best)))
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await to_trainings(pilot, app, words)

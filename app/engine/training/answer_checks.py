@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from app.engine.training.rows import drawn_for_check
 from app.engine.training.spec import TrainingSpec
 from benchmarks.training.training_set import ChatRow
-from mlx_backends.training import AGREEMENT, CONFLICT, TAUGHT, UNDECIDED, UNKNOWN, CheckReport, CheckRows
+from mlx_backends.training import AGREEMENT, CONFLICT, NOT_TAUGHT, TAUGHT, UNDECIDED, UNKNOWN, CheckReport, CheckRows
 
 _SIGNIFICANCE = 0.05
 _KINDS = (CONFLICT, AGREEMENT, UNKNOWN)
+_HARDLY_ANY = 1 / 8
+"""The share of answers to learn from which a base gives more than hardly any."""
 
 
 def answer_check(validation: Sequence[ChatRow], spec: TrainingSpec) -> CheckRows | None:
@@ -42,17 +44,17 @@ def change_line(before: CheckReport, after: CheckReport) -> str:
         if (
             UNDECIDED not in marks
             and _right(after, kind) < _right(before, kind)
-            and kind not in shown_losses(before, after)
+            and kind not in shown_changes(before, after, -1)
         ):
             parts[-1] += " (so few show no loss)"
     return ", ".join(parts)
 
 
-def shown_losses(before: CheckReport, after: CheckReport, *, at_worst: bool = False) -> list[str]:
-    """Return the kinds of rows of which the model answers fewer as taught than the base, beyond chance.
+def shown_changes(before: CheckReport, after: CheckReport, sign: int, *, at_worst: bool = False) -> list[str]:
+    """Return the kinds of rows of which the model answers more as taught than the base (``sign`` 1), or fewer (-1).
 
-    The test is McNemar's exact one, corrected for the kinds by Holm's method. An answer that cannot be told leaves its row out;
-    ``at_worst`` takes it for a wrong one.
+    The difference is beyond chance by McNemar's exact test, corrected for the kinds by Holm's method. An answer that cannot be
+    told leaves its row out; ``at_worst`` takes it for a wrong one.
     """
     from benchmarks.stats.paired_tests import holm, sign_flip_test
 
@@ -61,8 +63,24 @@ def shown_losses(before: CheckReport, after: CheckReport, *, at_worst: bool = Fa
     return [
         kind
         for (kind, signs), p in zip(changes.items(), values, strict=True)
-        if p is not None and p <= _SIGNIFICANCE and sum(signs) < 0
+        if p is not None and p <= _SIGNIFICANCE and sign * sum(signs) > 0
     ]
+
+
+def missing_kind(check: CheckReport, *, has_conflicts: bool) -> str | None:
+    """Return the kind of row that a check needs and does not have: without a conflict, and with one if the data has any.
+
+    Rows that were made elsewhere need not say what they are, so such a check lacks nothing.
+    """
+    kinds = _by_kind(check)
+    needed = (AGREEMENT, CONFLICT) if has_conflicts else (AGREEMENT,)
+    return None if UNKNOWN in kinds else next((kind for kind in needed if kind not in kinds), None)
+
+
+def doubts_labels(base: CheckReport) -> bool:
+    """Return whether the base gives hardly any of the answers to learn without a conflict, as where these are wrong."""
+    marks = base.marks.get(AGREEMENT, "")
+    return bool(marks) and len(marks) - marks.count(NOT_TAUGHT) <= _HARDLY_ANY * len(marks)
 
 
 def loss_phrase(before: CheckReport, after: CheckReport, kind: str) -> str:

@@ -16,11 +16,20 @@ from typing import Any
 
 from benchmarks.untrusted.safe_files import open_read, open_write, write_error
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
-from mlx_backends.training import KEPT, NOT_TAUGHT, TAUGHT, UNDECIDED, AnyReport, CheckReport, ValidationReport
+from mlx_backends.training import (
+    KEPT,
+    MOST_EXAMPLES,
+    NOT_TAUGHT,
+    TAUGHT,
+    UNDECIDED,
+    AnyReport,
+    CheckReport,
+    ValidationReport,
+)
 
 LOG = "log.jsonl"
 
-_LONGEST_LINE = 1 << 12
+_LONGEST_LINE = 1 << 15
 _MOST_STEPS = 10**12
 _RECENT = 60.0
 """The seconds of its own work from which a training's speed is computed."""
@@ -85,6 +94,10 @@ class Curve:
     seconds: float = 0.0
     peak_memory: int = 0
     best: tuple[int, float] | None = None
+    base_examples: tuple[float, ...] = ()
+    """The base's validation losses by example; none where an earlier version trained."""
+    best_examples: tuple[float, ...] = ()
+    """Those of the best update."""
     checks: list[CheckReport] = field(default_factory=list)
     """The checks of generated answers; the base's is of update 0."""
     recent: deque[tuple[float, int]] = field(default_factory=deque)
@@ -166,7 +179,7 @@ class LogReader:
         are_numbers = all(isinstance(value, int | float) for value in (seconds, tokens, memory))
         curve = self.curve
         if "validation" in entry:
-            self._add_validation(step, loss, is_best=entry.get("best") is True)
+            self._add_validation(step, loss, _examples(entry), is_best=entry.get("best") is True)
             if are_numbers:
                 curve.validation_seconds.append(seconds)
             return
@@ -183,13 +196,21 @@ class LogReader:
             self.curve.trials.append((rate, float(loss) if is_sound else None))
         self.curve.trial = None
 
-    def _add_validation(self, step: int, loss: float, *, is_best: bool) -> None:
+    def _add_validation(self, step: int, loss: float, examples: tuple[float, ...], *, is_best: bool) -> None:
         if step == 0:
-            self.curve.base = loss
+            self.curve.base, self.curve.base_examples = loss, examples
             return
         self.curve.validations.append((step, loss))
         if is_best:
-            self.curve.best = step, loss
+            self.curve.best, self.curve.best_examples = (step, loss), examples
+
+
+def _examples(entry: Any) -> tuple[float, ...]:
+    """Return the losses of examples that an entry states; none if one of them is no number."""
+    values = entry.get("examples")
+    if not isinstance(values, list) or not all(type(value) is float and math.isfinite(value) for value in values):
+        return ()
+    return tuple(values[:MOST_EXAMPLES])
 
 
 def _check(entry: Any) -> CheckReport:

@@ -33,8 +33,8 @@ def split_rows(training_set: TrainingSet, spec: TrainingSpec) -> dict[str, list[
     learnt, validation = PARTS
     if not rows[validation] and spec.validation_share:
         held_out = _held_out(rows[learnt], spec)
-        rows[validation] = [row for row in rows[learnt] if _key(row) in held_out]
-        rows[learnt] = [row for row in rows[learnt] if _key(row) not in held_out]
+        rows[validation] = [row for row in rows[learnt] if row.example in held_out]
+        rows[learnt] = [row for row in rows[learnt] if row.example not in held_out]
     return {**rows, validation: _drawn(rows[validation], spec)}
 
 
@@ -42,7 +42,7 @@ def _held_out(rows: Sequence[ChatRow], spec: TrainingSpec) -> set[str]:
     """Return the keys of the rows that nothing is learnt from: a share of all, but few more rows than a validation takes."""
     counts: dict[str, int] = {}
     for row in rows:
-        counts[_key(row)] = counts.get(_key(row), 0) + 1
+        counts[row.example] = counts.get(row.example, 0) + 1
     keys = sorted(counts, key=lambda key: digest([spec.seed, "validation", key]))
     left = len(rows) if spec.validation_rows is None else spec.validation_rows
     held_out: set[str] = set()
@@ -70,8 +70,8 @@ def drawn_for_check(rows: Sequence[ChatRow], count: int, seed: int) -> list[Chat
     queues: dict[str, dict[str, deque[ChatRow]]] = {}
     examples: set[tuple[str, str]] = set()
     for row in order:
-        if (row.kind, _key(row)) not in examples:
-            examples.add((row.kind, _key(row)))
+        if (row.kind, row.example) not in examples:
+            examples.add((row.kind, row.example))
             queues.setdefault(row.kind, {}).setdefault(row.condition, deque()).append(row)
     places = {row.where: place for place, row in enumerate(rows)}
     chosen = [row for kind in queues.values() for row in islice(_in_turn(kind.values()), -(-count // len(queues)))]
@@ -86,10 +86,6 @@ def _in_turn(queues: Iterable[deque[ChatRow]]) -> Iterator[ChatRow]:
         yield queue.popleft()
         if queue:
             left.append(queue)
-
-
-def _key(row: ChatRow) -> str:
-    return row.group or (row.images[0].name if row.images else row.prompt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from app.system.signals import ended_by_signals
 from benchmarks.errors import BusyError, StoreError
 from benchmarks.training.training_set import PARTS, ChatRow, TrainingSet
 from benchmarks.vocabulary import digest
-from mlx_backends.training import LEAST_GAIN, DivergedError, TrainingSettings
+from mlx_backends.training import CONFLICT, LEAST_GAIN, DivergedError, TrainingSettings
 
 _REPORT_SECONDS = 2.0
 """The seconds between two reports of the rows that are checked."""
@@ -125,7 +125,8 @@ def _train(training: Training, flags: _Flags) -> bool:
         return False
     curve = read_curve(training.path)
     notes = [*([note] if note else []), *_early_end(curve.step, settings)]
-    training.note("done", "; ".join(notes), verdict_of(curve))
+    has_conflicts = any(row.kind == CONFLICT for row in usable[PARTS[0]])
+    training.note("done", "; ".join(notes), verdict_of(curve, has_conflicts=has_conflicts))
     return True
 
 

@@ -20,6 +20,7 @@ from app.engine.training.supervise import stop_training
 from app.engine.training.verdict import TrainingVerdict, chosen_rate, rate_sentence
 from app.exit_codes import INCONCLUSIVE, REGRESSED
 from app.report.throughput import duration
+from app.text.plural import count_of
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
@@ -284,7 +285,7 @@ def _facts(row: _TrainingRow, width: int) -> list[Content]:
     lines.append(
         literal(
             f"{row.training.identity.get('model')}  rank {spec.rank}  alpha {spec.alpha:g}  rate {rate}"
-            f"({spec.schedule})  {spec.batch_size} rows an update",
+            f"({spec.schedule})  {count_of(spec.batch_size, 'row')} an update",
             DIM,
             limit=200,
         )

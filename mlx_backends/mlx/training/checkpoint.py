@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,10 @@ class Progress:
     stale: int = 0
     trials: tuple[float | None, ...] = ()
     unchecked: bool = False
+
+    def with_base(self, loss: float, answers: float) -> Progress:
+        """Return the progress with the base's losses, that of ``answers`` alone too, from which a rise is measured."""
+        return replace(self, base=loss, base_answers=answers, reference=loss, trend=LossTrend(answers))
 
 
 def save_checkpoint(folder: Path, model: Any, optimiser: Any, progress: Progress) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from mlx_backends.training import LEAST_RISE
+
 _UPDATES = 20
 """Updates over which the running mean is taken, and before which only a loss that is not a number is divergence."""
 DETECTION = 40
 """Updates within which a divergence is detected."""
-_LEAST_RISE = 2.0
-"""The least rise of the mean loss of a token, in nats, that is divergence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class LossTrend:
     @property
     def limit(self) -> float:
         """Return the mean loss above which the training has diverged."""
-        return self.level + max(self.rise, _LEAST_RISE) if self.count >= _UPDATES else math.inf
+        return self.level + max(self.rise, LEAST_RISE) if self.count >= _UPDATES else math.inf
 
     @property
     def diverged(self) -> bool:
@@ -59,7 +59,7 @@ class LossTrend:
         count, level, rise = self.count + 1, self.level, self.rise
         if count == 1:
             return LossTrend(max(level, loss), rise, count, loss, last=loss)
-        bounded = min(loss, self.limit + _LEAST_RISE)
+        bounded = min(loss, self.limit + LEAST_RISE)
         share = 1 / min(count, _UPDATES)
         mean = self.mean + share * (bounded - self.mean)
         deviation = self.deviation + share * (abs(bounded - self.mean) - self.deviation)

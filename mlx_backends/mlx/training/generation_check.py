@@ -19,7 +19,17 @@ from mlx_backends.mlx.metal.fault_recovery import settle
 from mlx_backends.mlx.sequential import NoText, SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.training.inputs import TrainingInputs
 from mlx_backends.mlx.vision_cache import CachedVisionTower
-from mlx_backends.training import CHECK_TOKENS, NOT_TAUGHT, TAUGHT, UNDECIDED, CheckReport, CheckRows
+from mlx_backends.training import (
+    AGREEMENT,
+    CHECK_TOKENS,
+    CONFLICT,
+    NOT_TAUGHT,
+    TAUGHT,
+    UNDECIDED,
+    UNKNOWN,
+    CheckReport,
+    CheckRows,
+)
 
 
 class GenerationCheck:
@@ -50,8 +60,9 @@ class GenerationCheck:
                     return None
                 outcome, is_taught = self._check.judge(row, *answer)
                 mark = UNDECIDED if is_taught is None else TAUGHT if is_taught else NOT_TAUGHT
-                marks[row.kind] = marks.get(row.kind, "") + mark
-                outcomes.setdefault(row.kind, Counter())[outcome] += 1
+                kind = row.kind if row.kind in (CONFLICT, AGREEMENT) else UNKNOWN
+                marks[kind] = marks.get(kind, "") + mark
+                outcomes.setdefault(kind, Counter())[outcome] += 1
         counts = {kind: dict(outcome) for kind, outcome in outcomes.items()}
         return CheckReport(step, marks, counts, perf_counter() - start, self._check.names)
 

@@ -42,6 +42,7 @@ from mlx_backends.training import (
     StepReport,
     TrainingSettings,
     ValidationReport,
+    chosen_rate,
 )
 
 ADAPTER, BEST = "adapter", "best"
@@ -81,6 +82,7 @@ class TrainingLoop:
             TrainingInputs(rows.get(part, ()), processor, self._model.config, **limits)
             for part in ("train", "validation")
         )
+        self._examples = [row.example for row in rows.get("validation", ())]
         self._dropout = Dropout()
         try:
             check_causal(self._model, self._inputs[self._inputs.first_with_image()], name)
@@ -197,8 +199,9 @@ class TrainingLoop:
     def _rate(self, progress: Progress) -> float:
         """Return the learning rate, which a search may have chosen. Raises DivergedError if each of its rates diverged."""
         try:
-            settings = self._settings
-            return settings.chosen_rate(progress.trials) if settings.rates else settings.learning_rate
+            rates = self._settings.rates
+            trials = zip(rates, progress.trials, strict=True)
+            return chosen_rate(trials, progress.base) if rates else self._settings.learning_rate
         except ValueError as error:
             raise DivergedError(
                 "the training diverged with each of the learning rates; train again with lower --rates and another --name."
@@ -286,10 +289,11 @@ class TrainingLoop:
         is_best = losses.is_finite() and step > 0 and (best is None or loss < best)
         if is_best:
             self._save_adapter(BEST, progress)
-        report(ValidationReport(step, loss, is_best, perf_counter() - start))
+        examples = losses.by_example(self._examples) if is_best or step == 0 else None
+        report(ValidationReport(step, loss, is_best, perf_counter() - start, examples))
         progress = replace(progress, unvalidated=False)
         if step == 0:
-            return _with_base(progress, losses)
+            return progress.with_base(loss, losses.answer_mean) if losses.is_finite() else progress
         reference = progress.reference
         is_lower = losses.is_finite() and (reference is None or loss < reference * (1 - LEAST_GAIN))
         return replace(
@@ -390,11 +394,3 @@ class TrainingLoop:
                 self._save_adapter(ADAPTER, self._saved)
                 return f"the adapter of update {saved} is in {self._folder / ADAPTER}"
         return "it had no sound adapter yet"
-
-
-def _with_base(progress: Progress, losses: Losses) -> Progress:
-    """Return the progress with the base's losses, from which a rise is measured."""
-    if not losses.is_finite():
-        return progress
-    base, answers = losses.mean, losses.answer_mean
-    return replace(progress, base=base, base_answers=answers, reference=base, trend=LossTrend(answers))

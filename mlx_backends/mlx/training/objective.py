@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from benchmarks.errors import ModelError
 from mlx_backends.mlx.training.inputs import PreparedRow
 from mlx_backends.mlx.vision_cache import CachedVisionTower
+from mlx_backends.training import MOST_EXAMPLES
 
 _CHANGE = 1e-3
 """The greatest change of logits, as a share of their range, that is no sign of attention to later tokens."""
@@ -122,17 +123,22 @@ def check_causal(model: Any, row: PreparedRow, name: str) -> None:
 
 @dataclass
 class Losses:
-    """Sums of the losses of rows, that of what is minimised and that of the answers' tokens."""
+    """Sums of the losses of rows, that of what is minimised and that of the answers' tokens.
+
+    ``rows`` are the sum of what is minimised and the weight of each row, in their order.
+    """
 
     loss: float = 0.0
     answers: float = 0.0
     weight: int = 0
+    rows: list[tuple[float, int]] = field(default_factory=list)
 
     def add(self, values: tuple[Any, Any], weight: int) -> None:
         """Add those of a row."""
         self.loss += float(values[0])
         self.answers += float(values[1])
         self.weight += weight
+        self.rows.append((float(values[0]), weight))
 
     @property
     def mean(self) -> float:
@@ -143,6 +149,15 @@ class Losses:
     def answer_mean(self) -> float:
         """The mean of the answers' tokens alone."""
         return self.answers / self.weight
+
+    def by_example(self, examples: Sequence[str]) -> tuple[float, ...]:
+        """Return the mean losses of the examples that rows are of, of at most ``MOST_EXAMPLES`` of them, spread evenly."""
+        sums: dict[str, tuple[float, int]] = {}
+        for example, (loss, weight) in zip(examples, self.rows, strict=True):
+            total, count = sums.get(example, (0.0, 0))
+            sums[example] = total + loss, count + weight
+        means = [loss / weight for loss, weight in sums.values()]
+        return tuple(means[:: max(1, -(-len(means) // MOST_EXAMPLES))])
 
     def is_finite(self) -> bool:
         """Return whether all losses are numbers."""

@@ -12,10 +12,11 @@ from app.engine.training.answer_checks import change_line, check_line
 from app.engine.training.log import LogReader, LogWriter
 from app.engine.training.rows import drawn_for_check
 from app.engine.training.spec import training_spec
-from app.engine.training.verdict import training_verdict
+from app.engine.training.verdict import verdict_of
 from app.exit_codes import DONE, INCONCLUSIVE, REGRESSED
 from benchmarks.training.training_set import ChatRow
 from mlx_backends.training import CheckReport
+from tests.support.trainings import ended_curve
 
 
 def check(conflict: str, kept: str, step: int = 30, *, names: bool = True) -> CheckReport:
@@ -36,15 +37,19 @@ BASE = check("-" * 12, "+" * 12, 0)
         (check("+" * 12, "+" * 5 + "-" * 7), REGRESSED, "it keeps 5 of 12 that the base answered 12 of"),
         # Six losses of six have p = .031, which is corrected for two kinds unless the other kind is clear.
         (check("+" * 12, "+" * 6 + "-" * 6), REGRESSED, "it keeps 6 of 12 that the base answered 12 of"),
-        (check("-" * 12, "+" * 6 + "-" * 6), DONE, "keeps 12 to 6 of 12 (so few show no loss)"),
+        (check("-" * 12, "+" * 6 + "-" * 6), INCONCLUSIVE, "keeps 12 to 6 of 12 (so few show no loss)"),
         (check("+" * 12, "+" * 7 + "-" * 5), DONE, "keeps 12 to 7 of 12 (so few show no loss)"),
         # What the rules cannot tell is no loss, and no proof that there is none.
         (check("+" * 12, "?" * 12), INCONCLUSIVE, "keeps 12 to 0 of 12 (12 cannot be told)"),
         (check("+" * 12, "+" * 10 + "??"), DONE, "keeps 12 to 10 of 12 (2 cannot be told)"),
+        # A lower loss without a gain of right answers.
+        (check("-" * 12, "+" * 12), INCONCLUSIVE, "no gain in right answers is shown; a run with the adapter"),
+        (check("+" * 6 + "-" * 6, "+" * 12), INCONCLUSIVE, "no gain in right answers is shown"),
+        (check("+" * 7 + "-" * 5, "+" * 12), DONE, "names conflicts 0 to 7 of 12"),
     ],
 )  # fmt: skip
 def test_loss_and_answers_decide_together(after: CheckReport, code: int, words: str) -> None:
-    verdict = training_verdict(5.0, (30, 0.4), BASE, after)
+    verdict = verdict_of(ended_curve(5.0, (30, 0.4), (BASE, after)))
     assert verdict.code == code
     assert words in verdict.sentence
     assert "loss 0.4 against 5 of the base" in verdict.sentence
@@ -55,12 +60,57 @@ def test_loss_and_answers_decide_together(after: CheckReport, code: int, words: 
 
 def test_conflicts_that_are_named_no_longer_count_too() -> None:
     base, after = check("+" * 12, "+" * 12, 0), check("-" * 12, "+" * 12)
-    verdict = training_verdict(5.0, (30, 0.4), base, after)
+    verdict = verdict_of(ended_curve(5.0, (30, 0.4), (base, after)))
     assert (verdict.code, "it names 0 of 12 conflicts and the base named 12" in verdict.sentence) == (REGRESSED, True)
 
 
 def test_a_higher_loss_is_worse_whatever_the_answers_are() -> None:
-    assert training_verdict(5.0, (30, 5.1), BASE, check("+" * 12, "+" * 12)).code == REGRESSED
+    curve = ended_curve(5.0, (30, 5.1), (BASE, check("+" * 12, "+" * 12)))
+    assert verdict_of(curve).code == REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("marks", "has_conflicts", "words"),
+    [
+        ({"conflict": "+" * 12}, True, "nothing was checked without a conflict: add such rows to the data"),
+        ({"conflict": "+" * 12}, False, "nothing was checked without a conflict"),
+        ({"no conflict": "+" * 12}, True, "nothing was checked with a conflict: add such rows to the data"),
+        ({"no conflict": "+" * 12}, False, ""),
+        ({"": "+" * 12}, True, ""),
+    ],
+)
+def test_nothing_is_advised_of_a_kind_that_was_not_checked(
+    marks: dict[str, str], has_conflicts: bool, words: str
+) -> None:
+    """As where all rows conflict, and the model learns to name a conflict always."""
+    base = CheckReport(0, dict.fromkeys(marks, "-" * 12), {}, 1.0)
+    curve = ended_curve(5.0, (30, 0.4), (base, CheckReport(30, marks, {}, 1.0)))
+    verdict = verdict_of(curve, has_conflicts=has_conflicts)
+    assert verdict.code == (INCONCLUSIVE if words else DONE)
+    assert words in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("base", "after", "code"),
+    [
+        ("-" * 10, "+" + "-" * 9, INCONCLUSIVE),
+        ("+" + "-" * 11, "+" * 3 + "-" * 9, INCONCLUSIVE),
+        ("+" + "-" * 11, "+" * 9 + "-" * 3, DONE),
+        ("++" + "-" * 10, "++" + "-" * 10, DONE),
+    ],
+)
+def test_answers_to_learn_that_the_base_never_gives_may_be_wrong(base: str, after: str, code: int) -> None:
+    """As with random labels, whose check shows neither a loss nor a gain of what they call right."""
+    checks = check("-" * 12, base, 0), check("+" * 12, after)
+    verdict = verdict_of(ended_curve(5.0, (30, 0.4), checks))
+    assert verdict.code == code
+    doubt = f"only {base.count('+')} of {len(base)} answers to learn without a conflict, so they may be wrong"
+    assert (doubt in verdict.sentence) == (code == INCONCLUSIVE)
+
+
+def test_best_update_that_was_not_checked_is_not_advised() -> None:
+    verdict = verdict_of(ended_curve(5.0, (20, 0.4), (BASE,)))
+    assert (verdict.code, "were not checked" in verdict.sentence) == (INCONCLUSIVE, True)
 
 
 def test_rows_of_other_kinds_have_words_of_their_own() -> None:

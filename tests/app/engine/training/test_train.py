@@ -65,7 +65,7 @@ def undisturbed(training_set: Path, tmp_path_factory: pytest.TempPathFactory) ->
     """The folder of a training that nothing disturbed."""
     home = tmp_path_factory.mktemp("undisturbed")
     rashomon = Rashomon(home)
-    rashomon.run("train", *command(training_set))
+    rashomon.run("train", *command(training_set), code=VERDICTS)
     assert listing(rashomon)["state"] == "done"
     return rashomon.workspace / "trainings" / "t"
 
@@ -109,7 +109,7 @@ def kill_and_resume(rashomon: Rashomon, training: tuple[str, ...], kills: int) -
         wait_for(lambda kill=kill: (losses(folder) or [(0, 0.0)])[-1][0] > kill, process)  # type: ignore[misc]
         kill_all(process)
         assert listing(rashomon)["state"] == "interrupted"
-    rashomon.run("train", "--resume", "t")
+    rashomon.run("train", "--resume", "t", code=VERDICTS)
     return folder
 
 
@@ -137,7 +137,7 @@ def test_kills_leave_the_adapter_of_preferences_bit_identical(
     for home in homes:
         home.mkdir()
     preferring, killed = map(Rashomon, homes)
-    preferring.run("train", *training)
+    preferring.run("train", *training, code=VERDICTS)
     folder = kill_and_resume(killed, training, 4)
     assert_same_training(folder, preferring.workspace / "trainings" / "t")
     assert losses(folder) != losses(undisturbed)
@@ -169,7 +169,7 @@ def test_interrupted_training_saves_a_checkpoint_and_resumes(
     assert not children_of(process.pid)
     assert listing(rashomon)["state"] == "stopped"
     assert (folder / "checkpoint.safetensors").is_file()
-    rashomon.run("train", "--resume", "t")
+    rashomon.run("train", "--resume", "t", code=VERDICTS)
     assert (folder / "adapter" / "adapters.safetensors").read_bytes() == (
         undisturbed / "adapter" / "adapters.safetensors"
     ).read_bytes()
@@ -184,7 +184,7 @@ def test_full_disk_stops_and_keeps_the_checkpoint(training_set: Path, tmp_path: 
     assert "free some space" in failed.stderr
     assert listing(rashomon)["state"] == "failed"
     assert not list(folder.glob(".*.safetensors"))
-    rashomon.run("train", "--resume", "t")
+    rashomon.run("train", "--resume", "t", code=VERDICTS)
     assert listing(rashomon)["state"] == "done"
 
 
@@ -321,7 +321,7 @@ def test_another_training_of_the_same_name_and_test_data_are_refused(
 ) -> None:
     rashomon = Rashomon(tmp_path)
     shutil.copytree(undisturbed, rashomon.workspace / "trainings" / "t")
-    rashomon.run("train", *command(training_set))
+    rashomon.run("train", *command(training_set), code=VERDICTS)
     assert "rank" in rashomon.run("train", *command(training_set), "--rank", "5", code=2).stderr
     run = ("--benchmark", "cmc-bench", "--data", charts.build.path, "--model", "policy:always-text", "--limit", "2")
     rashomon.run("--batch", *run)

@@ -18,10 +18,9 @@ from mlx_backends.mlx.load import load
 from mlx_backends.mlx.training.checkpoint import CHECKPOINT
 from mlx_backends.mlx.training.divergence import LossTrend
 from mlx_backends.mlx.training.loop import TrainingLoop
-from mlx_backends.mlx.training.objective import Losses
 from mlx_backends.training import AnyReport, DivergedError, RateReport, StepReport, TrainingSettings, ValidationReport
 from tests.support.tiny_models import FAMILIES
-from tests.support.trainings import write_training_set
+from tests.support.trainings import measured_losses, write_training_set
 
 Kind = TypeVar("Kind")
 
@@ -161,7 +160,7 @@ def test_the_best_adapter_states_its_update(undisturbed: Training) -> None:
 def rising_after(best: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let validations give a loss that falls up to a number of them, and then rises."""
     measured = iter([abs(place - best) + 1.0 for place in range(100)])
-    monkeypatch.setattr(TrainingLoop, "_measure", lambda *_: Losses((loss := next(measured)), loss, 1))
+    monkeypatch.setattr(TrainingLoop, "_measure", lambda _, inputs, *__: measured_losses(next(measured), len(inputs)))
 
 
 def test_training_ends_once_the_validation_loss_no_longer_falls(
@@ -179,7 +178,7 @@ def test_a_loss_that_falls_by_less_than_a_hundredth_does_not_keep_a_training_goi
     tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = iter([1 - place / 1000 for place in range(100)])
-    monkeypatch.setattr(TrainingLoop, "_measure", lambda *_: Losses((loss := next(measured)), loss, 1))
+    monkeypatch.setattr(TrainingLoop, "_measure", lambda _, inputs, *__: measured_losses(next(measured), len(inputs)))
     training = Training(tmp_path / "t", model, rows, steps=12, validate_every=1, patience=3)
     assert training.run()
     assert training.of_type(StepReport)[-1].step == 3
@@ -191,7 +190,7 @@ def test_loss_that_stands_still_ends_a_training_only_once_its_rate_has_decayed(
     tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]], monkeypatch: pytest.MonkeyPatch, level: float, end: int
 ) -> None:
     measured = chain([1.0], repeat(level))
-    monkeypatch.setattr(TrainingLoop, "_measure", lambda *_: Losses((loss := next(measured)), loss, 1))
+    monkeypatch.setattr(TrainingLoop, "_measure", lambda _, inputs, *__: measured_losses(next(measured), len(inputs)))
     training = Training(tmp_path / "t", model, rows, steps=12, validate_every=1, patience=3, schedule="cosine")
     assert training.run()
     assert training.of_type(StepReport)[-1].step == end
