@@ -202,7 +202,8 @@ class Build:
                 for row in rows
             ]
         except FileNotFoundError:
-            return [BuiltRow(group, group, {}) for group in dict.fromkeys(str(row["group"]) for row in self.rows())]
+            groups = (str(row["group"]) for row in self.rows() if "group" in row)  # not every benchmark's rows have one
+            return [BuiltRow(group, group, {}) for group in dict.fromkeys(groups)]
         except (OSError, UnsafeFileError, ValueError, KeyError, TypeError) as error:
             raise SourceError(f"{self.path}/{_BUILT_ROWS} is damaged; build again.") from error
 
