@@ -182,8 +182,8 @@ def _examples_to_decide(tuning: FineTuning, unsure: Sequence[Change], margin: fl
 
 def round_up(number: float) -> int:
     """Return a number rounded up to two digits."""
-    digits = max(0, len(str(int(number))) - 2)
-    return math.ceil(number / 10**digits) * 10**digits
+    unit = int(10 ** max(0, len(str(int(number))) - 2))
+    return math.ceil(number / unit) * unit
 
 
 def _single_conditions(tuning: FineTuning, margin: float) -> str:
