@@ -17,7 +17,8 @@ from app.compare.packed_answers import PackedAnswers, Places
 from app.compare.pairs import Array, RunPair
 from app.compare.run_view import RunView, RunViews
 from app.compare.sample_size import examples_that_show, examples_to_show
-from app.compare.transitions import acts_of_answers, from_sources
+from app.compare.transitions import acts_of_answers, follows_rule, from_sources
+from app.compare.trust import rule_of_rows
 from benchmarks.acts import ACTS, has_scorecard
 from benchmarks.base import Benchmark
 from benchmarks.stats.clusters import Clusters
@@ -53,6 +54,8 @@ class Change:
         became: What the answers whose score fell do now, as in "invents a value", with their numbers, the largest first.
         rose_by: The same of the answers whose score rose.
         is_lower_better: True for a metric of which lower values are better: a rise of it is a loss.
+        total: The part of several conditions, such as "without conflict", of which this is a single one; "" for none.
+        of_right: The change without the losses of answers that were wrong before, where these alone decide nothing.
     """
 
     part: str
@@ -67,20 +70,20 @@ class Change:
     became: tuple[tuple[str, int], ...] = ()
     rose_by: tuple[tuple[str, int], ...] = ()
     is_lower_better: bool = False
+    total: str = ""
+    of_right: Change | None = None
 
     def exceeds(self, limit: float) -> bool:
         """Return whether the improvement is shown to be above ``limit``, by its one-sided 95% bound."""
-        if self._ends is not None:
-            return self._ends[0].lower() > limit
-        return (interval := self._improvement()) is not None and interval[0] > limit
+        return (least := self._least()) is not None and least > limit
 
     def stays_below(self, limit: float) -> bool:
-        """Return whether the improvement is shown to be below ``limit``, by the two-sided 95% interval."""
-        return (interval := self._improvement()) is not None and interval[1] < limit
+        """Return whether the improvement is shown to be below ``limit``, by its one-sided 95% bound."""
+        return self._reversed().exceeds(-limit)
 
     def is_loss(self) -> bool:
         """Return whether a loss is shown, by the two-sided 95% interval."""
-        return self.stays_below(0)
+        return (interval := self._improvement()) is not None and interval[1] < 0
 
     def is_gain(self) -> bool:
         """Return whether a gain is shown, by the two-sided 95% interval."""
@@ -96,13 +99,28 @@ class Change:
     def points(self, *, sign: bool = True) -> str:
         """Return the difference with the interval that decides, in percentage points; without ``sign``, its size."""
         if self.difference.value is None:
-            return "nothing, as no answer of both runs counts"
+            return f"an unknown difference ({self.difference.reason})"
         value = self.difference.value if sign else abs(self.difference.value)
         text = f"{format_points(value, sign=sign)} points"
         if (interval := self.interval()) is None:
             return text
         low, high = (format_points(x, sign=True) for x in interval)
         return f"{text} ({span(low, high)} at 95%)"
+
+    def bounded_loss(self) -> str:
+        """Return the difference in percentage points with the one-sided 95% bound of its worst, by which a loss is excluded."""
+        return self._bounded(self._least(), "at most" if self.is_lower_better else "at least")
+
+    def bounded_gain(self) -> str:
+        """Return the difference in percentage points with the one-sided 95% bound of its best, by which a gain is excluded."""
+        return self._bounded(self._reversed()._least(), "at least" if self.is_lower_better else "at most")
+
+    def _bounded(self, end: float | None, word: str) -> str:
+        text = f"{format_points(self.difference.value or 0, sign=True)} points"
+        if end is None:
+            return text
+        bound = -end if word == "at most" else end
+        return f"{text}, {word} {format_points(bound, sign=True)} at 95%"
 
     @property
     def p_of_bounds(self) -> float:
@@ -128,9 +146,15 @@ class Change:
         error = (interval[1] - interval[0]) / 4
         return examples_to_show(self.examples, error, size, alpha) if size > 0 else float("inf")
 
-    def examples_below(self, limit: float) -> float:
+    def examples_below(self, limit: float, *, two_sided: bool = True) -> float:
         """Return the number of examples that would show an improvement below ``limit``, if it is as observed; else infinity."""
-        return self._reversed().examples_above(-limit)
+        return self._reversed().examples_above(-limit, two_sided=two_sided)
+
+    def _least(self) -> float | None:
+        """Return the one-sided 95% bound of the improvement; for what is no share, the lower end of its two-sided interval."""
+        if self._ends is not None:
+            return self._ends[0].lower()
+        return None if (interval := self._improvement()) is None else interval[0]
 
     @property
     def _ends(self) -> tuple[Difference, Difference] | None:
@@ -166,29 +190,40 @@ class Measure:
         return self.views.benchmark
 
     def change(self, part: str, conditions: Sequence[str], *, flags_count: bool = False) -> Change:
-        """Return the change of accuracy under ``conditions``; with ``flags_count`` naming a conflict is right there."""
-        of_outcomes = {condition: dict(score_bounds(self._benchmark, condition)) for condition in conditions}
-        if flags_count and (rule := self._benchmark.abstention) is not None:
-            for condition, outcomes in of_outcomes.items():
-                outcomes |= dict.fromkeys(rule.labels.get(condition, ()), (1.0, 1.0))
-        ends = [
-            scores_of(run.coded, of_outcomes)[places] for run, places in zip(self._runs, self.pair.places, strict=True)
-        ]
-        return self._of_scores(part, *ends)
+        """Return the change of accuracy under ``conditions``; with ``flags_count`` naming a conflict is right there.
 
-    def by_condition(self, prefix: str, conditions: Sequence[str], *, flags_count: bool = False) -> tuple[Change, ...]:
-        """Return the change under each condition of which both runs have instances; none if that is a single one."""
+        Where the rows say what should win, an answer under conflict is right if it follows that.
+        """
+        return self._of_scores(part, *self._scores(conditions, flags_count=flags_count))
+
+    def _scores(self, conditions: Sequence[str], *, flags_count: bool) -> list[Array]:
+        """Return the scores of the shared answers of both runs."""
+        scores = [answer_scores(run.coded, self.views, conditions, flags_count=flags_count) for run in self._runs]
+        return [of[places] for of, places in zip(scores, self.pair.places, strict=True)]
+
+    def by_condition(
+        self, prefix: str, conditions: Sequence[str], total: str, *, flags_count: bool = False
+    ) -> tuple[Change, ...]:
+        """Return the change under each condition of which both runs have instances; none if that is a single one.
+
+        ``total`` is the part that they are together; "" for none.
+        """
         shared = [condition for condition in conditions if condition in self.shared_conditions]
         changes = [self.change(f"{prefix}under {name}", (name,), flags_count=flags_count) for name in shared]
-        return tuple(changes) if len(changes) > 1 else ()
+        return tuple(replace(change, total=total) for change in changes) if len(changes) > 1 else ()
 
     def change_of_sources(self, part: str) -> Change:
-        """Return the change of the share of answers under conflict that are from the sources; see :class:`Transitions`."""
-        ends = [
+        """Return the change of the share of answers under conflict that are from the sources; see :class:`Transitions`.
+
+        A model that takes the right source may invent where it took the wrong one before, so that ``of_right`` leaves that out.
+        """
+        before, after = (
             from_sources(run.coded, self._benchmark)[places]
             for run, places in zip(self._runs, self.pair.places, strict=True)
-        ]
-        return self._of_scores(part, *ends)
+        )
+        right, _ = self._scores(self._benchmark.conflicts, flags_count=bool(self._benchmark.detection))
+        kept = np.where(right[:, 1:] > 0, after, np.maximum(before, after))
+        return replace(self._of_scores(part, before, after), of_right=self._of_scores(part, before, kept))
 
     def metric_change(self, metric: str) -> Change:
         """Return the change of a metric of the benchmark, over the answers that count in both runs."""
@@ -270,6 +305,23 @@ class Measure:
         names = [*dict.fromkeys(words.values())]
         numbers = coded.outcome_codes({outcome: names.index(word) for outcome, word in words.items()})
         return np.where(coded.cut_off, names.index(_NO_ANSWER), numbers)[there], names
+
+
+def answer_scores(
+    answers: PackedAnswers, views: RunViews, conditions: Sequence[str], *, flags_count: bool = False
+) -> Array:
+    """Return the least and the greatest score of each answer in the change that :meth:`Measure.change` gives; nan elsewhere."""
+    benchmark = views.benchmark
+    of_outcomes = {condition: dict(score_bounds(benchmark, condition)) for condition in conditions}
+    if flags_count and (rule := benchmark.abstention) is not None:
+        for condition, outcomes in of_outcomes.items():
+            outcomes |= dict.fromkeys(rule.labels.get(condition, ()), (1.0, 1.0))
+    scores = scores_of(answers, of_outcomes)
+    if rule_of_rows(views):
+        by_rule = [condition for condition in conditions if condition in benchmark.conflicts]
+        is_by_rule = answers.condition_codes(dict.fromkeys(by_rule, 0)) == 0
+        scores[is_by_rule] = follows_rule(answers, benchmark)[is_by_rule]
+    return scores
 
 
 def scores_of(answers: PackedAnswers, of_outcomes: Scores) -> Array:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from app.compare.change import Change, Measure
 from app.compare.run_view import RunView, RunViews
+from app.compare.trust import rule_of_rows
 from app.report.competence import join_names
 from app.report.fine_tuned import ADAPTER, BASE, WEIGHTS, base_places
 from benchmarks.acts import names_sources
@@ -22,7 +23,7 @@ class FineTuning:
         base: The run before.
         tuned: The run after.
         gain: The change that training is for: the accuracy under conflict (on all answers of a benchmark that is all
-            conflicts), or the metric that was named.
+            conflicts), following the rule of the rows there, or the metric that was named.
         detection: The change of the rate at which conflicts are named, if the benchmark measures it apart from accuracy.
         losses: The changes elsewhere, which must stay within the margin. One without a counted answer tells nothing.
         details: The changes under the conditions that make up the losses, if these are several.
@@ -30,6 +31,7 @@ class FineTuning:
             the benchmark measures that apart; and that of the share of answers that are from their sources.
         trained: The examples that the fine-tuned model was trained on, a phrase for each benchmark with some.
         other_prompts: The number of instances that both runs have with different prompts or pictures, which are left out.
+        rule: What should win by the rows, by which answers under conflict are right; "" where they do not say it.
     """
 
     base: RunView
@@ -41,6 +43,7 @@ class FineTuning:
     conflicts: tuple[Change, ...] = ()
     trained: tuple[str, ...] = ()
     other_prompts: int = 0
+    rule: str = ""
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -83,11 +86,15 @@ def fine_tuning(
     benchmark = views.benchmark
     conflicts, without = conflict_conditions(benchmark)
     measure, other_prompts = _measure(views, base, tuned, resamples)
-    gain = measure.change("under conflict" if without else "on all answers", conflicts)
-    detection = measure.metric_change(benchmark.detection) if benchmark.detection else None
+    rule = rule_of_rows(views)
+    gain = measure.change(gain_part(rule, without), conflicts)
+    detection = measure.metric_change(benchmark.detection) if benchmark.detection and not rule else None
     if metric is not None:
         gain, detection = measure.metric_change(metric), None
-    under = measure.by_condition("", [name for name in conflicts if without], flags_count=bool(benchmark.detection))
+    total = "" if metric is not None else gain.part
+    under = measure.by_condition(
+        "", [name for name in conflicts if without], total, flags_count=bool(benchmark.detection)
+    )
     if names_sources(benchmark):
         under += (measure.change_of_sources("in answers from the sources under conflict"),)
     losses, details = _losses(measure, "without conflict", "", without)
@@ -100,7 +107,14 @@ def fine_tuning(
             losses, details = losses + more, details + conditions
             trained += _trained(after, f" of {title}")
             other_prompts += more_prompts
-    return FineTuning(base, tuned, gain, detection, losses, details, under, trained, other_prompts)
+    return FineTuning(base, tuned, gain, detection, losses, details, under, trained, other_prompts, rule)
+
+
+def gain_part(rule: str, without: Sequence[str]) -> str:
+    """Return the part of the answers that training is for; ``without`` are the conditions without a conflict."""
+    if rule:
+        return f"in following your rule ({rule}) under conflict"
+    return "under conflict" if without else "on all answers"
 
 
 def _measure(views: RunViews, before: RunView, after: RunView, resamples: int) -> tuple[Measure, int]:
@@ -121,7 +135,7 @@ def _losses(
     Conditions under which the runs share no instance are left out; those under which no answer of both counts are not.
     """
     shared = [condition for condition in conditions if condition in measure.shared_conditions]
-    return (measure.change(part, shared),) if shared else (), measure.by_condition(prefix, shared)
+    return (measure.change(part, shared),) if shared else (), measure.by_condition(prefix, shared, part)
 
 
 def orphans(runs: Sequence[RunView]) -> list[str]:

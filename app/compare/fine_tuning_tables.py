@@ -23,11 +23,14 @@ def fine_tuning_table(tunings: Sequence[FineTuning]) -> Table:
     corrected = holm([change.p for _, change in changes])
     rows = tuple((label, _cells(change, p)) for (label, change), p in zip(changes, corrected, strict=True))
     bases = list(dict.fromkeys(tuning.base.label for tuning in tunings))
+    rules = dict.fromkeys(tuning.rule for tuning in tunings if tuning.rule)
+    by_rule = f"Under conflict an answer is right if it follows what the rows say should win ({', '.join(rules)})."
     notes = (
         f"before: {', '.join(bases)}. Over the n answers that both runs have; an answer with nothing to label counts as wrong, "
         "so that training gains nothing by answers that cannot be read.",
         "score fell, score rose: numbers of answers. p: the larger of that of the interval and that of the sign-flip test over "
         "clusters; p (Holm): corrected for the number of tests of this table (Holm 1979).",
+        *([by_rule] if rules else []),
         INTERVALS,
     )
     return Table("fine-tuning", "Before and after fine-tuning", COLUMNS, rows, notes)

@@ -8,11 +8,11 @@ from itertools import combinations
 
 import numpy as np
 
-from app.compare.change import Change, Measure
-from app.compare.decided import decided_outcome, score_bounds
-from app.compare.fine_tuning import conflict_conditions, fine_tuning
+from app.compare.change import Change, Measure, answer_scores
+from app.compare.fine_tuning import conflict_conditions, fine_tuning, gain_part
 from app.compare.pairs import run_metrics
 from app.compare.run_view import RunView, RunViews, label_metrics_of
+from app.compare.trust import rule_of_rows
 from app.compare.verdict import Verdict, verdict
 from app.text.plural import count_of
 from benchmarks.base import Benchmark
@@ -79,7 +79,7 @@ class LearningCurve:
     @property
     def measured(self) -> str:
         """The purpose of the training, in words."""
-        return self.metric or "under conflict"
+        return self.metric or gain_part(rule_of_rows(self.views), conflict_conditions(self.views.benchmark)[1])
 
     def lead(self, first: RunView, second: RunView, *, resamples: int) -> Change:
         """Return the second run's lead over the first in what training is for."""
@@ -141,15 +141,9 @@ def find_metric(benchmark: Benchmark, metric: str) -> str:
 
 def _accuracy(views: RunViews, run: RunView, conditions: Sequence[str]) -> Estimate:
     """Return a run's accuracy with Wilson's interval, as a decision counts its answers."""
-    of_outcomes = {condition: score_bounds(views.benchmark, condition) for condition in conditions}
-    places, scores = [], []
-    for place, answer in enumerate(run.coded.values()):
-        least, greatest = of_outcomes.get(answer.condition, {}).get(decided_outcome(answer), (0.0, 1.0))
-        if least == greatest:
-            places.append(place)
-            scores.append(least)
-    clusters = run.coded.clusters.at(np.array(places, dtype=np.int64))
-    return clusters.mean(scores)
+    scores = answer_scores(run.coded, views, conditions)
+    decided = np.flatnonzero(scores[:, 0] == scores[:, 1])
+    return run.coded.clusters.at(decided).mean(scores[decided, 0])
 
 
 def curve_table(curve: LearningCurve) -> Table:

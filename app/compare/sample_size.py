@@ -210,10 +210,11 @@ def examples_to_show(examples: int, error: float, size: float, alpha: float = AL
 def examples_that_show(difference: Difference, examples: int, limit: float, alpha: float) -> float:
     """Return the number of examples with a power of 80% to show that a difference is above ``limit``, at ``alpha`` one-sided.
 
-    ``difference`` is that of ``examples`` examples, and the true one is as observed. Infinity where no number does, or the
-    observed examples are on one page.
+    ``difference`` is that of ``examples`` examples, and the true one is as observed; where no answer changed, that is sure to be
+    shown again. Infinity where no number does, or the observed examples are on one page.
     """
-    confidence = _NORMAL.cdf(_NORMAL.inv_cdf(1 - alpha) + _NORMAL.inv_cdf(POWER))
+    is_constant = not difference.gained and not difference.lost
+    confidence = 1 - alpha if is_constant else _NORMAL.cdf(_NORMAL.inv_cdf(1 - alpha) + _NORMAL.inv_cdf(POWER))
     least, most = 1.0, _MOST_EXAMPLES / max(examples, 1)
     if difference.clusters < 2 or most <= least or difference.repeated(most).lower(confidence) <= limit:
         return math.inf
@@ -221,6 +222,12 @@ def examples_that_show(difference: Difference, examples: int, limit: float, alph
         middle = math.sqrt(least * most)
         least, most = (least, middle) if difference.repeated(middle).lower(confidence) > limit else (middle, most)
     return math.ceil(examples * most)
+
+
+def fewest_examples(margin: float) -> int:
+    """Return the fewest examples, each on a page of its own, that can show a loss below ``margin``: if none changes."""
+    unchanged = Difference(0.0, 0.0, 0.0, (_FEW, _FEW), 0.0, _FEW, _FEW)
+    return int(examples_that_show(unchanged, _FEW, -margin, ALPHA))
 
 
 def _scaled(examples: int, now: float, wanted: float) -> int:

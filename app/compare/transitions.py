@@ -19,7 +19,7 @@ from app.compare.run_view import RunViews
 from app.report.competence import join_names
 from app.text.escape import size
 from app.text.plural import count_of
-from benchmarks.acts import ACTS, AGREES, act_of_label, acts_of, names_sources, situation_of
+from benchmarks.acts import ACTS, AGREES, FOLLOWS, act_of_label, acts_of, names_sources, situation_of
 from benchmarks.base import Benchmark
 from benchmarks.sheet import list_missing
 from benchmarks.stats.intervals import span
@@ -143,10 +143,23 @@ def from_sources(answers: PackedAnswers, benchmark: Benchmark) -> NDArray[np.flo
     An answer with an unknown act may be either; nan for one that is pending, an error, or not under conflict. Shape (answers, 2).
     """
     acts = acts_of_answers(answers, benchmark)
+    return _bounds_under_conflict(answers, benchmark, acts, _IS_GOT[_CONFLICT, acts])
+
+
+def follows_rule(answers: PackedAnswers, benchmark: Benchmark) -> NDArray[np.float64]:
+    """Return 1 for each answer under conflict that follows its row's rule, 0 for others, in the form of :func:`from_sources`."""
+    acts = acts_of_answers(answers, benchmark)
+    follows = np.array([[act in FOLLOWS.get(rule, ()) for act in (*ACTS, "")] for rule in answers.rules], np.bool_)
+    return _bounds_under_conflict(answers, benchmark, acts, follows[answers.rule, acts])
+
+
+def _bounds_under_conflict(
+    answers: PackedAnswers, benchmark: Benchmark, acts: Places, hits: Mask
+) -> NDArray[np.float64]:
     is_under = answers.condition_codes(dict.fromkeys(benchmark.conflicts, 0)) == 0
     is_unknown = (acts < 0) & (answers.outcome_codes(dict.fromkeys(UNKNOWN, 0)) == 0)
-    gets = _IS_GOT[_CONFLICT, acts].astype(float)
-    ends = np.stack([np.where(is_unknown, 0.0, gets), np.where(is_unknown, 1.0, gets)], axis=1)
+    scores = hits.astype(float)
+    ends = np.stack([np.where(is_unknown, 0.0, scores), np.where(is_unknown, 1.0, scores)], axis=1)
     ends[~is_under | ((acts < 0) & ~is_unknown)] = np.nan
     return ends
 

@@ -44,8 +44,13 @@ def rules_of(views: RunViews, rule: str | None) -> Counter[str]:
 
 def decisive_target(views: RunViews, rule: str | None) -> TargetMetric:
     """Return what decides between models: obedience where a rule is named or all rows have their own, else the accuracy."""
-    rows_decide = names_sources(views.benchmark) and bool(name_rules(rules_of(views, None)))
-    return trust_target(views, rule) if rule is not None or rows_decide else target_metric(views, None)
+    decides = rule is not None or rule_of_rows(views)
+    return trust_target(views, rule) if decides else target_metric(views, None)
+
+
+def rule_of_rows(views: RunViews) -> str:
+    """Return the rule of the rows under conflict as one word; "" where some have none, or the labels name no source."""
+    return name_rules(rules_of(views, None)) if names_sources(views.benchmark) else ""
 
 
 def trust_target(views: RunViews, rule: str | None, conflict_share: float | None = None) -> TargetMetric:

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.compare.change import ABSTAINS, Change
+from app.compare.change import Change
 from app.compare.fine_tuning import FineTuning
 from app.compare.non_inferiority import ALPHA, format_points
+from app.compare.sample_size import fewest_examples
+from app.compare.verdict_sentences import gains_sentence, losses_sentence, name_first
 from app.report.competence import join_names
 from app.text.plural import count_of
-from benchmarks.stats.intervals import span
 from benchmarks.stats.paired_tests import holm
 
 MARGIN = 0.03
@@ -21,10 +22,6 @@ Category = Literal["worth shipping", "harmful", "no worthwhile gain", "not estab
 
 _FEWEST = 10
 """The fewest examples from which a number that would decide is estimated."""
-_PILOT = 30
-"""The number of examples to run where fewer than that tell nothing."""
-_WORDS = 3
-"""The most kinds of answers that are named of a loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,7 @@ class Verdict:
         gains: The gains under conflict, or in the metric that was named, that are shown.
         open: The changes that are neither shown nor excluded, so that the category is "not established".
         examples: About how many examples would decide; None where that is not the question, or not known.
-        sentences: The reasons, at most three sentences or so.
+        sentences: The reasons, at most three sentences: losses, gains, and what follows.
     """
 
     tuning: FineTuning
@@ -64,14 +61,20 @@ def verdict(tuning: FineTuning, margin: float = MARGIN) -> Verdict:
     """Return the verdict on a fine-tuned model.
 
     It is harmful if a loss is shown that is not shown to be below ``margin``; under single conditions, after Holm's correction
-    for their number. Otherwise, no gain is worthwhile if the 95% interval of the gain is below ``margin``. It is worth
-    shipping if a gain is shown, and every loss without conflict and on other benchmarks to be below ``margin``; all of these
-    must hold, so none is corrected for the number of tests. A gain on examples that it was trained on shows nothing.
+    for their number. Answers from the wrong source that are now from none are no such loss, though they are named. Otherwise,
+    no gain is worthwhile if it is shown to be below ``margin``. It is worth shipping if a gain is shown, and every loss without
+    conflict and on other benchmarks to be below ``margin``; all of these must hold, so none is corrected for the number of
+    tests. A change is shown by its two-sided 95% interval, and to be below the margin by the one-sided 95% bound. A gain on
+    examples that it was trained on shows nothing.
     """
     shown = [change for change in tuning.changes if change.is_loss()]
     main, single = (tuning.gain, *tuning.losses), (*tuning.conflicts, *tuning.details)
-    corrected = holm([change.p_of_bounds for change in single])
-    significant = [change for change, p in zip(single, corrected, strict=True) if p is not None and p <= ALPHA]
+    corrected = holm([(change.of_right or change).p_of_bounds for change in single])
+    significant = [
+        change
+        for change, p in zip(single, corrected, strict=True)
+        if p is not None and p <= ALPHA and (change.of_right or change).is_loss()
+    ]
     names_more = not tuning.gain.is_gain() and _is_worthwhile(tuning.detection, margin)
     decisive = [
         change
@@ -82,34 +85,42 @@ def verdict(tuning: FineTuning, margin: float = MARGIN) -> Verdict:
     ]
     losses = (*_ordered(decisive, main), *_ordered((change for change in shown if change not in decisive), main))
     gains = tuple(change for change in (tuning.gain, tuning.detection) if change is not None and change.is_gain())
-    lost, gained = _losses_sentence(tuning, losses), _gains_sentence(tuning, gains, lost=bool(losses))
+    lost, gained = losses_sentence(tuning, losses, decisive), gains_sentence(tuning, gains, lost=bool(losses))
 
     def conclude(
         category: Category, *reasons: str, open_: Sequence[Change] = (), examples: int | None = None
     ) -> Verdict:
-        sentences = tuple(filter(None, (lost, gained, *reasons)))
-        return Verdict(tuning, margin, category, losses, gains, tuple(open_), examples, sentences)
+        return Verdict(
+            tuning, margin, category, losses, gains, tuple(open_), examples, tuple(filter(None, (lost, *reasons)))
+        )
 
     limit = format_points(margin)
     if decisive:
-        return conclude("harmful")
+        return conclude("harmful", gained)
     if reason := _unknown(tuning, names_more=names_more):
-        return conclude("not established", reason)
+        return conclude("not established", gained, reason)
     if tuning.gain.stays_below(margin):
-        return conclude("no worthwhile gain", f"A gain of {limit} points or more is excluded.")
+        subject = "It" if lost or gains else tuning.tuned.label
+        excluded = f"{subject} gains less than {limit} points {tuning.gain.part} ({tuning.gain.bounded_gain()})."
+        return conclude("no worthwhile gain", gained if gains else "", excluded)
     if reason := _unmeasured(tuning):
-        return conclude("not established", reason)
+        return conclude("not established", gained, reason)
     is_gain = tuning.gain.is_gain()
     unsure = [change for change in tuning.losses if not change.exceeds(-margin)]
-    unsure += [change for change in single if change in shown and not change.exceeds(-margin)]
+    unsure += [
+        change
+        for change in single
+        if change in shown and not change.exceeds(-margin) and (change.of_right or change).is_loss()
+    ]
     if not is_gain or unsure:
-        doubt = [f"A loss of {limit} points or more cannot be excluded: {_list(unsure)}."] if unsure else []
         examples, advice = _examples_to_decide(tuning, unsure, margin)
+        doubt = f"A loss of {limit} points or more cannot be excluded {_list(unsure)}: " if unsure else ""
         open_ = [*([] if is_gain else [tuning.gain]), *unsure]
-        return conclude("not established", *doubt, advice, open_=open_, examples=examples)
+        reason = f"{doubt}{advice if doubt else advice[:1].upper() + advice[1:]}."
+        return conclude("not established", gained, reason, open_=open_, examples=examples)
+    single_conditions = _single_conditions(tuning, margin)
     return conclude(
-        "worth shipping",
-        f"It is shown to lose less than {limit} points: {_list(tuning.losses)}.{_single_conditions(tuning, margin)}",
+        "worth shipping", gained, f"It loses less than {limit} points {_list(tuning.losses)}{single_conditions}."
     )
 
 
@@ -127,6 +138,8 @@ def _unknown(tuning: FineTuning, *, names_more: bool) -> str:
                 "rebuild of the test data: run the base and the adapter on the same build."
             )
         return "The runs share no counted answer under conflict: run both on the same instances, and see their errors."
+    if tuning.gain.difference.value is None:
+        return "Run both under all conditions, or decide by another --metric."
     if names_more:
         return (
             "It names conflicts more often, and accuracy counts that as right only where no source is: "
@@ -142,116 +155,44 @@ def _unmeasured(tuning: FineTuning) -> str:
             "No run shows what it loses elsewhere: add runs of both on rows without conflict, or on pope, okvqa or gqa."
         )
     if unknown := [change for change in (*tuning.losses, *tuning.details) if not change.difference.n]:
-        parts = join_names([change.part for change in unknown])
+        parts = name_first([change.part for change in unknown])
         return f"Nothing is known {parts}, where no answer of both runs counts: see their errors."
     return ""
 
 
 def _examples_to_decide(tuning: FineTuning, unsure: Sequence[Change], margin: float) -> tuple[int | None, str]:
-    """Return about how many examples would decide, None where that is unknown, and a sentence on it."""
+    """Return about how many examples would decide, None where that is unknown, and a clause on it."""
     have = max(change.examples for change in (tuning.gain, *tuning.losses))
     gain = tuning.gain
-    needed = [] if gain.is_gain() else [min(gain.examples_above(0), gain.examples_below(margin))]
+    needed = [] if gain.is_gain() else [min(gain.examples_above(0), gain.examples_below(margin, two_sided=False))]
     needed += [min(x.examples_above(-margin, two_sided=False), x.examples_below(0)) for x in unsure]
     if have < _FEWEST:
-        return None, f"{count_of(have, 'example')} cannot tell how many would decide: run {_PILOT} or more."
+        least = round_up(fewest_examples(margin))
+        return None, f"{count_of(have, 'example')} cannot tell how many would decide, about {least:,} at the earliest"
     if math.isfinite(most := max(needed)):
-        digits = max(0, len(str(int(most))) - 2)
-        about = math.ceil(most / 10**digits) * 10**digits
-        return about, f"About {about:,} examples would decide, if the differences are as in these {have:,}."
+        about = round_up(most)
+        return about, f"about {about:,} examples would decide, if the differences are as in these {have:,}"
     if gain.undecided or any(change.undecided for change in unsure):
         return (
             None,
-            "Labels of the undecided answers would decide, not more examples (`rashomon judge`, `rashomon label`).",
+            "labels of the undecided answers would decide, not more examples (`rashomon judge`, `rashomon label`)",
         )
-    return None, "No number of examples that can be run would decide, if the differences are as in these."
+    return None, "no number of examples that can be run would decide, if the differences are as in these"
 
 
-def _losses_sentence(tuning: FineTuning, losses: Sequence[Change]) -> str:
-    """Return every loss in a sentence: the first with what the answers became, the others with their points."""
-    if not losses:
-        return ""
-    first, *others = losses
-    sentence = f"{tuning.tuned.label} loses {_points_of(first)}{_shares(first)}{_became(first)}"
-    sizes = [format_points(abs(change.difference.value or 0)) for change in others]
-    more = [f"{size}{' points' * (not place)} {others[place].part}" for place, size in enumerate(sizes)]
-    return f"{sentence}.{f' It also loses {join_names(more)}.' if more else ''}"
-
-
-def _gains_sentence(tuning: FineTuning, gains: Sequence[Change], *, lost: bool) -> str:
-    """Return the gains in a sentence; where none is shown, the change that training is for."""
-    subject = "It" if lost else tuning.tuned.label
-    if not tuning.gain.difference.n:
-        return f"{subject} cannot be compared {tuning.gain.part}."
-    if gains:
-        gained = [_points_of(change, _by_abstaining(change)) for change in gains]
-        is_named = tuning.gain in gains or tuning.gain.is_loss()
-        rest = "" if is_named else f"; {tuning.gain.part} it changes by {tuning.gain.points()}"
-        return f"{subject} gains {join_names(gained)}{_needless(tuning, gains)}{rest}."
-    if lost and tuning.gain.is_loss():
-        return "No gain is shown."
-    return f"{subject} shows no gain {tuning.gain.part}: {tuning.gain.points()}."
-
-
-def _points_of(change: Change, remark: str = "") -> str:
-    """Return the size of a change, its part, and in brackets its interval with a ``remark``."""
-    value = abs(change.difference.value or 0)
-    brackets = ["lower is better"] if change.is_lower_better else []
-    if (ends := change.interval()) is not None:
-        low, high = (format_points(end, sign=True) for end in ends)
-        brackets.append(f"{span(low, high)} at 95%")
-    brackets += [remark] if remark else []
-    remarks = f" ({'; '.join(brackets)})" if brackets else ""
-    return f"{format_points(value)} points {change.part}{remarks}"
-
-
-def _shares(change: Change) -> str:
-    before, after = change.before.value, change.after.value
-    return "" if before is None or after is None else f", from {before:.1%} to {after:.1%}"
-
-
-def _became(change: Change) -> str:
-    """Return what the answers that were lost became, by the scorecard's outcomes."""
-    if not change.became:
-        return ""
-    (behaviour, most), *others = change.became[:_WORDS]
-    first = f"{most:,} of {count_of(change.difference.n, 'answer')} now {_verb(behaviour, most)}"
-    return f": {join_names([first, *(f'{count:,} {_verb(name, count)}' for name, count in others)])}"
-
-
-def _verb(behaviour: str, count: int) -> str:
-    """Return a behaviour such as "invents a value" with the verb's number."""
-    verb, space, rest = behaviour.partition(" ")
-    return behaviour if count == 1 else f"{verb.removesuffix('s')}{space}{rest}"
-
-
-def _by_abstaining(change: Change) -> str:
-    count = dict(change.rose_by).get(ABSTAINS, 0)
-    return f"{count:,} of {change.gained:,} answers by abstaining" if 2 * count > change.gained else ""
-
-
-def _needless(tuning: FineTuning, gains: Sequence[Change]) -> str:
-    """Return that a model that gains by abstaining abstains without a conflict too; "" where it does not."""
-    if tuning.detection not in gains and not any(map(_by_abstaining, gains)):
-        return ""
-    needless = [(dict(change.became).get(ABSTAINS, 0), change) for change in tuning.losses[:1]]
-    return "".join(
-        f", but also abstains on {count:,} of {change.difference.n:,} {change.part}"
-        for count, change in needless
-        if count
-    )
-
-
-def _signed(change: Change) -> str:
-    return format_points(change.difference.value or 0, sign=True)
+def round_up(number: float) -> int:
+    """Return a number rounded up to two digits."""
+    unit = int(10 ** max(0, len(str(int(number))) - 2))
+    return math.ceil(number / unit) * unit
 
 
 def _single_conditions(tuning: FineTuning, margin: float) -> str:
-    """Return, after a space, the conditions without conflict whose answers are too few to exclude a loss; "" without any."""
-    unsure = [change for change in tuning.details if not change.exceeds(-margin)]
-    if not unsure:
-        return ""
-    return f" By themselves, these may lose more: {join_names([f'{x.part} {_signed(x)}' for x in unsure])}."
+    """Return a clause on the conditions without conflict whose answers are too few to exclude a loss; "" without any."""
+    unsure = sorted(
+        (change for change in tuning.details if not change.exceeds(-margin)), key=lambda x: x.difference.value or 0
+    )
+    named = [f"{x.part} {format_points(x.difference.value or 0, sign=True)}" for x in unsure]
+    return f"; by themselves, these may lose more: {name_first(named)}" if unsure else ""
 
 
 def _is_worthwhile(change: Change | None, margin: float) -> bool:
@@ -264,4 +205,4 @@ def _ordered(changes: Iterable[Change], main: Sequence[Change]) -> list[Change]:
 
 
 def _list(changes: Sequence[Change]) -> str:
-    return join_names([f"{change.part} {change.points()}" for change in changes])
+    return name_first([f"{change.part} ({change.bounded_loss()})" for change in changes])

@@ -36,7 +36,9 @@ def _latex(export: Export) -> Files:
 
 def _html(export: Export) -> Files:
     assert export.workspace is not None
-    contents = Contents(export.workspace, export.folders, judge=export.requested_judge, saved=True)
+    contents = Contents(
+        export.workspace, export.folders, judge=export.requested_judge, margin=export.options.margin, saved=True
+    )
     tables = tuple(printed_table(table) for table in (*export.tables, export.runs_table()))
     overview = replace(contents.overview(), comparison=tables, warnings=tuple(map(clean, export.warnings)))
     return {"comparison.html": saved_page(contents, overview=overview)}

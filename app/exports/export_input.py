@@ -147,7 +147,7 @@ class ExportOptions:
         metric: The column of the main table that is drawn against memory; None for the first.
         captions: LaTeX captions in place of the tables' titles, by table name.
         title: The title of the report; empty for an automatic one.
-        margin: How much worse than the best run a model that the report recommends may be.
+        margin: How much worse than the best run a model that the report recommends may be, and a fine-tuned one than its base.
         trust: What should win where sources disagree; None if that is not said.
     """
 

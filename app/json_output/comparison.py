@@ -51,7 +51,7 @@ class FlipsJson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeJson:
-    """The change of one ``part`` of the answers, as shares. ``interval`` is that of 95% which decides, with undecided answers.
+    """The change of one ``part`` of the answers, as shares. ``interval`` is that of 95% which shows it, with undecided answers.
 
     ``fell`` and ``rose`` are numbers of answers whose score did; ``became`` and ``rose_by`` are what they do now.
     """

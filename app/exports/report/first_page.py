@@ -128,7 +128,7 @@ def _depends(evidence: Evidence, by_rule: Mapping[str, RuleLead]) -> Verdict:
 def _on_fine_tuned(evidence: Evidence) -> Iterator[str]:
     """Yield the verdict on each model that was fine-tuned from another of these."""
     for tuning in fine_tunings(evidence.views, resamples=RESAMPLES):
-        yield tuning_verdict(tuning).text
+        yield tuning_verdict(tuning, evidence.export.options.margin).text
 
 
 def _transitions(evidence: Evidence) -> Iterator[str]:

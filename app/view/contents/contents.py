@@ -11,6 +11,7 @@ from threading import RLock
 
 from app.compare.result_cache import ResultCache
 from app.compare.run_view import reject_duplicates
+from app.compare.verdict import MARGIN
 from app.report.judge_selection import resolve_judge
 from app.report.sample_detail import SampleDetail, sample_details
 from app.report.tables import run_labels, shared_benchmark, unique_labels
@@ -69,14 +70,17 @@ class Contents:
         *,
         judge: str | None = None,
         rule: str | None = None,
+        margin: float = MARGIN,
         saved: bool = False,
     ) -> None:
         """Open the page of the runs in ``folders``, with the labels of ``judge``; None stands for those that samples show.
 
+        ``margin`` is that of verdicts on fine-tuned models.
+
         Raises SpecError if the runs are of several benchmarks or the judge is unknown, StoreError for an unreadable run.
         """
         reject_duplicates(folders)
-        self.workspace, self.folders, self.rule = workspace, tuple(folders), rule
+        self.workspace, self.folders, self.rule, self._margin = workspace, tuple(folders), rule, margin
         self.media = MediaFiles()
         self.revision = 1
         self._requested_judge, self._saved = judge, saved
@@ -141,7 +145,9 @@ class Contents:
                 return Overview(revision=revision, problem=f"{run.viewed.label}: {run.viewed.problem}")
         numbers = self.instances.number_of
         judge, rule = self._requested_judge, self.rule
-        overview = read_overview(self._results, self.folders, judge, rule, numbers, revision, whole=whole)
+        overview = read_overview(
+            self._results, self.folders, judge, rule, numbers, revision, margin=self._margin, whole=whole
+        )
         return replace(overview, done=done)
 
     def refresh(self) -> int:

@@ -14,6 +14,7 @@ from app.compare.recommend import Recommendation
 from app.compare.result_cache import ResultCache
 from app.compare.tables import Comparison
 from app.compare.transitions import GAINED, LOSSES, LOST
+from app.compare.verdict import MARGIN
 from app.json_output.tables import estimate_json
 from app.report.portable import portable_message
 from app.report.remedies import remedies_title
@@ -48,12 +49,13 @@ def read_overview(
     numbers: Callable[[str], int],
     revision: int,
     *,
+    margin: float = MARGIN,
     whole: bool = True,
 ) -> Overview:
     """Return the results of the runs in ``folders``, the first of which is the baseline; unless ``whole``, not the comparison.
 
-    ``rule`` is what should win where sources disagree; ``numbers`` has the number of an instance on the page by its id. What
-    cannot be computed is a problem or a warning in words.
+    ``rule`` is what should win where sources disagree; ``margin`` is that of verdicts on fine-tuned models; ``numbers`` has the
+    number of an instance on the page by its id. What cannot be computed is a problem or a warning in words.
     """
     try:
         overview = _of_runs(cache, folders, judge, rule, revision)
@@ -64,7 +66,7 @@ def read_overview(
     if not whole:
         return replace(overview, complete=False)
     try:
-        return _compared(overview, cache, folders, judge, rule, numbers)
+        return _compared(overview, cache, folders, judge, rule, numbers, margin)
     except RashomonError as error:
         return replace(overview, warnings=(*overview.warnings, _message(error, folders)))
 
@@ -101,6 +103,7 @@ def _compared(
     judge: str | None,
     rule: str | None,
     numbers: Callable[[str], int],
+    margin: float,
 ) -> Overview:
     """Return an overview with what ``compare`` and ``recommend`` print."""
     comparison = cache.comparison(folders, judge)
@@ -115,7 +118,7 @@ def _compared(
     except RashomonError as error:
         recommendation = _message(error, folders)
         advice, following = {"": (recommendation,)}, {}
-    overviews = pair_overviews(comparison, recommendation)
+    overviews = pair_overviews(comparison, recommendation, margin)
     remarks = _cleaned(shared_headlines(comparison))
     return replace(
         overview,

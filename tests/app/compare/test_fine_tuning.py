@@ -62,6 +62,7 @@ def checked(tuning: FineTuning, margin: float = 0.03) -> Verdict:
     if shown:
         assert of.sentences[0].startswith(f"{tuning.tuned.label} loses ")
     assert of.text.startswith(of.category.capitalize())
+    assert len(of.sentences) <= 3
     return of
 
 
@@ -172,7 +173,7 @@ def test_few_examples_establish_nothing_and_say_how_many_would() -> None:
     of = verdict_on(few[1], before=few[0])
     assert of.category == "not established"
     assert of.examples is not None
-    assert f"About {of.examples:,} examples would decide" in of.text
+    assert f"about {of.examples:,} examples would decide" in of.text
     assert verdict_on(few[1], before=few[0], margin=0.2).category == "worth shipping"
     more = [run(r.name, shares(x, 0.9), r.identity, examples=of.examples) for r, x in zip(few, (0.1, 0.9), strict=True)]
     assert verdict_on(more[1], before=more[0]).category == "worth shipping"
@@ -183,8 +184,8 @@ def test_two_examples_are_not_called_a_failure() -> None:
     of = verdict_on(two[1], before=two[0])
     assert of.category == "not established"
     assert of.examples is None
-    assert "0 points (-" in of.text
-    assert "2 examples cannot tell how many would decide: run 30 or more." in of.text
+    assert "No gain of tuned can be shown under conflict: 0 points (-" in of.text
+    assert "2 examples cannot tell how many would decide, about 90 at the earliest." in of.text
 
 
 def test_a_destroyed_adapter_is_judged_by_what_its_answers_became() -> None:
@@ -199,7 +200,7 @@ def test_a_destroyed_adapter_is_judged_by_what_its_answers_became() -> None:
     assert of.category == "harmful"
     assert of.losses[0].part == "without conflict"
     assert of.sentences[0].startswith("tuned loses 97 points without conflict (")
-    assert "from 97.0% to 0.0%: 97 of 200 answers now invent a value, 49 abstain and 48 give no answer." in of.text
+    assert "from 97.0% to 0.0%: 97 of 200 now invent a value, 49 abstain and 48 have no answer" in of.text
     gain = next(change for change in of.tuning.conflicts if change.part == "under both-wrong")
     assert gain.is_gain()
     assert gain.rose_by == (("abstains", 50),)
@@ -248,8 +249,87 @@ def test_inventions_under_conflict_are_a_loss_whatever_the_metric() -> None:
     of = checked(tuning)
     assert of.category == "harmful"
     assert of.losses[0].part == "in answers from the sources under conflict"
-    assert "300 of 600 answers now invent a value" in of.text
+    assert "300 of 600 now invent a value" in of.text
     assert "gains 40 points in CDR" in of.text
+
+
+def followers(text_share: float, rule: str, invented: int = 0) -> RunViews:
+    """A base that follows the image and a model that follows the text in this share, over rows with a ``rule``.
+
+    The model invents a value in the last ``invented`` examples.
+    """
+    views = []
+    for name, identity, share in (("base", BASE, 0.0), ("tuned", TUNED, text_share)):
+        labels = {
+            (f"e{n:03d}", condition): "BOTH"
+            if condition == "aligned"
+            else "NEITHER"
+            if share and n >= 200 - invented
+            else "TEXT"
+            if n < share * 200
+            else "IMAGE"
+            for n in range(200)
+            for condition in ("aligned", "image-correct", "text-correct")
+        }
+        view = side(name, labels, identity=dict(identity))
+        views.append(replace(view, answers={i: a._replace(rule=rule) for i, a in view.answers.items()}))
+    return sides(*views)
+
+
+def test_the_rule_of_the_rows_decides() -> None:
+    """Following the text is right where the rows say so, also where the benchmark has the image's value as the right one."""
+
+    def judged(rule: str) -> Verdict:
+        (tuning,) = fine_tunings(followers(1, rule), resamples=200)
+        return checked(tuning)
+
+    ruled = judged("text")
+    assert ruled.category == "worth shipping"
+    assert "gains 100 points in following your rule (text) under conflict (" in ruled.text
+    assert not ruled.losses
+    assert any("(text)" in note for note in fine_tuning_table([ruled.tuning]).notes)
+    other = judged("image")
+    assert other.category == "harmful"
+    assert other.losses[0].part == "in following your rule (image) under conflict"
+    unruled = judged("")
+    assert unruled.category == "harmful"
+    assert unruled.losses[0].part == "under image-correct"
+
+
+def test_wrong_answers_that_become_inventions_are_named_and_decide_nothing() -> None:
+    (tuning,) = fine_tunings(followers(0.9, "text", invented=20), resamples=200)
+    of = checked(tuning)
+    assert of.category == "worth shipping"
+    assert "tuned loses 10 points in answers from the sources under conflict (" in of.text
+    assert "none followed your rule before" in of.text
+    assert "40 of 400 now invent a value" in of.text
+    (tuning,) = fine_tunings(followers(0.9, "image", invented=20), resamples=200)
+    lost = next(change for change in checked(tuning).losses if change.of_right is not None)
+    assert lost.of_right is not None
+    assert lost.of_right.lost == 40, "what followed the rule and is now invented counts"
+
+
+def test_the_bound_that_decides_is_printed() -> None:
+    """Of 110 examples without a change the two-sided interval reaches beyond 3 points, the one-sided bound does not."""
+    base, same = (run(name, shares(0.3, 1), of, examples=110) for name, of in (("base", BASE), ("tuned", TUNED)))
+    none = verdict_on(same, before=base)
+    assert none.category == "no worthwhile gain"
+    assert none.text.endswith("tuned gains less than 3 points under conflict (0 points, at most +2.4 at 95%).")
+    assert tuple(round(x, 3) for x in none.tuning.gain.interval() or ()) == (-0.034, 0.034)
+    good = verdict_on(run("tuned", shares(0.9, 1), TUNED, examples=110), before=base)
+    assert good.text.endswith("It loses less than 3 points without conflict (0 points, at least -2.4 at 95%).")
+
+
+def test_a_metric_that_is_undefined_says_why() -> None:
+    after = run("tuned", shares(0.9, 0.97), TUNED)
+    runs = [
+        replace(of, answers={name: a for name, a in of.answers.items() if a.condition != "both-wrong"})
+        for of in (BEFORE, after)
+    ]
+    (tuning,) = compare_views(sides(*runs), metrics=["cdr"], resamples=100).fine_tunings
+    of = checked(tuning)
+    assert of.category == "not established"
+    assert "tuned cannot be compared in CDR: no instance of some condition that the metric needs" in of.text
 
 
 def test_a_lower_metric_can_be_better() -> None:
@@ -367,6 +447,18 @@ def _label(condition: str, correct: bool) -> str:
     return next(label for label in benchmark.labels if (label in right) == correct)
 
 
+def test_conditions_that_lose_alike_are_named_without_their_points() -> None:
+    before = {"both-wrong": 0.1, "aligned": 1.0, "image-only": 1.0, "text-only": 1.0}
+    alike = before | {"aligned": 0.5, "image-only": 0.52, "text-only": 0.1}
+    of = verdict_on(by_condition("tuned", alike, TUNED), before=by_condition("base", before, BASE))
+    assert of.sentences[0].startswith("tuned loses 62.7 points without conflict (")
+    assert "; it also loses 90 points under text-only, 50 under aligned and 48 under image-only." in of.text
+    same = before | {"aligned": 0.5, "image-only": 0.5, "text-only": 0.5}
+    of = verdict_on(by_condition("tuned", same, TUNED), before=by_condition("base", before, BASE))
+    assert "; under aligned, under image-only and under text-only alike), from 100.0% to 50.0%" in of.text
+    assert "it also loses" not in of.text
+
+
 def test_a_loss_under_a_single_condition_is_said() -> None:
     before = {"both-wrong": 0.1, "aligned": 1.0, "image-only": 0.9, "text-only": 1.0}
     base = by_condition("base", before, BASE)
@@ -375,13 +467,13 @@ def test_a_loss_under_a_single_condition_is_said() -> None:
         after = before | {"both-wrong": 0.9} | {name.replace("_", "-"): share for name, share in right.items()}
         return verdict_on(by_condition("tuned", after, TUNED), before=base, margin=margin)
 
-    assert "By themselves" not in verdict_after(0.06).text
+    assert "by themselves" not in verdict_after(0.06).text
     hidden = verdict_after(0.06, image_only=0.8)
     assert hidden.category == "harmful"
     assert hidden.sentences[0].startswith("tuned loses 10 points under image-only (")
     unsure = verdict_after(0.03, image_only=0.885)
     assert unsure.category == "worth shipping"
-    assert "By themselves, these may lose more: under image-only -1.5." in unsure.text
+    assert "; by themselves, these may lose more: under image-only -1.5." in unsure.text
     small = verdict_after(0.15, image_only=0.85)
     assert small.category == "worth shipping"
     assert small.sentences[0].startswith("tuned loses 5 points under image-only (")
@@ -459,7 +551,7 @@ def test_the_command_says_it_first_and_prints_the_table(home: Rashomon) -> None:
     (text,), (tuning,) = values["verdicts"], values["fine_tunings"]
     assert text in output
     assert (tuning["run"], tuning["category"], tuning["losses"]) == ("tuned", "not established", [])
-    assert tuning["examples_needed"] == 210
+    assert tuning["examples_needed"] in range(85, 95), "none changed, which fewer cannot show to be below 3 points"
     assert [change["part"] for change in tuning["open"]] == ["without conflict"]
     assert tuning["gains"][0]["part"] == "under conflict"
     assert tuning["changes"][0]["examples"] == 40
@@ -469,6 +561,17 @@ def test_the_command_says_it_first_and_prints_the_table(home: Rashomon) -> None:
 def test_the_table_is_exported(home: Rashomon, tmp_path: Path) -> None:
     home.run("compare", "base", "tuned", "--format", "csv,md,latex", "--out", tmp_path / "out")
     assert any("fine-tuning" in path.name for path in (tmp_path / "out").iterdir())
+
+
+def test_the_page_and_the_report_have_the_margin_that_was_given(home: Rashomon, tmp_path: Path) -> None:
+    for number, margin in enumerate(("0.03", "0.2")):
+        home.run("compare", "base", "tuned", "--format", "html", "--margin", margin, "--out", tmp_path / f"c{number}")
+        home.run("report", "base", "tuned", "--margin", margin, "--out", tmp_path / f"r{number}")
+    pages = [(tmp_path / f"c{number}" / "comparison.html").read_text(encoding="utf-8") for number in (0, 1)]
+    assert ["Not established: m+fine" in page for page in pages] == [True, False]
+    assert ["Worth shipping: m+fine" in page for page in pages] == [False, True]
+    reports = ["".join(x.read_text() for x in (tmp_path / f"r{n}").rglob("*.html")) for n in (0, 1)]
+    assert ["Worth shipping: m+fine" in text for text in reports] == [False, True]
 
 
 def test_runs_of_another_benchmark_that_are_no_pair_are_refused(home: Rashomon) -> None:
