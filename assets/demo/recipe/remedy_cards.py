@@ -178,7 +178,8 @@ def add_charts(training_set: Path, charts: Path) -> None:
     rows = own.read_text("utf-8").splitlines(keepends=True)
     others = (charts / "train.jsonl").read_text("utf-8").splitlines(keepends=True)
     added = Random("remedy cards charts").sample(others, min(len(others), len(rows) // 2))
-    for image in {image for row in added for image in json.loads(row)["images"]}:
+    shown_or_own = (json.loads(row)[key] for row in added for key in ("images", "own_images"))
+    for image in {image for images in shown_or_own for image in images}:
         shutil.copyfile(charts / image, training_set / image)
     own.write_text("".join([*rows, *added]), "utf-8")
 
