@@ -202,7 +202,8 @@ class Build:
                 for row in rows
             ]
         except FileNotFoundError:
-            return [BuiltRow(group, group, {}) for group in dict.fromkeys(str(row["group"]) for row in self.rows())]
+            groups = dict.fromkeys(str(row["group"]) for row in self.rows() if "group" in row)
+            return [BuiltRow(group, group, {}) for group in groups]
         except (OSError, UnsafeFileError, ValueError, KeyError, TypeError) as error:
             raise SourceError(f"{self.path}/{_BUILT_ROWS} is damaged; build again.") from error
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import MediaError, SpecError
+from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.factors.instances import instances_of
 from benchmarks.hashed import hash64
 from benchmarks.media import load_image, read_image, read_media
-from benchmarks.training.image_hash import HASH_VERSION, ImageIndex
+from benchmarks.training.image_details import is_one_picture
+from benchmarks.training.image_hash import HASH_VERSION, ImageIndex, Match
 from benchmarks.training.prompt_texts import (
     Form,
     IndexedPrompt,
@@ -34,6 +36,9 @@ from benchmarks.training.prompt_texts import (
 from benchmarks.training.training_set import PARTS, ChatRow, TrainingSet
 from benchmarks.varied import example_of
 from benchmarks.vocabulary import Instance, Media, digest
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PILImage
 
 Means = Literal["image", "picture", "example", "prompt", "related", "similar picture", "question"]
 
@@ -58,7 +63,7 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A row that holds test data: which, by what means, the test instance or image, and the row's example if it states one."""
+    """A row that holds test data: by what means, the row of which test build it has, and the row's example if it states one."""
 
     row: str
     means: Means
@@ -117,8 +122,10 @@ ImageResult = tuple[int, bool] | None
 class LeakIndex:
     """Test data by image, example and text, with which the rows of training sets are compared."""
 
-    def __init__(self, tests: Sequence[tuple[Benchmark, Build]]) -> None:
+    def __init__(self, tests: Sequence[tuple[Benchmark, Build]], names: Mapping[str, str] | None = None) -> None:
+        """Read test builds, which ``names`` has by their digests; without it, they have the names of their folders."""
         self.tests = [build.digest for _, build in tests]
+        self._build_names = {build.digest: build.path.name for _, build in tests} | dict(names or {})
         self.image_results: dict[str, ImageResult] = {}
         """The results of images by the sha256 of their bytes; those that are known need not be compared again."""
         self._images: dict[str, str] = {}
@@ -167,14 +174,18 @@ class LeakIndex:
         return report
 
     def _add(self, benchmark: Benchmark, build: Build) -> None:
+        rows: dict[str, str] = {}
+        with suppress(SourceError):  # without the rows of its table, instances have their ids
+            rows = {row.group: row.row for row in build.built_rows()}
         for prompt_set in benchmark.prompt_sets:
             for instance in instances_of(benchmark, build, prompt_set):
                 example = example_of(instance.group)
-                self._groups.setdefault(hash64(example), instance.id)
-                self._questions.add(instance.question, instance.id, example)
-                self._prompts.add(instance, example)
+                name = f"{rows.get(example) or instance.id} of {self._build_names[build.digest]}"
+                self._groups.setdefault(hash64(example), name)
+                self._questions.add(instance.question, name, example)
+                self._prompts.add(instance, name, example)
                 for medium in instance_images(instance):
-                    self._add_image(build, medium, instance.id)
+                    self._add_image(build, medium, name)
 
     def _add_image(self, build: Build, medium: Media, name: str) -> None:
         if medium.sha256 not in self._images:
@@ -221,7 +232,7 @@ class LeakIndex:
         for text in prompts:
             prompt = self._prompts.find(text)
             if prompt is not None and texts.is_own(row, text, prompt):
-                return Leak(row.where, "prompt", prompt.instance, row.group)
+                return Leak(row.where, "prompt", prompt.name, row.group)
         test = self._questions.find(row.question, prompts)
         return Leak(row.where, "question", test, row.group) if test else None
 
@@ -239,10 +250,21 @@ class LeakIndex:
 
     def _similar(self, path: Path) -> ImageResult:
         try:
-            match = self._pictures.find(load_image(read_image(path)))
+            image = load_image(read_image(path))
         except MediaError:
             return None
-        return None if match is None else (match.number, match.same)
+        matches = self._pictures.find(image)
+        same = (match.number for match in matches if match.same and self._is_same(image, match))
+        number = next(same, None)
+        if number is not None:
+            return number, True
+        return (matches[0].number, False) if matches else None
+
+    def _is_same(self, image: PILImage, match: Match) -> bool:
+        """Return whether a picture is a test's in all details; charts of one template with other values are not."""
+        test = load_image(read_media(*self._media[match.number]))
+        whole, other = (test, image) if match.within else (image, test)
+        return is_one_picture(whole, other, match.window)
 
 
 class _RowTexts:
