@@ -20,9 +20,10 @@ from benchmarks.build import Build
 from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.factors.instances import instances_of
 from benchmarks.hashed import hash64
-from benchmarks.media import load_image, read_image, read_media
+from benchmarks.media import read_image, read_media
 from benchmarks.training.image_details import is_one_picture
 from benchmarks.training.image_hash import HASH_VERSION, ImageIndex, Match
+from benchmarks.training.image_views import image_views
 from benchmarks.training.prompt_texts import (
     Form,
     IndexedPrompt,
@@ -203,7 +204,8 @@ class LeakIndex:
         pictures = ImageIndex()
         for number, (path, medium) in enumerate(self._media):
             try:
-                pictures.add(load_image(read_media(path, medium)), number)
+                for view in image_views(read_media(path, medium)):
+                    pictures.add(view, number)
             except MediaError:
                 self._damaged.append(self._names[number])
         return pictures
@@ -249,22 +251,27 @@ class LeakIndex:
         return None
 
     def _similar(self, path: Path) -> ImageResult:
+        """Return the test image that one of an image's views copies, or else the first that one resembles."""
         try:
-            image = load_image(read_image(path))
+            views = image_views(read_image(path))
         except MediaError:
             return None
-        matches = self._pictures.find(image)
-        same = (match.number for match in matches if match.same and self._is_same(image, match))
-        number = next(same, None)
-        if number is not None:
-            return number, True
-        return (matches[0].number, False) if matches else None
+        resembled: ImageResult = None
+        for view in views:
+            for match in self._pictures.find(view):
+                if match.same and self._is_same(view, match):
+                    return match.number, True
+                resembled = resembled or (match.number, False)
+        return resembled
 
-    def _is_same(self, image: PILImage, match: Match) -> bool:
-        """Return whether a picture is a test's in all details; charts of one template with other values are not."""
-        test = load_image(read_media(*self._media[match.number]))
-        whole, other = (test, image) if match.within else (image, test)
-        return is_one_picture(whole, other, match.window)
+    def _is_same(self, view: PILImage, match: Match) -> bool:
+        """Return whether a view is a test image in all details; charts of one template with other values are not."""
+        try:
+            tests = image_views(read_media(*self._media[match.number]))
+        except MediaError:
+            return False
+        pairs = ((test, view) if match.within else (view, test) for test in tests)
+        return any(is_one_picture(whole, other, match.window) for whole, other in pairs)
 
 
 class _RowTexts:

@@ -114,6 +114,20 @@ def test_a_test_image_is_found_however_it_is_changed(tests: TestData, tmp_path: 
     assert {expected for _, _, expected in variants.values()} <= REFUSED.keys()
 
 
+def test_a_test_image_is_found_with_a_transparent_ground(tests: TestData, tmp_path: Path) -> None:
+    test = next(part for part in tests.instances[0].parts if isinstance(part, Media))
+    image = Image.open(tests.path(test)).convert("RGBA")
+    ground = Image.new("L", image.size, 255)
+    ground.paste(0, (0, 0, image.width, image.height // 3))
+    image.putalpha(ground)
+    assert means(tests.build, planted(tmp_path / "colours", encoded(image))) == [{"picture"}]
+    opaque = Image.open(tests.path(test)).convert("L").point(lambda level: 0 if level < 250 else 255)
+    drawing = Image.merge(
+        "RGBA", (*Image.open(tests.path(test)).convert("RGB").split(), opaque.point(lambda v: 255 - v))
+    )
+    assert means(tests.build, planted(tmp_path / "white", encoded(drawing))) == [{"picture"}]
+
+
 def test_test_texts_are_found_with_another_picture(tests: TestData, tmp_path: Path, other: bytes) -> None:
     test = tests.instances[0]
     prompt = "".join(part.text for part in test.parts if isinstance(part, Text))
@@ -167,7 +181,7 @@ def test_images_are_compared_once_with_the_same_test_images(
     compared: list[Image.Image] = []
     find = ImageIndex.find
 
-    def counted(index: ImageIndex, image: Image.Image) -> Match | None:
+    def counted(index: ImageIndex, image: Image.Image) -> list[Match]:
         compared.append(image)
         return find(index, image)
 
