@@ -8,7 +8,7 @@ another picture, is not. Texts that a template makes equal, and values that two 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -70,6 +70,8 @@ class Leak:
     means: Means
     test: str
     example: str = ""
+    lender: str = ""
+    """The example of the training set whose picture the row shows as a wrong one."""
 
 
 @dataclass
@@ -110,10 +112,19 @@ class LeakReport:
 
 
 def _names(leaks: Sequence[Leak], places: Mapping[str, str]) -> str:
-    """Return the first examples of rows, and the test of the first."""
-    names = list(dict.fromkeys(places.get(leak.example) or leak.row for leak in leaks))
+    """Return the first rows in the order of their lines, each with the test that it has."""
+    tests: dict[str, str] = {}
+    for leak in leaks:
+        lender = f", borrowed from {places.get(leak.lender) or leak.lender}" if leak.lender else ""
+        tests.setdefault(places.get(leak.example) or leak.row, f"{leak.test}{lender}")
+    names = [f"{name} has {tests[name]}" for name in sorted(tests, key=_by_line)]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{', '.join(names[:_MOST_NAMED])}{more}; the first has {leaks[0].test}"
+    return f"{'; '.join(names[:_MOST_NAMED])}{more}"
+
+
+def _by_line(place: str) -> tuple[str, int]:
+    file, _, line = place.rpartition(":")
+    return (file, int(line)) if line.isdecimal() else (place, 0)
 
 
 ImageResult = tuple[int, bool] | None
@@ -129,6 +140,9 @@ class LeakIndex:
         self._build_names = {build.digest: build.path.name for _, build in tests} | dict(names or {})
         self.image_results: dict[str, ImageResult] = {}
         """The results of images by the sha256 of their bytes; those that are known need not be compared again."""
+        self.on_image: Callable[[], None] = lambda: None
+        """What is called after each image that was compared."""
+        self._lenders: dict[str, str] = {}
         self._images: dict[str, str] = {}
         self._media: list[tuple[Path, Media]] = []
         self._names: list[str] = []
@@ -155,6 +169,12 @@ class LeakIndex:
             return report
         examples: dict[str, str] = {}
         """The examples of the training set that are test data, each with the test."""
+        self._lenders = {
+            training_set.image_digests[path]: row.group
+            for row in _rows(training_set)
+            for path in row.own_images or ()
+            if row.group and path in training_set.image_digests
+        }
         for row in _rows(training_set):
             leaks, test = self._find_by_images(row, training_set.image_digests)
             report.leaks += leaks
@@ -220,8 +240,10 @@ class LeakIndex:
             known = row.digests[number : number + 1] if len(row.digests) == len(row.images) else ()
             leak = self._image_leak(path, (*known, digests[path]))
             if leak is not None:
-                leaks.append(Leak(row.where, *leak, row.group))
-                if leak[0] in REFUSED and (row.own_images is None or path in row.own_images):
+                is_own = row.own_images is None or path in row.own_images
+                lender = "" if is_own else self._lenders.get(digests[path], "")
+                leaks.append(Leak(row.where, *leak, row.group, lender))
+                if leak[0] in REFUSED and is_own:
                     test = test or leak[1]
         for path in row.own_images or ():
             leak = None if path in row.images else self._image_leak(path, (digests[path],))
@@ -245,6 +267,7 @@ class LeakIndex:
                 return "image", self._images[value]
         if digests[-1] not in self.image_results:
             self.image_results[digests[-1]] = self._similar(path)
+            self.on_image()
         match self.image_results[digests[-1]]:
             case (number, same) if number < len(self._names):
                 return "picture" if same else "similar picture", self._names[number]
@@ -328,6 +351,11 @@ def check_leaks(report: LeakReport, *, drop: bool, places: Mapping[str, str] | N
             f"{'; '.join(report.sentences(REFUSED, places))}. "
             "Take other data, or leave these rows out with `rashomon training --drop-leaks`."
         )
+    return leak_warnings(report, places)
+
+
+def leak_warnings(report: LeakReport, places: Mapping[str, str] | None = None) -> list[str]:
+    """Return the warnings of a report: what may be test data, and the test images that could not be compared."""
     warnings = [f"{sentence}; check whether it is test data" for sentence in report.sentences(WARNED, places)]
     if count := len(report.unread_images):
         images = "test image is" if count == 1 else "test images are"

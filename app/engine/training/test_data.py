@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,10 +81,18 @@ def find_test_builds(workspace: Workspace, named: Iterable[Path], sources: Colle
     return TestData(tests, unread)
 
 
-def find_leaks(tests: Sequence[tuple[Benchmark, Build]], training_set: TrainingSet) -> LeakReport:
-    """Compare a training set with test data; images that were compared with the same test images before are not again."""
+def find_leaks(
+    tests: Sequence[tuple[Benchmark, Build]],
+    training_set: TrainingSet,
+    on_image: Callable[[], None] = lambda: None,
+) -> LeakReport:
+    """Compare a training set with test data, with a call after each image that was compared.
+
+    Images that were compared with the same test images before are not compared again.
+    """
     index = LeakIndex(tests, {build.digest: _name(build.path) for _, build in tests})
     index.image_results.update(_read_results(index.images_digest))
+    index.on_image = on_image
     known = len(index.image_results)
     report = index.compare(training_set)
     if len(index.image_results) > known:

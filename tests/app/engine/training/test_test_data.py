@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -46,17 +47,20 @@ def test_earlier_versions_of_other_sets_are_test_data(home: Rashomon) -> None:
     refused = home.run(*arguments(home), code=2).stderr
     assert "training rows are test data" in refused
     assert "rows.csv:2" in refused
-    assert "test@1" in refused
+    assert "rows.csv:2 has rows.csv:2 of test@1" in refused
+    listed = json.loads(home.run(*arguments(home), "--json", code=2).stdout)["result"]
+    assert listed["folder"] is None
+    assert listed["leaks"]["image"] == sum(row["means"] == "image" for row in listed["leaked_rows"])
+    assert {(row["source"], row["test"]) for row in listed["leaked_rows"]} >= {("rows.csv:2", "rows.csv:2 of test@1")}
     home.run("sets", "remove", "test", "--yes")
     assert home.json(*arguments(home))["leaks"] == {}
 
 
 def test_other_versions_of_the_rows_own_set_are_not(home: Rashomon) -> None:
     build(home, "tuning", range(5, 11))
-    written = home.json(*arguments(home), "--drop-leaks")
+    written = home.json(*arguments(home))
     assert written["leaks"] == {}
     assert len(written["test_builds"]) == 2
-    assert True
 
 
 def test_a_version_or_set_that_is_gone_is_named(home: Rashomon) -> None:
