@@ -65,9 +65,9 @@ _accept_engine = click.option(
     "--test",
     "tests",
     multiple=True,
-    type=PATH,
+    type=BUILD,
     metavar="BUILD",
-    help="A build of test data, besides those of the workspace. Repeatable.",
+    help="A build or set of test data, besides those of the workspace. Repeatable.",
 )
 @click.option("--drop-leaks", is_flag=True, help="Leave out rows that are test data, instead of refusing them all.")
 @as_json
@@ -221,7 +221,7 @@ def trainings(workspace: Any, /, as_json: bool) -> None:
     help="Numbers of rows; default: an eighth, a quarter and half of the smallest set, and all of each.",
 )
 @click.option("--benchmark", metavar="NAME", shell_complete=completion.benchmarks, help="Default: that of the data.")
-@click.option("--test", type=PATH, metavar="BUILD", help="The build that measures; default: the one in the workspace.")
+@click.option("--test", type=BUILD, metavar="BUILD", help="The build that measures; default: the one in the workspace.")
 @number("--limit", ranges.LIMIT, help="Measure on only this many examples, stratified.")
 @judge
 @click.option(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from app.commands.spinner import spinner
-from app.engine.training.test_data import find_leaks, find_test_builds
+from app.engine.training.test_data import TestData, find_leaks, find_test_builds
 from app.json_output.envelope import print_json
-from app.json_output.training import WrittenTrainingSet
+from app.json_output.training import LeakedRow, WrittenTrainingSet
 from app.report.portable import portable_message, portable_path
 from app.store.workspace import Workspace
 from app.text.escape import clean
@@ -20,8 +20,8 @@ from benchmarks.base import Benchmark
 from benchmarks.build import REJECTED_SUFFIX, Build
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.registry import get_benchmark
-from benchmarks.training.leaks import REFUSED, check_leaks, leak_counts
-from benchmarks.training.training_set import PARTS
+from benchmarks.training.leaks import REFUSED, LeakReport, check_leaks, leak_counts, leak_warnings
+from benchmarks.training.training_set import PARTS, TrainingSet
 from benchmarks.training.write_set import (
     discard,
     drop_rows,
@@ -65,32 +65,41 @@ def training(workspace: Workspace, name: str, arguments: TrainingArguments) -> N
     builds = _source_builds(workspace, benchmark, arguments)
     options = TrainingOptions(arguments.seed, arguments.prompt_set, arguments.target, arguments.filter, arguments.limit)
     staged = write_training_set(benchmark, builds, out, options, arguments.validation_share)
+    result = None
     try:
-        with spinner("comparing with test data"):
-            tests = find_test_builds(workspace, map(typed_path, arguments.tests), {build.digest for build in builds})
-            report = find_leaks(tests.builds, staged)
+        report, tests = _compare(workspace, arguments, builds, staged)
         places = {row.group: row.row for build in builds for row in build.built_rows()} if report.leaks else {}
-        warnings = [*check_leaks(report, drop=arguments.drop_leaks, places=places), *tests.unread]
-        if report.refused and not drop_rows(staged, report.refused_rows):
-            raise SpecError(f"all rows are test data: {'; '.join(report.sentences(REFUSED, places))}; take other data.")
-        record_tests(staged, report.tests)
-        written = put_in_place(out)
-    finally:
-        discard(out)
-    for warning in warnings:
-        print(f"warning: {clean(warning)}.", file=sys.stderr)
-    rows = written.manifest["rows"]
-    if arguments.as_json:
+        warnings = [*leak_warnings(report, places), *tests.unread]
+        for warning in warnings:
+            print(f"warning: {clean(warning)}.", file=sys.stderr)
         result = WrittenTrainingSet(
-            folder=portable_path(out, workspace.path),
-            digest=written.digest,
-            manifest=dict(written.manifest),
+            folder=None,
+            digest=None,
+            manifest=None,
             leaks=leak_counts(report),
+            leaked_rows=tuple(
+                LeakedRow(row=leak.row, source=places.get(leak.example, ""), means=leak.means, test=leak.test)
+                for leak in report.leaks
+            ),
             warnings=tuple(portable_message(warning, workspace.path) for warning in warnings),
             test_builds=tuple(report.tests),
             test_images=report.images,
         )
-        print_json("training", result)
+        check_leaks(report, drop=arguments.drop_leaks, places=places)
+        if report.refused and not drop_rows(staged, report.refused_rows):
+            raise SpecError(f"all rows are test data: {'; '.join(report.sentences(REFUSED, places))}; take other data.")
+        record_tests(staged, report.tests)
+        written = put_in_place(out)
+    except SpecError:
+        if arguments.as_json and result is not None:
+            print_json("training", result)
+        raise
+    finally:
+        discard(out)
+    rows = written.manifest["rows"]
+    if arguments.as_json:
+        folder = portable_path(out, workspace.path)
+        print_json("training", replace(result, folder=folder, digest=written.digest, manifest=dict(written.manifest)))
         return
     counts = ", ".join(f"{count_of(rows[part], 'row')} for {part}" for part in PARTS)
     print(f"wrote {clean(str(out))}: {counts}")
@@ -100,6 +109,22 @@ def training(workspace: Workspace, name: str, arguments: TrainingArguments) -> N
     if report.refused:
         print(f"  left out: {clean('; '.join(report.sentences(REFUSED, places)))}")
     print(f"  compared with {count_of(len(report.tests), 'test build')} ({count_of(report.images, 'image')})")
+
+
+def _compare(
+    workspace: Workspace, arguments: TrainingArguments, builds: Sequence[Build], staged: TrainingSet
+) -> tuple[LeakReport, TestData]:
+    """Return the comparison of a training set with test data; the number of compared images is shown meanwhile."""
+    with spinner("comparing with test data") as update:
+        tests = find_test_builds(workspace, map(typed_path, arguments.tests), {build.digest for build in builds})
+        total, done = len(set(staged.image_digests.values())), 0
+
+        def count() -> None:
+            nonlocal done
+            done += 1
+            update(f"comparing with test data: {done:,} of {total:,} pictures")
+
+        return find_leaks(tests.builds, staged, count), tests
 
 
 def _source_builds(workspace: Workspace, benchmark: Benchmark, arguments: TrainingArguments) -> list[Build]:

@@ -9,13 +9,27 @@ from app.json_output.tables import TableJson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenTrainingSet:
-    """A new training set. ``leaks`` are the rows that are test data, by means; ``test_builds`` the digests compared with."""
+class LeakedRow:
+    """A row of a training set with test data: the row of the table that it comes from, the means, and the test."""
 
-    folder: str
-    digest: str
-    manifest: dict[str, Any]
+    row: str
+    source: str
+    means: str
+    test: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenTrainingSet:
+    """A new training set; ``folder``, ``digest`` and ``manifest`` are null if it was refused.
+
+    ``leaks`` are the numbers of rows that are or resemble test data, by means; ``test_builds`` the digests compared with.
+    """
+
+    folder: str | None
+    digest: str | None
+    manifest: dict[str, Any] | None
     leaks: dict[str, int]
+    leaked_rows: tuple[LeakedRow, ...]
     warnings: tuple[str, ...]
     test_builds: tuple[str, ...]
     test_images: int

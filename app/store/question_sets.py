@@ -43,7 +43,7 @@ from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 from benchmarks.vocabulary import canonical_json
 
 SETS = "sets"
-_FILE, _PAGES = "set.json", "pages.json"
+SET_FILE, _PAGES = "set.json", "pages.json"
 _NEW = "new"
 """The folder in which a version is built before it gets its number."""
 _REMOVED = ".removed"
@@ -141,7 +141,7 @@ def set_folder(workspace: Path, name: str) -> Path:
 def read_set(folder: Path) -> QuestionSet:
     """Return the set in a folder. Raises StoreError if it is damaged."""
     try:
-        stored = parse_json(read_bytes(folder, _FILE, limit=_LARGEST), _LARGEST)
+        stored = parse_json(read_bytes(folder, SET_FILE, limit=_LARGEST), _LARGEST)
         versions = tuple(
             SetVersion(
                 int(version["number"]),
@@ -160,7 +160,7 @@ def read_set(folder: Path) -> QuestionSet:
         return QuestionSet(folder.name, benchmark, table, versions, int(stored["seed"]))
     except (OSError, UnsafeFileError, OutsideJSONError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(
-            f"the set {folder.name} cannot be read: {folder / _FILE} is missing or damaged; build it under another --name."
+            f"the set {folder.name} cannot be read: {folder / SET_FILE} is missing or damaged; build it under another --name."
         ) from error
 
 
@@ -206,13 +206,13 @@ def find_version(workspace: Path, name: str) -> SetVersion:
 def build_name(folder: Path) -> str:
     """Return a name for what is made of a build: SET-NUMBER for a version of a set, the folder's name for another build."""
     place = folder.resolve()
-    return f"{place.parent.name}-{place.name}" if (place.parent / _FILE).is_file() else place.name
+    return f"{place.parent.name}-{place.name}" if (place.parent / SET_FILE).is_file() else place.name
 
 
 def set_of_build(folder: Path) -> QuestionSet | None:
     """Return the set of which a build is a version; None if it is none. Raises StoreError if the set is damaged."""
     parent = folder.resolve().parent
-    return read_set(parent) if (parent / _FILE).is_file() else None
+    return read_set(parent) if (parent / SET_FILE).is_file() else None
 
 
 def version_of_digest(workspace: Path, build_digest: str) -> Path | None:
@@ -242,7 +242,7 @@ def building(workspace: Path, name: str) -> Iterator[Path]:
             yield folder / _NEW
         finally:
             shutil.rmtree(folder / _NEW, ignore_errors=True)
-            if is_new and not (folder / _FILE).exists():
+            if is_new and not (folder / SET_FILE).exists():
                 shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -256,7 +256,7 @@ def record_version(
     StoreError if the set is damaged.
     """
     folder = set_folder(workspace, name)
-    earlier = read_set(folder) if (folder / _FILE).exists() else None
+    earlier = read_set(folder) if (folder / SET_FILE).exists() else None
     versions = earlier.versions if earlier else ()
     if versions and versions[-1].digest == build.digest:
         number = versions[-1].number
@@ -286,7 +286,7 @@ def _write(folder: Path, question_set: QuestionSet) -> None:
             for version in question_set.versions
         ],
     }
-    _write_json(folder, _FILE, stored)
+    _write_json(folder, SET_FILE, stored)
 
 
 def _write_json(folder: Path, name: str, value: Mapping[str, Any]) -> None:

@@ -36,7 +36,7 @@ _HOPELESS = 0.65
 _ROUNDING = 0.01
 """The most by which correlations by sums of grey values differ from those of resized pictures, whose values are rounded."""
 
-HASH_VERSION = "2"
+HASH_VERSION = "3"
 """To be changed with whatever may change a match."""
 
 SAME, SIMILAR = 0.97, 0.93
@@ -45,28 +45,29 @@ SAME, SIMILAR = 0.97, 0.93
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The most similar picture of an index: its number, the correlation of the two, and the share of its sides in view.
+    """A similar picture of an index: its number, the correlation of the two, and the window of it that is in view.
 
-    Where the other picture is the larger one, the share is of that one's sides.
+    If ``within`` is set, the other picture is the larger one, and the window is one of that.
     """
 
     number: int
     correlation: float
-    scale: float
+    window: Window
+    within: bool = False
 
     @property
     def same(self) -> bool:
         return self.correlation >= SAME
 
 
-_Window = tuple[float, float, float]
+Window = tuple[float, float, float]
 """Left and top edge and the sides of a crop, as shares of the picture's sides."""
 
-_WHOLE: _Window = (0.0, 0.0, 1.0)
+WHOLE: Window = (0.0, 0.0, 1.0)
 
 
-def _windows() -> Iterator[_Window]:
-    yield _WHOLE
+def _windows() -> Iterator[Window]:
+    yield WHOLE
     for scale in _SCALES:
         places = [share * (1 - scale) for share in ((0.0, 0.5, 1.0) if scale > 0.85 else (0.0, 0.25, 0.5, 0.75, 1.0))]
         for left, top in product(places, places):
@@ -94,27 +95,27 @@ class ImageIndex:
         self._numbers.append(number)
         self._hashes.extend(_hashes(thumbnail).tolist())
 
-    def find(self, image: PILImage) -> Match | None:
-        """Return the picture that ``image`` copies, was cropped from or is the whole of, or that looks like it; else None."""
+    def find(self, image: PILImage) -> list[Match]:
+        """Return the pictures that ``image`` may copy, be cropped from or be the whole of, or that look like it, best first."""
         thumbnail = _thumbnail(image)
-        small = _view(thumbnail, _WHOLE)
+        small = _view(thumbnail, WHOLE)
         if small.std() < _FLAT or not self._numbers:
-            return None
+            return []
         own = _hashes(thumbnail)
         stored = np.frombuffer(self._hashes, dtype=np.uint64).reshape(-1, len(_WINDOWS))
-        crops = [self._match(place, small, self._read(place), window) for place, window in _candidates(stored, own[:1])]
-        best = max(crops, key=_by_correlation, default=None)
-        if best is None or not best.same:
-            wholes = [
-                self._match(place, _view(self._read(place), _WHOLE), thumbnail, window)
+        matches = [
+            self._match(place, small, self._read(place), window) for place, window in _candidates(stored, own[:1])
+        ]
+        if not any(match.same for match in matches):
+            matches += [
+                self._match(place, _view(self._read(place), WHOLE), thumbnail, window, within=True)
                 for place, window in _candidates(stored[:, :1], own[1:])
             ]
-            best = max([*crops, *wholes], key=_by_correlation, default=None)
-        return best if best is not None and best.correlation >= SIMILAR else None
+        return sorted((m for m in matches if m.correlation >= SIMILAR), key=_by_correlation, reverse=True)
 
-    def _match(self, place: int, small: Array, thumbnail: PILImage, window: _Window) -> Match:
-        correlation, scale = _fit(small, thumbnail, window)
-        return Match(self._numbers[place], correlation, scale)
+    def _match(self, place: int, small: Array, thumbnail: PILImage, window: Window, *, within: bool = False) -> Match:
+        correlation, best = _fit(small, thumbnail, window)
+        return Match(self._numbers[place], correlation, best, within)
 
     def _read(self, place: int) -> PILImage:
         from PIL import Image
@@ -127,7 +128,7 @@ def _by_correlation(match: Match) -> float:
     return match.correlation
 
 
-def _candidates(stored: Array, own: Array) -> list[tuple[int, _Window]]:
+def _candidates(stored: Array, own: Array) -> list[tuple[int, Window]]:
     """Return the places of the stored pictures nearest to another one, each with the window in which it is.
 
     Either the other picture's hash, ``own``, is compared with those of all windows of the ``stored`` ones, or the hashes of its
@@ -148,15 +149,15 @@ def _candidates(stored: Array, own: Array) -> list[tuple[int, _Window]]:
     ]
 
 
-def _fit(small: Array, thumbnail: PILImage, window: _Window) -> tuple[float, float]:
-    """Return how well a picture fits the best window near ``window`` of another one: their correlation, and the window's sides.
+def _fit(small: Array, thumbnail: PILImage, window: Window) -> tuple[float, Window]:
+    """Return how well a picture fits the best window near ``window`` of another one: their correlation, and that window.
 
     Windows that cannot be the best one are left out by their blocks, and the others by sums of grey values; what remains is
     resized and compared. A picture without a similar window after the first step is not searched further.
     """
     best = _correlation(small, _view(thumbnail, window)), window
-    if best[0] >= SAME:
-        return best[0], best[1][2]
+    if best[0] >= SAME and window == WHOLE:
+        return best
     sums, blocks = _sums(thumbnail), _blocks(small)
     detail = 1 - _energy(blocks) * (_SMALL // _BLOCKS) ** 2 / _energy(small)
     for step, least in zip(_STEPS, (_HOPELESS, SIMILAR), strict=True):
@@ -168,16 +169,16 @@ def _fit(small: Array, thumbnail: PILImage, window: _Window) -> tuple[float, flo
         near = near[bounds >= max(best[0], least) - _ROUNDING]
         correlations = _correlations(small, sums, near)
         close = near[correlations >= max(best[0], correlations.max(initial=0)) - _ROUNDING]
-        windows: list[_Window] = list(map(tuple, close.tolist()))
+        windows: list[Window] = list(map(tuple, close.tolist()))
         best = max([best, *((_correlation(small, _view(thumbnail, near_by)), near_by) for near_by in windows)])
-    return best[0], best[1][2]
+    return best
 
 
 _MOVES = np.array([(x, y, growth) for growth in range(-2, 3) for x, y in product(range(-3, 4), repeat=2)])
 """The moves of a window's middle and the growths of its sides that are tried, in steps."""
 
 
-def _near(window: _Window, step: float) -> Array:
+def _near(window: Window, step: float) -> Array:
     """Return the windows whose edges lie up to three steps from those of ``window``, each a row of three numbers."""
     moves = step * _MOVES
     sides = window[2] + moves[:, 2:]
@@ -193,7 +194,7 @@ def _thumbnail(image: PILImage) -> PILImage:
     return image.convert("L").resize((_THUMBNAIL, _THUMBNAIL), Image.Resampling.BOX)
 
 
-def _view(thumbnail: PILImage, window: _Window) -> Array:
+def _view(thumbnail: PILImage, window: Window) -> Array:
     """Return a window of a thumbnail as a small picture."""
     from PIL import Image
 

@@ -8,19 +8,22 @@ another picture, is not. Texts that a template makes equal, and values that two 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import MediaError, SpecError
+from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.factors.instances import instances_of
 from benchmarks.hashed import hash64
-from benchmarks.media import load_image, read_image, read_media
-from benchmarks.training.image_hash import HASH_VERSION, ImageIndex
+from benchmarks.media import read_image, read_media
+from benchmarks.training.image_details import is_one_picture
+from benchmarks.training.image_hash import HASH_VERSION, ImageIndex, Match
+from benchmarks.training.image_views import image_views
 from benchmarks.training.prompt_texts import (
     Form,
     IndexedPrompt,
@@ -34,6 +37,9 @@ from benchmarks.training.prompt_texts import (
 from benchmarks.training.training_set import PARTS, ChatRow, TrainingSet
 from benchmarks.varied import example_of
 from benchmarks.vocabulary import Instance, Media, digest
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PILImage
 
 Means = Literal["image", "picture", "example", "prompt", "related", "similar picture", "question"]
 
@@ -58,12 +64,14 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A row that holds test data: which, by what means, the test instance or image, and the row's example if it states one."""
+    """A row that holds test data: by what means, the row of which test build it has, and the row's example if it states one."""
 
     row: str
     means: Means
     test: str
     example: str = ""
+    lender: str = ""
+    """The example of the training set whose picture the row shows as a wrong one."""
 
 
 @dataclass
@@ -104,10 +112,19 @@ class LeakReport:
 
 
 def _names(leaks: Sequence[Leak], places: Mapping[str, str]) -> str:
-    """Return the first examples of rows, and the test of the first."""
-    names = list(dict.fromkeys(places.get(leak.example) or leak.row for leak in leaks))
+    """Return the first rows in the order of their lines, each with the test that it has."""
+    tests: dict[str, str] = {}
+    for leak in leaks:
+        lender = f", borrowed from {places.get(leak.lender) or leak.lender}" if leak.lender else ""
+        tests.setdefault(places.get(leak.example) or leak.row, f"{leak.test}{lender}")
+    names = [f"{name} has {tests[name]}" for name in sorted(tests, key=_by_line)]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{', '.join(names[:_MOST_NAMED])}{more}; the first has {leaks[0].test}"
+    return f"{'; '.join(names[:_MOST_NAMED])}{more}"
+
+
+def _by_line(place: str) -> tuple[str, int]:
+    file, _, line = place.rpartition(":")
+    return (file, int(line)) if line.isdecimal() else (place, 0)
 
 
 ImageResult = tuple[int, bool] | None
@@ -117,10 +134,15 @@ ImageResult = tuple[int, bool] | None
 class LeakIndex:
     """Test data by image, example and text, with which the rows of training sets are compared."""
 
-    def __init__(self, tests: Sequence[tuple[Benchmark, Build]]) -> None:
+    def __init__(self, tests: Sequence[tuple[Benchmark, Build]], names: Mapping[str, str] | None = None) -> None:
+        """Read test builds, which ``names`` has by their digests; without it, they have the names of their folders."""
         self.tests = [build.digest for _, build in tests]
+        self._build_names = {build.digest: build.path.name for _, build in tests} | dict(names or {})
         self.image_results: dict[str, ImageResult] = {}
         """The results of images by the sha256 of their bytes; those that are known need not be compared again."""
+        self.on_image: Callable[[], None] = lambda: None
+        """What is called after each image that was compared."""
+        self._lenders: dict[str, str] = {}
         self._images: dict[str, str] = {}
         self._media: list[tuple[Path, Media]] = []
         self._names: list[str] = []
@@ -147,6 +169,12 @@ class LeakIndex:
             return report
         examples: dict[str, str] = {}
         """The examples of the training set that are test data, each with the test."""
+        self._lenders = {
+            training_set.image_digests[path]: row.group
+            for row in _rows(training_set)
+            for path in row.own_images or ()
+            if row.group and path in training_set.image_digests
+        }
         for row in _rows(training_set):
             leaks, test = self._find_by_images(row, training_set.image_digests)
             report.leaks += leaks
@@ -167,14 +195,18 @@ class LeakIndex:
         return report
 
     def _add(self, benchmark: Benchmark, build: Build) -> None:
+        rows: dict[str, str] = {}
+        with suppress(SourceError):  # without the rows of its table, instances have their ids
+            rows = {row.group: row.row for row in build.built_rows()}
         for prompt_set in benchmark.prompt_sets:
             for instance in instances_of(benchmark, build, prompt_set):
                 example = example_of(instance.group)
-                self._groups.setdefault(hash64(example), instance.id)
-                self._questions.add(instance.question, instance.id, example)
-                self._prompts.add(instance, example)
+                name = f"{rows.get(example) or instance.id} of {self._build_names[build.digest]}"
+                self._groups.setdefault(hash64(example), name)
+                self._questions.add(instance.question, name, example)
+                self._prompts.add(instance, name, example)
                 for medium in instance_images(instance):
-                    self._add_image(build, medium, instance.id)
+                    self._add_image(build, medium, name)
 
     def _add_image(self, build: Build, medium: Media, name: str) -> None:
         if medium.sha256 not in self._images:
@@ -192,7 +224,8 @@ class LeakIndex:
         pictures = ImageIndex()
         for number, (path, medium) in enumerate(self._media):
             try:
-                pictures.add(load_image(read_media(path, medium)), number)
+                for view in image_views(read_media(path, medium)):
+                    pictures.add(view, number)
             except MediaError:
                 self._damaged.append(self._names[number])
         return pictures
@@ -207,8 +240,10 @@ class LeakIndex:
             known = row.digests[number : number + 1] if len(row.digests) == len(row.images) else ()
             leak = self._image_leak(path, (*known, digests[path]))
             if leak is not None:
-                leaks.append(Leak(row.where, *leak, row.group))
-                if leak[0] in REFUSED and (row.own_images is None or path in row.own_images):
+                is_own = row.own_images is None or path in row.own_images
+                lender = "" if is_own else self._lenders.get(digests[path], "")
+                leaks.append(Leak(row.where, *leak, row.group, lender))
+                if leak[0] in REFUSED and is_own:
                     test = test or leak[1]
         for path in row.own_images or ():
             leak = None if path in row.images else self._image_leak(path, (digests[path],))
@@ -221,7 +256,7 @@ class LeakIndex:
         for text in prompts:
             prompt = self._prompts.find(text)
             if prompt is not None and texts.is_own(row, text, prompt):
-                return Leak(row.where, "prompt", prompt.instance, row.group)
+                return Leak(row.where, "prompt", prompt.name, row.group)
         test = self._questions.find(row.question, prompts)
         return Leak(row.where, "question", test, row.group) if test else None
 
@@ -232,17 +267,34 @@ class LeakIndex:
                 return "image", self._images[value]
         if digests[-1] not in self.image_results:
             self.image_results[digests[-1]] = self._similar(path)
+            self.on_image()
         match self.image_results[digests[-1]]:
             case (number, same) if number < len(self._names):
                 return "picture" if same else "similar picture", self._names[number]
         return None
 
     def _similar(self, path: Path) -> ImageResult:
+        """Return the test image that one of an image's views copies, or else the first that one resembles."""
         try:
-            match = self._pictures.find(load_image(read_image(path)))
+            views = image_views(read_image(path))
         except MediaError:
             return None
-        return None if match is None else (match.number, match.same)
+        resembled: ImageResult = None
+        for view in views:
+            for match in self._pictures.find(view):
+                if match.same and self._is_same(view, match):
+                    return match.number, True
+                resembled = resembled or (match.number, False)
+        return resembled
+
+    def _is_same(self, view: PILImage, match: Match) -> bool:
+        """Return whether a view is a test image in all details; charts of one template with other values are not."""
+        try:
+            tests = image_views(read_media(*self._media[match.number]))
+        except MediaError:
+            return False
+        pairs = ((test, view) if match.within else (view, test) for test in tests)
+        return any(is_one_picture(whole, other, match.window) for whole, other in pairs)
 
 
 class _RowTexts:
@@ -299,6 +351,11 @@ def check_leaks(report: LeakReport, *, drop: bool, places: Mapping[str, str] | N
             f"{'; '.join(report.sentences(REFUSED, places))}. "
             "Take other data, or leave these rows out with `rashomon training --drop-leaks`."
         )
+    return leak_warnings(report, places)
+
+
+def leak_warnings(report: LeakReport, places: Mapping[str, str] | None = None) -> list[str]:
+    """Return the warnings of a report: what may be test data, and the test images that could not be compared."""
     warnings = [f"{sentence}; check whether it is test data" for sentence in report.sentences(WARNED, places)]
     if count := len(report.unread_images):
         images = "test image is" if count == 1 else "test images are"

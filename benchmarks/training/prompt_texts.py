@@ -110,10 +110,10 @@ class Templates:
 
 
 class IndexedPrompt(NamedTuple):
-    """A prompt that one test example has: the example, an instance of it, and the forms of the prompt."""
+    """A prompt that one test example has: the example, a name for it, and the forms of the prompt."""
 
     example: str
-    instance: str
+    name: str
     form: Form
 
 
@@ -124,14 +124,14 @@ class PromptIndex:
         self.templates = Templates()
         self._prompts: dict[int, IndexedPrompt | None] = {}
 
-    def add(self, instance: Instance, example: str) -> None:
-        """Add the prompt of an instance of a test example."""
+    def add(self, instance: Instance, name: str, example: str) -> None:
+        """Add the prompt of an instance of a test example, under a name."""
         text = instance_text(instance)
         form = Form.of(text, instance.question, (value for values in instance.references.values() for value in values))
         self.templates.add(form, example)
         if len(text) < _SHORTEST_PROMPT:
             return
-        key, prompt = text_key(text), IndexedPrompt(example, instance.id, form)
+        key, prompt = text_key(text), IndexedPrompt(example, name, form)
         known = self._prompts.setdefault(key, prompt)
         if known is None or known.example != example:
             self._prompts[key] = None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.store.question_sets import SET_FILE, SetVersion, read_set, set_folders
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
@@ -17,6 +18,7 @@ from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
 from benchmarks.training.leaks import ImageResult, LeakIndex, LeakReport
 from benchmarks.training.training_set import TrainingSet
+from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import MAX_BYTES, OutsideJSONError, parse_json
 
@@ -34,8 +36,9 @@ class TestData:
 def find_test_builds(workspace: Workspace, named: Iterable[Path], sources: Collection[str]) -> TestData:
     """Return the test data of a workspace.
 
-    These are the ``named`` builds, those that a run of the workspace was made from, and those in its folder of builds that are
-    not themselves ``sources`` of the training rows, given by their digests. Raises SourceError for a named one that is no build.
+    These are the ``named`` builds, those that a run of the workspace was made from, those in its folder of builds and every
+    version of its question sets, but for the ``sources`` of the training rows, given by their digests, and other versions of
+    their sets. Raises SourceError for a named one that is no build.
     """
     builds = {build.digest: build for build in map(Build.open, named)}
     runs, unread = _run_builds(workspace)
@@ -43,13 +46,22 @@ def find_test_builds(workspace: Workspace, named: Iterable[Path], sources: Colle
         with suppress(RashomonError):
             build = Build.open(place)
             builds.setdefault(build.digest, build)
-    for place in _workspace_builds(workspace):
+    versions, damaged = _set_versions(workspace)
+    own = {*sources}
+    for of_set in versions:
+        if not own.isdisjoint(version.digest for version in of_set):
+            own |= {version.digest for version in of_set}
+    places = {version.build: version.digest for of_set in versions for version in of_set if version.digest not in own}
+    unread += damaged
+    for place in (*_workspace_builds(workspace), *places):
+        if places.get(place) in builds:
+            continue
         try:
             build = Build.open(place)
         except RashomonError as error:
             unread.append(f"the rows are not compared with {place}: {str(error).rstrip('.')}")
             continue
-        if build.digest not in sources:
+        if build.digest not in own:
             builds.setdefault(build.digest, build)
     tests = []
     for build in builds.values():
@@ -69,15 +81,29 @@ def find_test_builds(workspace: Workspace, named: Iterable[Path], sources: Colle
     return TestData(tests, unread)
 
 
-def find_leaks(tests: Sequence[tuple[Benchmark, Build]], training_set: TrainingSet) -> LeakReport:
-    """Compare a training set with test data; images that were compared with the same test images before are not again."""
-    index = LeakIndex(tests)
+def find_leaks(
+    tests: Sequence[tuple[Benchmark, Build]],
+    training_set: TrainingSet,
+    on_image: Callable[[], None] = lambda: None,
+) -> LeakReport:
+    """Compare a training set with test data, with a call after each image that was compared.
+
+    Images that were compared with the same test images before are not compared again.
+    """
+    index = LeakIndex(tests, {build.digest: _name(build.path) for _, build in tests})
     index.image_results.update(_read_results(index.images_digest))
+    index.on_image = on_image
     known = len(index.image_results)
     report = index.compare(training_set)
     if len(index.image_results) > known:
         _write_results(index.images_digest, index.image_results)
     return report
+
+
+def _name(build: Path) -> str:
+    """Return the name of a build: SET@NUMBER for a version of a set, its folder's name for another."""
+    place = build.resolve()
+    return f"{place.parent.name}@{place.name}" if (place.parent / SET_FILE).is_file() else place.name
 
 
 def _results_file() -> Path:
@@ -115,9 +141,33 @@ def _write_results(images_digest: str, results: Mapping[str, ImageResult]) -> No
         replace_file(file.parent, file.name, content.encode("utf-8"))
 
 
-def _workspace_builds(workspace: Workspace) -> Iterator[Path]:
-    folders = sorted((workspace.path / "benchmarks").glob("*/manifest.json"))
-    return (file.parent for file in folders if not file.parent.name.endswith(REJECTED_SUFFIX))
+def _workspace_builds(workspace: Workspace) -> list[Path]:
+    """Return the folders of builds, also where one is a link that leads nowhere; links to versions of sets are left out."""
+    entries = []
+    with suppress(OSError):
+        entries = sorted(folder_entries(workspace.path / "benchmarks"))
+    return [
+        folder
+        for folder in entries
+        if not folder.name.startswith(".") and not folder.name.endswith(REJECTED_SUFFIX) and _may_be_build(folder)
+    ]
+
+
+def _may_be_build(folder: Path) -> bool:
+    if folder.is_symlink() and (folder.resolve().parent / SET_FILE).is_file():
+        return False
+    return (folder / "manifest.json").is_file() or (folder.is_symlink() and not folder.exists())
+
+
+def _set_versions(workspace: Workspace) -> tuple[list[tuple[SetVersion, ...]], list[str]]:
+    """Return the versions of each question set, and a sentence on each set that cannot be read."""
+    versions, damaged = [], []
+    for folder in set_folders(workspace.path):
+        try:
+            versions.append(read_set(folder).versions)
+        except RashomonError as error:
+            damaged.append(f"the rows are not compared with the set {folder.name}: {str(error).rstrip('.')}")
+    return versions, damaged
 
 
 def _run_builds(workspace: Workspace) -> tuple[dict[tuple[Path, str], list[str]], list[str]]:
