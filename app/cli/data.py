@@ -360,7 +360,7 @@ def models_get(workspace: Any, /, model: str, **options: Any) -> int:
     help="The training set or build to check on; default: the validation rows of the adapter's training, if at hand.",
 )
 @number("--check-rows", ranges.ROWS, metavar="N", help="The most rows of the check; default 48.")
-@click.option("--no-check", is_flag=True, help="Leave the check out.")
+@click.option("--no-check", is_flag=True, help="Leave the check out; fusing itself needs the device, too.")
 @wait
 @click.pass_obj
 def models_fuse(workspace: Any, /, **options: Any) -> int:
@@ -368,7 +368,7 @@ def models_fuse(workspace: Any, /, **options: Any) -> int:
 
     Then answers of the base, of the base with the adapter and of the fused model are compared. Exit code 5: the fused model keeps
     less than 90% of the answers that the adapter changed, or changes others; what keeps them is measured. The same command
-    resumes.
+    resumes. Fusing computes on the device, and waits for it (--wait), also with --no-check.
     """
     from app.commands.fuse import FuseArguments, fuse_command
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -28,7 +29,8 @@ from benchmarks.untrusted.safe_files import replace_file, write_error
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.core.response_cache import ResponseCache
-from mlx_backends.mlx.fuse import CODES, FuseOptions, fuse, fuse_record
+from mlx_backends.mlx.adapter import changes_nothing
+from mlx_backends.mlx.fuse import CODES, FuseOptions, check_fusable, fuse, fuse_record
 from mlx_backends.mlx.fuse_hf import fuse_to_hf
 from mlx_backends.models.adapters import FUSED, Adapter, join_adapter, read_adapter
 from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve
@@ -83,17 +85,15 @@ def fuse_command(workspace: Workspace, arguments: FuseArguments) -> int:
     if not fit.ok:
         raise ModelError(f"{info.name} cannot be fused here: {fit.sentence}.")
     target, options = typed_path(arguments.target), FuseOptions(arguments.bits, arguments.dequantise, arguments.layout)
+    check_fusable(info, adapter)
     expected = fuse_record(info, adapter, options)
     record = _earlier_record(target, expected)
-    if adapter.base is not None and adapter.base[1] not in (None, expected["weights digest"]):
-        print(
-            f"warning: {clean(adapter.name)} was trained on {clean(adapter.base[0])}, another quantisation or copy of "
-            f"{clean(info.name)}; fused into that one, it is rounded once less.",
-            file=sys.stderr,
-        )
+    for warning in _warnings(info, adapter, options, expected["weights digest"]):
+        print(f"warning: {clean(warning)}", file=sys.stderr)
     rows = _held_out_rows(workspace, arguments, info, adapter)
     with ExitStack() as stack:
-        device = LocalModelSlot(_print_holder, owner=f"fuse {target.name}", patience=arguments.wait)
+        owner = f"fuse {target.name} (process {os.getpid()})"
+        device = LocalModelSlot(_print_holder, owner=owner, patience=arguments.wait)
         stack.callback(device.close)
         sweep(target)
         if record is None:
@@ -109,6 +109,28 @@ def fuse_command(workspace: Workspace, arguments: FuseArguments) -> int:
         check = _Check(workspace, arguments, info, adapter, target, rows, device)
         effect, others = check.run(record)
     return _end(arguments, target, rows, effect, others)
+
+
+def _warnings(info: ModelInfo, adapter: Adapter, options: FuseOptions, weights: str) -> Iterator[str]:
+    """Yield what is unusual about fusing ``adapter`` into the model ``info``, whose weights' digest is ``weights``."""
+    if changes_nothing(adapter):
+        yield (
+            f"{adapter.name} changes nothing: its products are all zero, so the fused model answers as {info.name}; take "
+            "another checkpoint of its training."
+        )
+    own = adapter.base_quantisation
+    if own and "-bit" not in (info.quantisation or ""):
+        is_plain = options.dequantise or options.layout == "hf"
+        yield (
+            f"{adapter.name} was trained on {own} weights, so those of {info.name} are rounded to {own} before it is added; "
+            f"the fused model {'stores the sum' if is_plain else 'is quantised, too; add --dequantise to store the sum'} "
+            "unquantised."
+        )
+    elif adapter.base is not None and adapter.base[1] not in (None, weights):
+        yield (
+            f"{adapter.name} was trained on {adapter.base[0]}, whose weights are not those of {info.name}, so its effect can "
+            f"differ here; if you have {adapter.base[0]}, fuse into it, and choose the size with --bits."
+        )
 
 
 def _print_holder(holder: str) -> None:

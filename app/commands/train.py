@@ -106,6 +106,8 @@ def _spec(workspace: Workspace, values: Mapping[str, Any], resume: str | None) -
         raise SpecError("--rates chooses the learning rate; leave out --learning-rate.")
     if "rate_updates" in values and "rates" not in values:
         raise SpecError("--rate-updates is the budget of a search; add --rates auto.")
+    if "patience" in values and values.get("early_stopping") is False:
+        raise SpecError("--patience says when a training ends early; leave it or --no-early-stopping out.")
     name = options.get("name")
     if name is not None and has_training(workspace, name):
         known = find_training(workspace, name).spec

@@ -25,8 +25,9 @@ def plan_lines(workspace: Workspace, plan: TrainingPlan) -> list[str]:
     ]
     if settings.rates:
         tried, updates = len(settings.rates), settings.rate_updates
+        noun = "update" if updates == 1 else "updates"
         lines.append(
-            f"  search: {updates} updates with each of {tried} rates ({', '.join(f'{rate:g}' for rate in settings.rates)}), so "
+            f"  search: {updates} {noun} with each of {tried} rates ({', '.join(f'{rate:g}' for rate in settings.rates)}), so "
             f"{tried * updates + settings.steps} updates in all"
         )
     if settings.check_every and plan.rows["validation"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -16,6 +17,7 @@ from mlx_backends.core.transformers_names import remember_names
 def contained() -> Iterator[None]:
     """Load libraries without network, code from a model's folder, standard output, or chat templates in this process."""
     remember_names()
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")  # that PyTorch is missing, which nothing here needs
     import huggingface_hub.constants
     import transformers.dynamic_module_utils
 

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.errors import ModelError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
-from mlx_backends.models.adapters import CONFIG, Adapter
+from mlx_backends.models.adapters import CONFIG, Adapter, lora_pairs
 
 _LOW_RANK = re.compile(r"lora_[ab]|[AB]|m")
 
@@ -47,6 +47,20 @@ def apply_adapter(model: Any, adapter: Adapter, name: str) -> None:
     if not all(bool(mx.all(mx.isfinite(applied[tensor]))) for tensor in adapter.shapes):
         raise ModelError(
             f"the adapter {adapter.name} holds values that are no numbers: its training diverged; use another."
+        )
+
+
+def changes_nothing(adapter: Adapter) -> bool:
+    """Return whether every product of low-rank weights is zero, and there is nothing else; computed on the CPU."""
+    import mlx.core as mx
+
+    paired = {name for pair in lora_pairs(adapter.shapes).values() for name in pair.values()}
+    if adapter.kind != "lora" or paired != set(adapter.shapes):
+        return False
+    with mx.stream(mx.cpu):
+        weights: Any = mx.load(str(adapter.weights))
+        return not any(
+            all(bool(mx.any(weights[name])) for name in pair.values()) for pair in lora_pairs(adapter.shapes).values()
         )
 
 

@@ -53,20 +53,32 @@ def fuse_record(model: ModelInfo, adapter: Adapter, options: FuseOptions) -> dic
     }
 
 
+def check_fusable(model: ModelInfo, adapter: Adapter) -> None:
+    """Raise ModelError if ``adapter`` cannot be fused into ``model``, as far as the files tell without loading any weights.
+
+    It may be of another model or of weights of other bits, be fused into these already, or have a format that is not fused.
+    """
+    check_not_fused(adapter, model.name, model.path)
+    check_base(adapter, model.name, weights_digest(model.path))
+    if adapter.is_legacy:
+        raise ModelError(f"the adapter {adapter.name} is in the format of mlx-vlm before 0.6, which cannot be fused.")
+    own, bits = adapter.base_quantisation, model.quantisation or ""
+    if own and "-bit" in bits and "mixed" not in bits and own.partition(" ")[0] != bits.partition(" ")[0]:
+        raise ModelError(
+            f"the adapter {adapter.name} was trained on {own} weights, and {model.name} has {bits}; name the model that it was "
+            "trained on, or an unquantised one."
+        )
+
+
 def fuse(model: ModelInfo, adapter: Adapter, target: Path, options: FuseOptions) -> dict[str, Any]:
     """Write ``model`` with ``adapter`` in its weights to the new folder ``target``; return what its record says.
 
     Raises ModelError if the adapter is of another model, or is fused into it already, or the quantisation cannot be as asked;
     then nothing is written.
     """
-    from mlx_vlm.utils import save_weights
-
     check_supported(model.path)
+    check_fusable(model, adapter)
     record, config = fuse_record(model, adapter, options), read_config(model.path)
-    check_not_fused(adapter, model.name, model.path)
-    check_base(adapter, model.name, record["weights digest"])
-    if adapter.is_legacy:
-        raise ModelError(f"the adapter {adapter.name} is in the format of mlx-vlm before 0.6, which cannot be fused.")
     loaded, _ = load(model.path)
     apply_adapter(loaded, adapter, model.name)
     try:
@@ -78,6 +90,8 @@ def fuse(model: ModelInfo, adapter: Adapter, target: Path, options: FuseOptions)
     except Exception as error:  # a quantisation unlike any known can raise anything
         raise ModelError(f"{model.name} could not be fused: {one_line(error)}") from error
     with contained():
+        from mlx_vlm.utils import save_weights
+
         save_weights(target, loaded, donate_weights=True)
     write_settings(model.path, config, target)
     return write_record(model, adapter, record | ({CODES: codes} if codes[1] else {}), target)

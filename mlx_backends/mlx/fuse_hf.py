@@ -14,10 +14,10 @@ from benchmarks.errors import ModelError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
 from mlx_backends.mlx.adapter import apply_adapter
-from mlx_backends.mlx.fuse import FuseOptions, fuse_layers, fuse_record
+from mlx_backends.mlx.fuse import FuseOptions, check_fusable, fuse_layers, fuse_record
 from mlx_backends.mlx.fused_folder import write_record, write_settings
 from mlx_backends.mlx.load import check_supported, load
-from mlx_backends.models.adapters import Adapter, check_base, check_not_fused
+from mlx_backends.models.adapters import Adapter
 from mlx_backends.models.discovery import ModelInfo, read_config
 from mlx_backends.models.plain_names import by_plain_name
 from mlx_backends.models.torch_names import has_channels_last, is_offset_norm, stored_name
@@ -35,11 +35,8 @@ def fuse_to_hf(model: ModelInfo, adapter: Adapter, target: Path) -> dict[str, An
     another model, or the names or weights cannot be converted; the caller removes ``target``.
     """
     check_supported(model.path)
+    check_fusable(model, adapter)
     record, config = fuse_record(model, adapter, FuseOptions(layout="hf")), read_config(model.path)
-    check_not_fused(adapter, model.name, model.path)
-    check_base(adapter, model.name, record["weights digest"])
-    if adapter.is_legacy:
-        raise ModelError(f"the adapter {adapter.name} is in the format of mlx-vlm before 0.6, which cannot be fused.")
     is_mlx = is_mlx_format(model.path, config)
     if not is_mlx and config.get("quantization_config"):
         raise ModelError(f"the weights of {model.name} are quantised, and not by MLX; fuse into the original model.")

@@ -182,4 +182,8 @@ def training_spec(values: Mapping[str, Any], *, context: str | None = None) -> T
     recipe = values.get("recipe")
     if recipe is not None and recipe not in RECIPES:
         raise SpecError(f"there is no recipe {recipe!r}; {did_you_mean(str(recipe), RECIPES)}")
-    return parse(TrainingSpec, dict(values), "the command line", context=context)
+    spec = parse(TrainingSpec, dict(values), "the command line", context=context)
+    budget, tried = spec.rate_updates, len(spec.tried_rates)
+    if context != ranges.STORED and budget is not None and budget < tried:  # one that was begun so goes on
+        raise SpecError(f"a search with {tried} rates needs a budget of {tried} updates or more, not of {budget}.")
+    return spec

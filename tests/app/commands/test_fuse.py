@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import shutil
+import signal
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -215,6 +219,9 @@ def test_the_device_is_waited_for_aloud(home: Rashomon, adapter: Path) -> None:
             line = next(line for line in waiting.stderr if "waiting" in line)
             assert line == "waiting for run elsewhere (process 7)\n"
             lock.release()
+            while not (holder := lock.holder()):
+                time.sleep(0.01)
+            assert holder == f"fuse fused (process {waiting.pid})"
             assert waiting.wait() == 0
     finally:
         lock.release()
@@ -258,36 +265,150 @@ def test_an_option_that_does_not_fit_on_the_disk_is_not_measured(
     ), "it is measured when there is space"
 
 
-def test_an_adapter_of_another_quantisation_is_pointed_out(home: Rashomon, tmp_path: Path) -> None:
+def test_an_adapter_of_other_weights_is_pointed_out(home: Rashomon, tmp_path: Path) -> None:
     base = {"base model": "model-bf16", "base weights": weights_digest(BF16)}
     adapter = make_adapter(BF16, tmp_path / "sibling", base=base)
     done = home.run(*arguments(adapter, home.home / "fused", "--no-check"))
-    assert "sibling was trained on model-bf16, another quantisation or copy of model-4bit" in done.stderr
-    other = make_adapter(BF16, tmp_path / "other", base={"base model": "llava", "base weights": "a" * 64})
-    home.run(*arguments(other, home.home / "other-fused", "--no-check"), code=2)
+    assert "sibling was trained on model-bf16, whose weights are not those of model-4bit" in done.stderr
+    assert "if you have model-bf16, fuse into it" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "advice", "quantisation"),
+    [((), "add --dequantise", "4-bit g64"), (("--dequantise",), "stores the sum unquantised", "bf16")],
+)
+def test_a_base_that_the_adapter_quantises_is_pointed_out(
+    options: tuple[str, ...], advice: str, quantisation: str, home: Rashomon, tmp_path: Path
+) -> None:
+    base = {"base model": "model-4bit", "base weights": weights_digest(FOUR_BIT)}
+    adapter = make_adapter(FOUR_BIT, tmp_path / "t", base=base)
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    quantisation_of_base = json.loads((FOUR_BIT / "config.json").read_text())["quantization"]
+    layers = {name.rpartition(".")[0] for name in read_adapter(adapter).shapes}
+    settings = {
+        "group_size": quantisation_of_base["group_size"],
+        "bits": quantisation_of_base["bits"],
+        "mode": "affine",
+    }
+    config["base_quantization"] = dict.fromkeys(sorted(layers), settings)
+    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    done = home.run("models", "fuse", BF16, "--adapter", adapter, "--to", home.home / "fused", "--no-check", *options)
+    assert "those of model-bf16 are rounded to 4-bit g64" in done.stderr
+    assert advice in done.stderr
+    assert f": {quantisation}, " in done.stdout
+    assert "warning" not in home.run(*arguments(adapter, home.home / "same", "--no-check")).stderr
+
+
+def test_what_the_files_show_is_refused_before_the_device_is_free(
+    home: Rashomon, adapter: Path, tmp_path: Path
+) -> None:
+    fused = home.home / "fused"
+    home.run(*arguments(adapter, fused, "--no-check"))
+    other = make_adapter(FOUR_BIT, tmp_path / "other", base={"base model": "llava", "base weights": "a" * 64})
+    bits = make_adapter(FOUR_BIT, tmp_path / "bits")
+    config = json.loads((bits / "adapter_config.json").read_text())
+    layers = {"a": {"bits": 8, "group_size": 64, "mode": "affine"}}
+    (bits / "adapter_config.json").write_text(json.dumps(config | {"base_quantization": layers}))
+    lock = FileLock(home.home / "cache" / "rashomon" / "device.lock")
+    assert lock.acquire("run elsewhere (process 7)")
+    try:
+        for model, given, reason in (
+            (fused, adapter, "has the adapter t in its weights already"),
+            (FOUR_BIT, other, "it was trained on llava"),
+            (FOUR_BIT, bits, "was trained on 8-bit g64 weights, and model-4bit has 4-bit g64"),
+        ):
+            words = (
+                "models",
+                "fuse",
+                model,
+                "--adapter",
+                given,
+                "--to",
+                home.home / "new",
+                "--no-check",
+                "--wait",
+                "no",
+            )
+            refused = home.run(*words, code=2)
+            assert reason in refused.stderr
+            assert "warning" not in refused.stderr
+    finally:
+        lock.release()
+
+
+def test_an_adapter_that_changes_nothing_is_pointed_out(home: Rashomon, adapter: Path, tmp_path: Path) -> None:
+    import mlx.core as mx
+
+    zero = tmp_path / "zero"
+    shutil.copytree(adapter, zero)
+    weights: Any = mx.load(str(zero / "adapters.safetensors"))
+    cleared = {name: mx.zeros_like(value) if name.endswith("lora_b") else value for name, value in weights.items()}
+    mx.save_safetensors(str(zero / "adapters.safetensors"), cleared)
+    assert "zero changes nothing" in home.run(*arguments(zero, home.home / "fused", "--no-check")).stderr
+    first = next(name for name in cleared if name.endswith("lora_b"))
+    mx.save_safetensors(str(zero / "adapters.safetensors"), cleared | {first: weights[first]})
+    assert "changes nothing" not in home.run(*arguments(zero, home.home / "other", "--no-check")).stderr
+
+
+def test_libraries_print_nothing(home: Rashomon, adapter: Path) -> None:
+    assert home.process(*arguments(adapter, home.home / "fused", "--no-check")).stderr == ""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    tmp_path_factory: pytest.TempPathFactory, adapter: Path, training_set: Path
+) -> tuple[str, dict[str, Any]]:
+    """The output, without the folder's name, and the record of a command that nothing disturbs."""
+    home = Rashomon(tmp_path_factory.mktemp("undisturbed"))
+    done = home.process(*arguments(adapter, home.home / "fused", "--check", training_set), code=5)
+    return done.stdout.replace(str(home.home), ""), record(home.home / "fused")
+
+
+def phase_of(target: Path) -> str:
+    """The phase that a command is in, by what it has written so far."""
+    if not target.exists():
+        return "writing" if any(target.parent.glob(f".{target.name}-*")) else "start"
+    check = record(target).get("check")
+    return "check" if check is None else "end" if "options" in check else "options"
+
+
+def kill(process: subprocess.Popen[str]) -> int:
+    kill_all(process)
+    return -signal.SIGKILL
+
+
+def interrupt(process: subprocess.Popen[str]) -> int:
+    """Press Ctrl-C, which every process on a terminal gets."""
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate()
+    return 130
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("end", [kill, interrupt])
 @pytest.mark.parametrize("phase", ["writing", "check", "options"])
-def test_a_killed_command_continues(phase: str, home: Rashomon, adapter: Path, training_set: Path) -> None:
+def test_a_command_that_was_ended_continues(
+    phase: str,
+    end: Callable[[subprocess.Popen[str]], int],
+    home: Rashomon,
+    adapter: Path,
+    training_set: Path,
+    undisturbed: tuple[str, dict[str, Any]],
+) -> None:
+    """Each phase takes seconds, as models are loaded in it, and is seen within milliseconds of its beginning."""
     target = home.home / "fused"
     words = arguments(adapter, target, "--check", training_set)
-    reached: dict[str, Callable[[], bool]] = {
-        "writing": lambda: any(home.home.glob(".fused-*/*")),
-        "check": lambda: target.exists(),
-        "options": lambda: (target / "fused.json").is_file() and "check" in record(target),
-    }
     process = home.start(*words)
-    while not reached[phase]() and process.poll() is None:
-        time.sleep(0.005)
-    kill_all(process)
-    assert target.exists() or phase == "writing"
-    if target.exists():  # a folder of this name is complete
-        assert {"config.json", "model.safetensors", "fused.json"} <= {path.name for path in target.iterdir()}
-    undisturbed = Rashomon(home.home / "other")
-    undisturbed.home.mkdir()
-    other = undisturbed.process(*arguments(adapter, undisturbed.home / "fused", "--check", training_set), code=5)
+    while phase_of(target) != phase:
+        assert process.poll() is None, f"it ended before {phase}"
+        time.sleep(0.002)
+    code = end(process)
+    assert (process.returncode, phase_of(target)) == (
+        code,
+        "start" if (phase, end) == ("writing", interrupt) else phase,
+    )
+    if end is interrupt:
+        assert not list(home.home.glob(".fused*")), "an interrupted command tidies up"
     done = home.process(*words, code=5)
-    assert done.stdout.replace(str(home.home), "") == other.stdout.replace(str(undisturbed.home), "")
-    assert record(target) == record(undisturbed.home / "fused")
+    assert (done.stdout.replace(str(home.home), ""), record(target)) == undisturbed
     assert not list(home.home.glob(".fused*")), "nothing unfinished is left"

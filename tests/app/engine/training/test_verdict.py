@@ -239,6 +239,28 @@ def test_rates_that_are_none_are_refused(tiny: Path, training_set: Path, tmp_pat
     assert "1e-4,3e-4" in Rashomon(tmp_path).run(*command(tiny, training_set), "--rates", rates, code=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (
+            ("--rates", "auto", "--rate-updates", "4"),
+            "a search with 5 rates needs a budget of 5 updates or more, not of 4",
+        ),
+        (("--no-early-stopping", "--patience", "5"), "leave it or --no-early-stopping out"),
+        (("--rate-updates", "9"), "add --rates auto"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    tiny: Path, training_set: Path, tmp_path: Path, options: tuple[str, ...], reason: str
+) -> None:
+    assert reason in Rashomon(tmp_path).run(*command(tiny, training_set), *options, "--dry-run", code=2).stderr
+
+
+def test_smallest_search_has_an_update_for_each_rate(tiny: Path, training_set: Path, tmp_path: Path) -> None:
+    words = (*command(tiny, training_set), "--rates", "auto", "--rate-updates", "5", "--dry-run")
+    assert "search: 1 update with each of 5 rates" in Rashomon(tmp_path).run(*words).stdout
+
+
 def test_disk_that_fills_at_a_validation_keeps_the_checkpoint(
     tiny: Path, training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
