@@ -41,12 +41,14 @@ def change_line(before: CheckReport, after: CheckReport) -> str:
         change = f"{_right(before, kind)} to {_right(after, kind)} of {len(marks)}"
         verb = {CONFLICT: "names conflicts" if after.names else "answers conflicts", AGREEMENT: "keeps"}
         parts.append(f"{verb.get(kind, 'gives the answer to learn in')} {change}{_undecided(marks)}")
+        notes = [f"{empty} give no answer" for empty in (after.outcomes.get(kind, {}).get("none", 0),) if empty]
         if (
             UNDECIDED not in marks
             and _right(after, kind) < _right(before, kind)
             and kind not in shown_changes(before, after, -1)
         ):
-            parts[-1] += " (so few show no loss)"
+            notes.append("too few to show a loss")
+        parts[-1] += f" ({', '.join(notes)})" if notes else ""
     return ", ".join(parts)
 
 
@@ -83,14 +85,13 @@ def doubts_labels(base: CheckReport) -> bool:
     return bool(marks) and len(marks) - marks.count(NOT_TAUGHT) <= _HARDLY_ANY * len(marks)
 
 
-def loss_phrase(before: CheckReport, after: CheckReport, kind: str) -> str:
-    """Return a loss as in ``it keeps 1 of 12 that the base answered 12 of``."""
-    counts = f"{_right(after, kind)} of {len(after.marks[kind])}"
+def loss_phrase(after: CheckReport, kind: str) -> str:
+    """Return which rows a model loses answers of, as in ``it keeps fewer right answers``."""
     if kind == AGREEMENT:
-        return f"it keeps {counts} that the base answered {_right(before, kind)} of"
-    verb = ("names", "named") if after.names and kind == CONFLICT else ("answers", "answered")
-    what = "conflicts" if kind == CONFLICT else "rows as taught"
-    return f"it {verb[0]} {counts} {what} and the base {verb[1]} {_right(before, kind)}"
+        return "it keeps fewer right answers"
+    return (
+        f"it {'names' if after.names else 'answers'} fewer conflicts" if kind == CONFLICT else "it answers fewer rows"
+    )
 
 
 def _changes(before: CheckReport, after: CheckReport, kind: str, *, at_worst: bool) -> list[int]:

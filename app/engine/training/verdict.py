@@ -18,6 +18,8 @@ _LEAST_DIFFERENCE = 0.001
 _SIGNIFICANCE = 0.05
 _FEWEST_EXAMPLES = 6
 """The fewest examples in which a difference can be shown: all of them differ alike with p = .031."""
+_SHARE_IN_DOUBT = 0.25
+"""The share of the rows without a conflict whose right answers may be lost, unshown, where an adapter is not recommended."""
 _COMPARE = "a run with the adapter, compared with the base's, would decide"
 
 
@@ -119,7 +121,7 @@ def verdict_of(curve: Curve, *, has_conflicts: bool = True) -> TrainingVerdict:
     if change.shown > 0:
         return TrainingVerdict(REGRESSED, f"do not use it: worse than the base, {at_best}")
     if pair is not None and (lost := shown_changes(*pair, -1)):
-        reasons = " and ".join(loss_phrase(*pair, kind) for kind in lost)
+        reasons = " and ".join(loss_phrase(pair[1], kind) for kind in lost)
         return TrainingVerdict(REGRESSED, f"do not use it: worse than the base, {reasons}; {at_best}")
     highest = max(loss for _, loss in curve.validations) if curve.validations else change.best
     if not change.shown and highest >= change.base + LEAST_RISE:
@@ -141,6 +143,8 @@ def _answer_doubt(before: CheckReport, after: CheckReport | None, *, has_conflic
         return f"nothing was checked {words}: add such rows to the data"
     if shown_changes(before, after, -1, at_worst=True):
         return "answers that the rules cannot tell may be losses"
+    if (fewer := before.kept - after.kept) and fewer >= _SHARE_IN_DOUBT * after.agreeing:
+        return f"{fewer} of {after.agreeing} right answers may be lost; {_COMPARE}"
     gains = shown_changes(before, after, 1)
     if doubts_labels(before) and AGREEMENT not in gains:
         return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,15 +31,18 @@ BASE = check("-" * 12, "+" * 12, 0)
     ("after", "code", "words"),
     [
         (check("+" * 9 + "---", "+" * 12), DONE, "names conflicts 0 to 9 of 12, keeps 12 to 12 of 12"),
-        (check("+" * 9 + "---", "+" * 11 + "-"), DONE, "keeps 12 to 11 of 12 (so few show no loss)"),
+        (check("+" * 9 + "---", "+" * 11 + "-"), DONE, "keeps 12 to 11 of 12 (too few to show a loss)"),
         (check("+" * 12, "+" * 12), DONE, "names conflicts 0 to 12 of 12, keeps 12 to 12 of 12"),
         # Always abstains: its loss may fall and it names every conflict.
-        (check("+" * 12, "+" + "-" * 11), REGRESSED, "it keeps 1 of 12 that the base answered 12 of"),
-        (check("+" * 12, "+" * 5 + "-" * 7), REGRESSED, "it keeps 5 of 12 that the base answered 12 of"),
+        (check("+" * 12, "+" + "-" * 11), REGRESSED, "keeps 12 to 1 of 12"),
+        (check("+" * 12, "+" * 5 + "-" * 7), REGRESSED, "keeps 12 to 5 of 12"),
         # Six losses of six have p = .031, which is corrected for two kinds unless the other kind is clear.
-        (check("+" * 12, "+" * 6 + "-" * 6), REGRESSED, "it keeps 6 of 12 that the base answered 12 of"),
-        (check("-" * 12, "+" * 6 + "-" * 6), INCONCLUSIVE, "keeps 12 to 6 of 12 (so few show no loss)"),
-        (check("+" * 12, "+" * 7 + "-" * 5), DONE, "keeps 12 to 7 of 12 (so few show no loss)"),
+        (check("+" * 12, "+" * 6 + "-" * 6), REGRESSED, "keeps 12 to 6 of 12"),
+        (check("-" * 12, "+" * 6 + "-" * 6), INCONCLUSIVE, "keeps 12 to 6 of 12 (too few to show a loss)"),
+        # Fewer are no shown loss; from a quarter of the rows on they are no recommendation either.
+        (check("+" * 12, "+" * 7 + "-" * 5), INCONCLUSIVE, "5 of 12 right answers may be lost; a run with the adapter"),
+        (check("+" * 12, "+" * 9 + "-" * 3), INCONCLUSIVE, "3 of 12 right answers may be lost"),
+        (check("+" * 12, "+" * 10 + "-" * 2), DONE, "keeps 12 to 10 of 12 (too few to show a loss)"),
         # What the rules cannot tell is no loss, and no proof that there is none.
         (check("+" * 12, "?" * 12), INCONCLUSIVE, "keeps 12 to 0 of 12 (12 cannot be told)"),
         (check("+" * 12, "+" * 10 + "??"), DONE, "keeps 12 to 10 of 12 (2 cannot be told)"),
@@ -58,10 +62,19 @@ def test_loss_and_answers_decide_together(after: CheckReport, code: int, words: 
     )
 
 
+def test_answers_that_are_none_are_counted() -> None:
+    base = check("-" * 12, "+" * 12, 0)
+    after = replace(
+        check("-" * 12, "-" * 12), outcomes={"conflict": {"none": 12}, "no conflict": {"invents": 5, "none": 7}}
+    )
+    sentence = verdict_of(ended_curve(5.0, (30, 0.4), (base, after))).sentence
+    assert "names conflicts 0 to 0 of 12 (12 give no answer), keeps 12 to 0 of 12 (7 give no answer)" in sentence
+
+
 def test_conflicts_that_are_named_no_longer_count_too() -> None:
     base, after = check("+" * 12, "+" * 12, 0), check("-" * 12, "+" * 12)
     verdict = verdict_of(ended_curve(5.0, (30, 0.4), (base, after)))
-    assert (verdict.code, "it names 0 of 12 conflicts and the base named 12" in verdict.sentence) == (REGRESSED, True)
+    assert (verdict.code, "it names fewer conflicts; at best" in verdict.sentence) == (REGRESSED, True)
 
 
 def test_a_higher_loss_is_worse_whatever_the_answers_are() -> None:

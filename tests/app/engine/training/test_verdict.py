@@ -139,7 +139,7 @@ def test_log_gives_losses_by_example_back_and_no_others(tmp_path: Path) -> None:
 
 def test_verdict_states_what_the_checks_count() -> None:
     verdict = verdict_of(ended_curve(3.0, (40, 0.5), (check(1, 11), check(10, 10, 40))))
-    assert verdict.sentence.endswith(", names conflicts 1 to 10 of 12, keeps 11 to 10 of 12 (so few show no loss)")
+    assert verdict.sentence.endswith(", names conflicts 1 to 10 of 12, keeps 11 to 10 of 12 (too few to show a loss)")
     assert verdict.code == DONE
 
 
