@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 from contextlib import closing
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -219,7 +220,10 @@ def test_output_to_a_full_disk_is_3(rashomon: Rashomon) -> None:
         (("doctor", "a"), 2),
         (("serve", "--port", "0"), 2),
         (("data", "get", "clash", "--yes"), 3),  # there is no network
-        (("batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--workers", "ray://127.0.0.1:1"), 2),
+        (  # without Ray the command is wrong; with it, no cluster answers
+            ("batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--workers", "ray://127.0.0.1:1"),
+            3 if find_spec("ray") else 2,
+        ),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, tuple) else str(value),
 )

@@ -118,7 +118,7 @@ class TrainingSpec(BaseModel):
         """Return rates as numbers, which a command line or a form separates by commas."""
         if value is None or value == "auto":
             return value
-        texts = value.split(",") if isinstance(value, str) else value
+        texts = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
         rates = [ranges.LEARNING_RATE.parse(text) if isinstance(text, str) else text for text in texts]
         if not 1 < len(set(rates)) <= _MOST_RATES or not all(map(ranges.LEARNING_RATE.holds, rates)):
             raise PydanticCustomError(

@@ -151,7 +151,7 @@ def test_worker_that_is_killed_is_replaced(undisturbed: Path, training_set: Path
     wait_for(lambda: len(losses(folder)) > 3, process)
     os.kill(Training.open(folder).worker() or 0, signal.SIGKILL)
     assert "SIGKILL, as the system does where memory runs out; restart 1 of 2" in process.communicate()[1]
-    assert process.returncode == 0
+    assert process.returncode in VERDICTS
     assert_same_training(folder, undisturbed)
 
 
