@@ -140,10 +140,10 @@ def _unknown(tuning: FineTuning, *, names_more: bool) -> str:
         return "The runs share no counted answer under conflict: run both on the same instances, and see their errors."
     if tuning.gain.difference.value is None:
         return "Run both under all conditions, or decide by another --metric."
-    if names_more:
+    if names_more and tuning.detection is not None:
         return (
             "It names conflicts more often, and accuracy counts that as right only where no source is: "
-            f"--metric {tuning.detection.part.removeprefix('in ')} decides by it."  # type: ignore[union-attr]
+            f"--metric {tuning.detection.part.removeprefix('in ')} decides by it."
         )
     return ""
 

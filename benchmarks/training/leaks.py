@@ -141,7 +141,7 @@ class LeakIndex:
         self.image_results: dict[str, ImageResult] = {}
         """The results of images by the sha256 of their bytes; those that are known need not be compared again."""
         self.on_image: Callable[[], None] = lambda: None
-        """What is called after each image that was compared."""
+        """The function that is called after each image that was compared."""
         self._lenders: dict[str, str] = {}
         self._images: dict[str, str] = {}
         self._media: list[tuple[Path, Media]] = []

@@ -102,7 +102,7 @@ class PlantedSet:
 
 @dataclass
 class Outcome:
-    """What a check made of a planted set."""
+    """The result of a check of a planted set."""
 
     planted: Counter[str] = field(default_factory=Counter)
     complete: Counter[str] = field(default_factory=Counter)

@@ -41,7 +41,8 @@ def change_line(before: CheckReport, after: CheckReport) -> str:
         change = f"{_right(before, kind)} to {_right(after, kind)} of {len(marks)}"
         verb = {CONFLICT: "names conflicts" if after.names else "answers conflicts", AGREEMENT: "keeps"}
         parts.append(f"{verb.get(kind, 'gives the answer to learn in')} {change}{_undecided(marks)}")
-        notes = [f"{empty} give no answer" for empty in (after.outcomes.get(kind, {}).get("none", 0),) if empty]
+        empty = after.outcomes.get(kind, {}).get("none", 0)
+        notes = [f"{empty} give no answer"] if empty else []
         if (
             UNDECIDED not in marks
             and _right(after, kind) < _right(before, kind)

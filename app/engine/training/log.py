@@ -97,7 +97,7 @@ class Curve:
     base_examples: tuple[float, ...] = ()
     """The base's validation losses by example; none where an earlier version trained."""
     best_examples: tuple[float, ...] = ()
-    """Those of the best update."""
+    """The losses by example of the best update; none where an earlier version trained."""
     checks: list[CheckReport] = field(default_factory=list)
     """The checks of generated answers; the base's is of update 0."""
     recent: deque[tuple[float, int]] = field(default_factory=deque)

@@ -9,7 +9,6 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from app.engine.training.spec import RECIPES, TrainingSpec
-from benchmarks.number_ranges import LEARNING_RATE
 
 ON, OFF = "on", "off"
 
@@ -104,11 +103,7 @@ class TrainingOption:
 
     def value(self, typed: str) -> Any:
         """Return a typed value as the spec takes it; one that is none is left as it is."""
-        if self.is_flag:
-            return {ON: True, OFF: False}.get(typed, typed)
-        if self.key == "rates" and typed != "auto":
-            return [LEARNING_RATE.parse(text.strip()) or text for text in typed.split(",")]
-        return typed
+        return {ON: True, OFF: False}.get(typed, typed) if self.is_flag else typed
 
     def argument(self, typed: str) -> str:
         """Return a typed value as an argument of the command; "" for the default of one that is only ever switched on."""

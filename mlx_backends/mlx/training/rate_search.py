@@ -20,7 +20,7 @@ class UnsoundError(Exception):
 
 
 class Trainee(Protocol):
-    """What a search trains: the part of a training loop that it drives."""
+    """The part of a training loop that a search drives."""
 
     def learn(self, step: int, settings: TrainingSettings, stop: Stop) -> StepReport | None:
         """Make an update; return None, and change nothing, if ``stop`` comes first. Raises UnsoundError."""
