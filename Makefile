@@ -76,7 +76,7 @@ lint: .venv/installed-test
 docs: .venv/installed-test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-# All that `make test` leaves out, or with PART=3 one of at least ten parts, which are counted round; at most 20 minutes each.
+# All that `make test` leaves out, or with PART=3 one of its parts, which are counted round; at most 12 minutes each.
 # A test that fails is run again alone. With TORCH=2.13.0 and RAY=2.60.0 the tests that need these are run too.
 PART ?=
 RECORD ?=

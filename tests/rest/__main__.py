@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.rest.parts import file_of, record_seconds
 
 ROOT = Path(__file__).resolve().parents[2]
-PART_SECONDS = 20 * 60.0
+PART_SECONDS = 12 * 60.0
 ALONE_SECONDS = 15 * 60.0
 """Seconds after which a test that is run again has failed."""
 MOST_AGAIN = 10

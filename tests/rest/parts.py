@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 
 LEAST_PARTS = 10
-MOST_SECONDS = 1200.0
+MOST_SECONDS = 720.0
 """Seconds of the tests of a part, which two processes share: half of the limit on a machine as fast as the recorded one."""
 CHUNK_SECONDS = 120.0
 """Seconds of consecutive tests of one file that stay in one part, where they share what their fixtures build."""
