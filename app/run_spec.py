@@ -31,6 +31,7 @@ from benchmarks.remedies import (
     Verify,
 )
 from benchmarks.repeats import RepeatedProtocol
+from benchmarks.untrusted.file_names import name_key
 from benchmarks.untrusted.safe_files import read_regular
 from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
@@ -238,7 +239,7 @@ class BatchSpec(BaseModel):
                 yield "conditions", f"there is no condition {name!r}; {did_you_mean(name, known)}"
         yield from self._protocol_mismatches(benchmark)
         count = len(self.model) * max(1, len(self.prompt_set))
-        if self.name and len({name_at(self.name, Moment("", ""), model) for model in self.model}) < count:
+        if self.name and len({name_key(name_at(self.name, Moment("", ""), model)) for model in self.model}) < count:
             yield (
                 "name",
                 f"name = {self.name!r} can only name one run, but this spec makes {count}; remove it"

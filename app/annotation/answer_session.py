@@ -19,6 +19,7 @@ from app.store.workspace import Workspace
 from benchmarks.errors import BusyError, SpecError, StoreError
 from benchmarks.hashed import hash64
 from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.file_names import name_key
 from benchmarks.vocabulary import Generation, Media, Message, Record, Request
 from judges.base import FunctionJudge
 from judges.human_labels import annotator_id
@@ -81,7 +82,7 @@ def _check_name(workspace: Workspace, model: str) -> None:
     for name in workspace.run_names():
         with suppress(StoreError), RunStore.read(workspace.runs_folder / name) as store:
             other = str(store.meta("spec")["model"])
-            if other.startswith(PERSON) and other != model and other.casefold() == model.casefold():
+            if other.startswith(PERSON) and other != model and name_key(other) == name_key(model):
                 raise SpecError(f"{model} differs from {other}, who answered {name}, only in case; use another name.")
 
 

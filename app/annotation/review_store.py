@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 from app.store.locks import FileLock
 from app.store.sqlite_errors import translate_errors
 from benchmarks.errors import BusyError, NoAccessError, SpecError, StoreError
+from benchmarks.untrusted.file_names import name_key
 from benchmarks.untrusted.safe_files import check_database, make_folder
 from benchmarks.vocabulary import canonical_json
 from judges.human_labels import annotator_id
@@ -198,11 +199,11 @@ class ReviewStore:
         annotator_id(name)
         account = account_name() if account is None else account
         with self._transaction():
-            rows = self._db.execute("SELECT name, account, created FROM reviewer WHERE folded = ?", (name.casefold(),))
+            rows = self._db.execute("SELECT name, account, created FROM reviewer WHERE folded = ?", (name_key(name),))
             known = rows.fetchone()
             if known is None:
                 self._db.execute(
-                    "INSERT INTO reviewer VALUES (?, ?, ?, ?)", (name.casefold(), name, account, time.time())
+                    "INSERT INTO reviewer VALUES (?, ?, ?, ?)", (name_key(name), name, account, time.time())
                 )
                 return ""
             if known[0] != name:
@@ -307,7 +308,7 @@ class ReviewStore:
 
 def session_lock(folder: Path, name: str) -> FileLock:
     """Return the acquired lock of a reviewer's session. Raises StoreError if another session has it."""
-    lock = FileLock(folder / f"session-{name.casefold()}.lock")
+    lock = FileLock(folder / f"session-{name_key(name)}.lock")
     if not lock.acquire(f"{name}'s session"):
         raise BusyError(
             f"{name} is reviewing in another session; end that one, or use another name if you are another person."

@@ -22,6 +22,7 @@ from mlx_backends.models.catalog import catalog_models
 from mlx_backends.models.discovery import cached_models, inspect
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.metal import GIB, estimated_working_set
+from mlx_backends.models.weights import IncompleteModelError
 from mlx_backends.next_model import TYPICAL, PromptSize, recommend_models, smallest_need
 
 THIS_MACHINE = "here"
@@ -63,7 +64,10 @@ def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bo
             raise BusyError(f"{lock.holder() or 'another process'} is fetching {model}; wait for it to end.")
         execute_plan(plan, f"{command} --yes" if yes else command)
         folder = link_snapshot(repository)
-    info = inspect(folder)
+    try:
+        info = inspect(folder)
+    except IncompleteModelError as error:  # all that there is was fetched
+        raise ModelError(f"{model} was fetched, and its repository {error.problem}; choose another version.") from error
     print(f"fetched {model}: {info.architecture}, {info.quantisation}, in {clean(str(folder))}")
     print(f"next: {workspace.command()} --batch --benchmark cmc-bench --model {model} --limit 50")
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -14,6 +13,7 @@ from app.fetch.hub import is_offline
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from benchmarks.proxies import CARRIED, proxy_for_scheme
+from benchmarks.untrusted.system_tools import tool_output
 
 _LOW_DISK_BYTES = 5 * 10**9
 _NETWORK_FILESYSTEMS = (
@@ -132,12 +132,12 @@ def _mounts() -> list[tuple[str, str]]:
     """Return the mount points and their file systems."""
     try:
         if sys.platform == "darwin":
-            output = subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=False, timeout=10).stdout
-            parts = (line.partition(" on ")[2].rpartition(" (") for line in output.splitlines())
+            lines_of_mount = tool_output("/sbin/mount").splitlines()
+            parts = (line.partition(" on ")[2].rpartition(" (") for line in lines_of_mount)
             return [(where, rest.split(",")[0].rstrip(")")) for where, _, rest in parts if where]
         lines = (line.split() for line in Path("/proc/mounts").read_text().splitlines())
         return [(line[1].replace("\\040", " "), line[2]) for line in lines if len(line) > 2]
-    except (OSError, subprocess.SubprocessError):
+    except OSError:
         return []
 
 

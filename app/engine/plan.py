@@ -41,6 +41,7 @@ from benchmarks.errors import BusyError, NoAccessError, SpecError, StoreError, S
 from benchmarks.registry import get_benchmark
 from benchmarks.repeats import RepeatedInstances
 from benchmarks.sampling import Selection, select
+from benchmarks.untrusted.file_names import twin
 from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_file
 from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.untrusted.typed_paths import typed_path
@@ -120,6 +121,10 @@ def check_spec(
     check_kv_bits(spec.model, spec.kv_bits)
     identity = identity_of(spec, build, info)
     folder = workspace.runs_folder / spec.run_name(build.digest)
+    if (other := twin(folder.name, workspace.run_names())) is not None:
+        raise SpecError(
+            f"there is a run {other}, which some disks do not tell from {folder.name}; choose another --name."
+        )
     if (folder / DATABASE).is_file():
         # Equal data and an equal spec select equal instances; selecting 100,000 of them again would waste seconds.
         with RunStore.read(folder) as store:

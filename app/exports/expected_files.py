@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.exports.export_input import safe_file_name
+from app.exports.export_input import file_names
 from app.figures.style import FIGURE_FORMATS
-from app.report.tables import unique_labels
 from benchmarks.vocabulary import Table
 
 
@@ -19,7 +18,7 @@ def expected_files(
     The names in the folders ``lm-eval/`` and ``figures/`` are not listed. Of the figures, those with nothing to draw are
     not written.
     """
-    runs = [safe_file_name(name) for name in unique_labels([folder.name for folder in folders])]
+    runs = file_names(folders)
     prefixes = [f"{run}." for run in runs] if len(runs) > 1 else [""]
     figures = [table.name for table in tables if table.chart is not None and table.rows]
     if len(runs) > 1 and not canonical:

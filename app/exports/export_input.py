@@ -28,6 +28,7 @@ from benchmarks.answers import kind_of
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.file_names import distinct_names
 from benchmarks.vocabulary import Estimate, Instance, Media, Outcome, Record, Table
 
 
@@ -68,6 +69,7 @@ class ExportedRun:
 
     Attributes:
         name: The name of its folder, numbered if several have the same.
+        file_name: The beginning of its files' names, which no disk takes for that of another run.
         label: Its name in tables.
         judge: The id of the judge whose labels are exported.
         outcomes: The number of records by ``Record.outcome``.
@@ -76,6 +78,7 @@ class ExportedRun:
     """
 
     name: str
+    file_name: str
     label: str
     spec: Mapping[str, Any]
     identity: Mapping[str, Any]
@@ -96,11 +99,6 @@ class ExportedRun:
     def slug(self) -> str:
         """Its model, in a form that is safe in a file name."""
         return re.sub(r"[^A-Za-z0-9._-]+", "__", str(self.spec["model"])).strip("._")[:80] or "model"
-
-    @property
-    def file_name(self) -> str:
-        """Its name, in a form that is safe in a file name."""
-        return safe_file_name(self.name)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -213,9 +211,9 @@ class Export:
         return Table("runs", "What was run", ("value",), (*rows, *differing), judges=())
 
 
-def safe_file_name(name: str) -> str:
-    """Return a run's name in a form that is safe in a file name."""
-    return re.sub(r"[^A-Za-z0-9._ ()-]+", "_", name)
+def file_names(folders: Sequence[Path]) -> list[str]:
+    """Return the names of runs in a form that is safe in file names, numbered where a disk may not tell two apart."""
+    return distinct_names(re.sub(r"[^A-Za-z0-9._ ()-]+", "_", folder.name) for folder in folders)
 
 
 def load_runs(
@@ -234,6 +232,7 @@ def load_runs(
         return [
             ExportedRun(
                 name,
+                file_name,
                 label,
                 portable_spec(known_spec(spec := store.meta("spec"))),
                 portable_identity(known_identity(store.meta("identity"), spec)),
@@ -248,7 +247,9 @@ def load_runs(
                 str(store.meta(LICENCE_KEY, "") or ""),
                 ReusedAnswers.load(store).sentence,
             )
-            for name, label, folder, store in zip(names, labels, folders, stores, strict=True)
+            for name, file_name, label, folder, store in zip(
+                names, file_names(folders), labels, folders, stores, strict=True
+            )
         ]
     finally:
         for store in stores:

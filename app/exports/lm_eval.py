@@ -18,6 +18,7 @@ from app.json_output.envelope import plain
 from app.report.samples import prompt_text
 from benchmarks.base import Benchmark
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.untrusted.file_names import name_key
 from benchmarks.vocabulary import Estimate, Record
 
 _METRIC = "acc"
@@ -31,7 +32,7 @@ def to_lm_eval_files(export: Export) -> Files:
             "%Y-%m-%dT%H-%M-%S.%f"
         )
         # Scripts read one model per folder, so a second run of a model needs its own.
-        is_only_run = sum(other.slug == run.slug for other in export.runs) == 1
+        is_only_run = sum(name_key(other.slug) == name_key(run.slug) for other in export.runs) == 1
         folder = f"lm-eval/{run.slug if is_only_run else run.file_name}"
         tasks = _tasks(export.benchmark, run)
         files[f"{folder}/results_{stamp}.json"] = _dumps(_results(export, run, tasks), indent=2)

@@ -8,7 +8,7 @@ from pathlib import Path
 from app.fetch.hub import Repository, repository, translate_hub_errors
 from app.fetch.remote_file import RemoteFile, path_inside
 from benchmarks.errors import ModelError
-from mlx_backends.models.discovery import hub_cache
+from mlx_backends.models.discovery import hub_cache, repository_folder
 from mlx_backends.models.licence import CARD
 
 NEEDED_PATTERNS = ("*.safetensors", "*.json", "*.model", "*.tiktoken", "*.txt", "*.jinja", CARD)
@@ -26,7 +26,7 @@ def is_needed(name: str) -> bool:
 
 def blobs_folder(name: str) -> Path:
     """Return the folder of the files of model ``name`` in the Hub's cache, each named by its digest."""
-    return hub_cache() / f"models--{name.replace('/', '--')}" / "blobs"
+    return repository_folder(name) / "blobs"
 
 
 def list_files(name: str) -> tuple[Repository, tuple[RemoteFile, ...]]:

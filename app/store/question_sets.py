@@ -24,12 +24,14 @@ from functools import cached_property
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from app.store.held_out import assign_pages, build_instances
 from app.store.locks import FileLock
 from benchmarks.build import Build, read_manifest
 from benchmarks.errors import BusyError, RashomonError, SourceError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.file_names import name_key
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import (
     UnsafeFileError,
@@ -110,7 +112,8 @@ class QuestionSet:
 
 
 def set_name(text: str) -> str:
-    """Return ``text`` as a set's name. Raises SpecError if it cannot be one."""
+    """Return ``text`` as a set's name, with accents as one character each. Raises SpecError if it cannot be one."""
+    text = normalize("NFC", text)
     if not _NAME.fullmatch(text):
         raise SpecError(
             f"{text[:40]!r} cannot name a set; use at most {_LONGEST_NAME} letters, digits, dots, dashes and underscores."
@@ -120,7 +123,7 @@ def set_name(text: str) -> str:
 
 def default_name(table: str) -> str:
     """Return the name of the set of a table called ``table``, without its suffix."""
-    return re.sub(r"[^\w.-]+", "-", table).strip("-.")[:_LONGEST_NAME] or "rows"
+    return re.sub(r"[^\w.-]+", "-", normalize("NFC", table)).strip("-.")[:_LONGEST_NAME] or "rows"
 
 
 def set_folders(workspace: Path) -> list[Path]:
@@ -133,9 +136,9 @@ def set_folders(workspace: Path) -> list[Path]:
 
 
 def set_folder(workspace: Path, name: str) -> Path:
-    """Return the folder of a set, whose name may differ in case, since some disks do not tell cases apart."""
-    names = {folder.name.casefold(): folder for folder in set_folders(workspace)}
-    return names.get(name.casefold(), workspace / SETS / name)
+    """Return the folder of a set, whose name may differ in ways that some disks do not tell apart, such as case."""
+    names = {name_key(folder.name): folder for folder in set_folders(workspace)}
+    return names.get(name_key(name), workspace / SETS / name)
 
 
 def read_set(folder: Path) -> QuestionSet:

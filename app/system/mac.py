@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -12,17 +11,19 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from app.system.local_servers import LocalServer, running_servers
+from benchmarks.untrusted.system_tools import tool_outputs
+
 PANIC_FOLDER = Path("/Library/Logs/DiagnosticReports")
 _PANIC_DAYS = 30
-_SECONDS = 10
 _SWAP_BYTES = 10**9  # a Mac that has been up for days has some
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _PRESSURES = {2: "high (macOS warns)", 4: "critical"}
-_APPS = (
-    ("Ollama", re.compile(r"(?:^|/)ollama (?:runner|llama-server)\b|/Ollama\.app/.*runner")),
-    ("LM Studio", re.compile(r"/LM Studio\.app/Contents/MacOS/|/\.lmstudio/")),
-    ("llama.cpp", re.compile(r"(?:^|/)llama-(?:server|cli)\b")),
-    ("an MLX server", re.compile(r"\bmlx_(?:lm|vlm)(?:\.server| server)\b")),
+_COMMANDS = (
+    ("/usr/sbin/sysctl", "-n", "vm.swapusage"),
+    ("/usr/sbin/sysctl", "-n", "kern.memorystatus_vm_pressure_level"),
+    ("/bin/ps", "-axo", "command="),
+    ("/usr/bin/pmset", "-g"),
 )
 
 
@@ -38,14 +39,7 @@ def load_warnings() -> list[str]:
     """Return in a sentence each what takes memory or speed from a run on this Mac now; none elsewhere."""
     if sys.platform != "darwin":
         return []
-    return list(
-        _warnings(
-            _output("/usr/sbin/sysctl", "-n", "vm.swapusage"),
-            _output("/usr/sbin/sysctl", "-n", "kern.memorystatus_vm_pressure_level"),
-            _output("/bin/ps", "-axo", "command="),
-            _output("/usr/bin/pmset", "-g"),
-        )
-    )
+    return list(_warnings(*tool_outputs(_COMMANDS)))
 
 
 def _warnings(swapusage: str, pressure: str, processes: str, power: str) -> Iterator[str]:
@@ -54,11 +48,19 @@ def _warnings(swapusage: str, pressure: str, processes: str, power: str) -> Iter
         yield f"{swap / 1e9:.1f} GB of memory is swapped to disk; close other programs, or a run is slow."
     if (level := _PRESSURES.get(pressure_level(pressure))) is not None:
         yield f"memory pressure is {level}; close other programs, or macOS may kill a run's worker."
-    apps = model_apps(processes)
-    if apps:
-        yield f"{' and '.join(apps)} may hold a model in memory; quit it, or unload its model (`ollama stop MODEL`)."
-    if low_power_mode(power):
-        yield "low power mode is on, which slows a run; `sudo pmset -a lowpowermode 0` ends it."
+    if servers := running_servers(processes):
+        yield _server_warning(servers)
+    if setting := low_power_setting(power):
+        yield f"low power mode is on, which slows a run; `sudo pmset -a {setting} 0` ends it."
+
+
+def _server_warning(servers: Sequence[LocalServer]) -> str:
+    *others, last = (server.name for server in servers)
+    names = f"{', '.join(others)} and {last}" if others else last
+    them, models = ("them", "their models") if others else ("it", "its model")
+    commands = ", ".join(f"`{server.unload}`" for server in servers if server.unload)
+    unload = f", or unload {models} ({commands})" if commands else ""
+    return f"{names} may hold a model in memory; quit {them}{unload}."
 
 
 def swap_used(text: str) -> int:
@@ -76,14 +78,13 @@ def pressure_level(text: str) -> int:
     return int(text) if text.strip().isdigit() else 1
 
 
-def model_apps(text: str) -> list[str]:
-    """Return the names of the running programs that hold models, from ``ps -axo command=``."""
-    return [name for name, pattern in _APPS if any(pattern.search(line) for line in text.splitlines())]
+def low_power_setting(text: str) -> str:
+    """Return the setting by which ``pmset -g`` says that low power mode is on; "" if it is off.
 
-
-def low_power_mode(text: str) -> bool:
-    """Return whether ``pmset -g`` says that low power mode is on."""
-    return re.search(r"^\s*(?:lowpowermode|powermode)\s+1\b", text, re.MULTILINE) is not None
+    Macs that also have a high power mode call it ``powermode``: 0 is automatic, 1 low, 2 high.
+    """
+    match = re.search(r"^\s*(lowpowermode|powermode)\s+1\b", text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def recent_panics(folder: Path = PANIC_FOLDER) -> Sequence[Panic]:
@@ -97,11 +98,3 @@ def recent_panics(folder: Path = PANIC_FOLDER) -> Sequence[Panic]:
                 if change_time >= since:
                     panics.append((change_time, Panic(file.name, date.fromtimestamp(change_time))))
     return [panic for _, panic in sorted(panics, key=lambda entry: -entry[0])]
-
-
-def _output(*command: str) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout

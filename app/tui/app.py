@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -32,7 +29,7 @@ from app.tui.confirmations import confirm_addresses
 from app.tui.hostile_text import sanitize, sanitize_paste
 from app.tui.key_queue import KeyQueue
 from app.tui.keymap import format_keys, keymap
-from app.tui.open_external import open_in_browser
+from app.tui.open_external import copy_on_mac, open_in_browser
 from app.tui.page_servers import PageServers, ServedPage
 from app.tui.processes import RunProcesses
 from app.tui.screens import SCREENS
@@ -487,9 +484,7 @@ class RashomonApp(App[int]):
     def copy(self, text: str) -> None:
         """Copy a text verbatim: through the terminal (OSC 52), on a Mac also with `pbcopy`, as Terminal.app ignores OSC 52."""
         self.copy_to_clipboard(text)
-        if sys.platform == "darwin" and shutil.which("pbcopy"):
-            with suppress(OSError):
-                subprocess.run(["pbcopy"], input=text.encode("utf-8", "replace"), check=False)
+        copy_on_mac(text)
         self.toast("copied")
 
     # --- Textual's -------------------------------------------------------------------------------

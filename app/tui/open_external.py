@@ -1,4 +1,4 @@
-"""The system's viewer for files."""
+"""Programs of the desktop: the system's viewer for files, the browser, the clipboard of a Mac."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from benchmarks.errors import STOPPED, RashomonError
+
+_COPY_SECONDS = 2.0
 
 
 class NoViewerError(RashomonError):
@@ -34,6 +37,13 @@ def open_in_browser(link: str) -> bool:
     return desktop and not remote and _open(link)
 
 
+def copy_on_mac(text: str) -> None:
+    """Copy a text with a Mac's ``pbcopy``; do nothing elsewhere, or if that fails."""
+    if sys.platform == "darwin" and shutil.which("pbcopy"):
+        with suppress(OSError, subprocess.SubprocessError):
+            subprocess.run(["pbcopy"], input=text.encode("utf-8", "replace"), check=False, timeout=_COPY_SECONDS)
+
+
 def _program() -> str:
     return "open" if sys.platform == "darwin" else "xdg-open"
 
@@ -42,11 +52,14 @@ def _open(target: str) -> bool:
     """Open a file or a link; return False if this machine has no program for that."""
     if shutil.which(_program()) is None:
         return False
-    subprocess.Popen(
-        [_program(), target],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    try:
+        subprocess.Popen(
+            [_program(), target],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:  # it is no program
+        return False
     return True

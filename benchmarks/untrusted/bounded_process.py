@@ -23,6 +23,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from benchmarks.untrusted.system_tools import tool_output
+
 Limit = Literal["memory", "time"]
 Message = tuple[dict[str, Any], bytes]
 Handler = Callable[[dict[str, Any], IO[bytes] | None], Iterator[tuple[dict[str, Any], bytes]]]
@@ -222,7 +224,7 @@ def _limit_memory(growth: int | None) -> None:
 
 def _resident(pid: int) -> int:
     """Return the resident memory of a process in bytes."""
-    kilobytes = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    kilobytes = tool_output("/bin/ps", "-o", "rss=", "-p", str(pid))
     return int(kilobytes) * 1024 if kilobytes.strip().isdigit() else 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
+from mlx_backends.models.weights import incomplete
 
 MAX_LAYERS = 1000
 """The deepest published models have some 200."""
@@ -72,6 +73,8 @@ def check_folder(path: Path) -> None:
             megabytes = _SIZES.get(entry.name, _SIZES.get(entry.suffix))
             if megabytes is None and entry.suffix != ".safetensors":
                 continue
+            if entry.is_symlink() and not entry.exists():  # the Hugging Face cache links to what is still being fetched
+                raise incomplete(path, f"holds a link to {entry.name}, which is missing")
             status = entry.stat()
             if not stat.S_ISREG(status.st_mode):
                 raise ModelError(f"{entry} is not a regular file; do not use this model.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
-from benchmarks.untrusted.finder_files import is_finder_file
+from benchmarks.untrusted.finder_files import folder_entries, is_finder_file
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import Modality
 from mlx_backends.models.adapters import split_adapter
@@ -17,8 +17,14 @@ from mlx_backends.models.config_limits import check_config, check_folder
 from mlx_backends.models.contract import check_weights
 from mlx_backends.models.modalities import supported_modalities
 from mlx_backends.models.model_types import folder_refusal, type_problem
-from mlx_backends.models.weights import stored_dtype, weight_files
+from mlx_backends.models.weights import (
+    IncompleteModelError,
+    incomplete,
+    stored_dtype,
+    weight_files,
+)
 
+_GGUF = ".gguf"
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tekken.json")
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _SNAPSHOT_FILES = ["model*.safetensors", "*.json", "tokenizer.model", "*.tiktoken", "*.jinja"]
@@ -61,6 +67,10 @@ def resolve(model: str) -> Path:
     model, _ = split_adapter(model)
     try:
         folder = Path(model).expanduser()
+        if folder.suffix.lower() == _GGUF and not folder.is_dir():
+            raise _gguf_refusal(model)
+        if folder.is_file():
+            raise ModelError(f"{model} is a file; name the model's folder.")
         return Path(os.path.abspath(folder)) if folder.is_dir() else _snapshot(model)
     except (OSError, ValueError, RuntimeError) as error:
         raise ModelError(f"{model!r} is neither a folder nor a Hub id; name one like org/name or a folder.") from error
@@ -75,9 +85,31 @@ def _snapshot(model: str) -> Path:
             snapshot_download(model, cache_dir=hub_cache(), local_files_only=True, allow_patterns=_SNAPSHOT_FILES)
         )
     except LocalEntryNotFoundError as error:
+        if repository_folder(model).is_dir():
+            raise _partly_fetched(model) from error
         raise ModelError(
             f"{model!r} is neither a folder nor in the Hugging Face cache; `rashomon models get {model}` fetches it."
         ) from error
+
+
+def repository_folder(model: str) -> Path:
+    """Return the folder of a Hub id in the Hugging Face cache, which may not exist."""
+    return hub_cache() / f"models--{model.replace('/', '--')}"
+
+
+def _partly_fetched(model: str, problem: str = "has no file in use") -> IncompleteModelError:
+    return IncompleteModelError(
+        f"{model} is only partly fetched: its folder in the Hugging Face cache {problem}; `rashomon models get {model}` fetches "
+        "the rest.",
+        problem,
+    )
+
+
+def _gguf_refusal(name: object) -> ModelError:
+    return ModelError(
+        f"{name} is a model in GGUF, which Rashomon does not read; fetch its version in safetensors (`rashomon models` lists "
+        "some), or serve the file with llama.cpp and name it endpoint:llamacpp/MODEL."
+    )
 
 
 def model_name(path: Path) -> str:
@@ -106,7 +138,7 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         config = read_json_file(path / "config.json")
     except FileNotFoundError as error:
-        raise ModelError(f"{path} holds no config.json, so it is not a model; name a folder that holds one.") from error
+        raise incomplete(path, "holds no config.json, so it is not a model", "name a folder that holds one") from error
     except (OSError, OutsideJSONError) as error:
         raise ModelError(f"{path}/config.json cannot be read as JSON; fetch the model again.") from error
     if not isinstance(config, dict):
@@ -122,9 +154,21 @@ def read_config(path: Path) -> dict[str, Any]:
 def inspect(path: Path) -> ModelInfo:
     """Return the properties of the model in folder ``path``.
 
-    Raises ModelError where the model cannot be run.
+    Raises ModelError where the model cannot be run, IncompleteModelError where it is not whole.
     """
+    try:
+        return _inspect(path)
+    except IncompleteModelError as error:
+        if _is_snapshot(path):
+            raise _partly_fetched(model_name(path), error.problem) from error
+        raise
+
+
+def _inspect(path: Path) -> ModelInfo:
     check_folder(path)
+    suffixes = {file.suffix.lower() for file in folder_entries(path)}
+    if _GGUF in suffixes and ".safetensors" not in suffixes:
+        raise _gguf_refusal(model_name(path) if _is_snapshot(path) else path)
     config = read_config(path)
     files = weight_files(path)
     modalities = supported_modalities(config)
@@ -132,11 +176,11 @@ def inspect(path: Path) -> ModelInfo:
     if not any(
         file.is_file() and not is_finder_file(file.name) for pattern in _TOKENIZERS for file in path.glob(pattern)
     ):
-        raise ModelError(f"{path} holds no tokenizer; fetch the whole model.")
+        raise incomplete(path, f"holds no tokenizer ({', '.join(_TOKENIZERS[:2])} ...)")
     if modalities and not any((path / name).is_file() for name in _PROCESSORS):
-        raise ModelError(
-            f"{path} lacks the settings of its image processor ({' or '.join(_PROCESSORS)}), and defaults would change "
-            "its answers; fetch the whole model."
+        names = " or ".join(_PROCESSORS)
+        raise incomplete(
+            path, f"lacks the settings of its image processor ({names}), without which its answers would change"
         )
     return ModelInfo(
         name=model_name(path),

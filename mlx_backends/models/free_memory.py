@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from benchmarks.untrusted.system_tools import tool_output
+
 _VM_STAT = "/usr/bin/vm_stat"
-_SECONDS = 10
 _CONTAINER = Path("/sys/fs/cgroup")
 
 
 def free_memory() -> int | None:
     """Return the bytes that are unused or hold only what is on disk too; in a container, those of its limit. None if unknown."""
     if sys.platform == "darwin":
-        try:
-            done = subprocess.run([_VM_STAT], capture_output=True, text=True, timeout=_SECONDS, check=False)
-        except (OSError, subprocess.SubprocessError):
-            return None
-        return mac_free_memory(done.stdout)
+        return mac_free_memory(tool_output(_VM_STAT))
     try:
         machine = linux_free_memory(Path("/proc/meminfo").read_text())
     except OSError:

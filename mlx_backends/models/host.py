@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from benchmarks.untrusted.system_tools import tool_output
 from mlx_backends.models.memory_estimate import total_memory
 
 
@@ -26,17 +26,21 @@ class Host:
 @cache
 def host_info() -> Host:
     """Return this machine's properties."""
-    system = f"macOS {platform.mac_ver()[0]}" if sys.platform == "darwin" else platform.platform(terse=True)
-    return Host(_chip(), total_memory(), system, platform.python_version())
+    return Host(_chip(), total_memory(), _system(), platform.python_version())
+
+
+def _system() -> str:
+    if sys.platform == "darwin":
+        # Python built for an older system is told another version: 16 on macOS 26.
+        version = tool_output("/usr/bin/sw_vers", "-productVersion").strip()
+        return f"macOS {version or platform.mac_ver()[0]}"
+    return platform.platform(terse=True)
 
 
 def _chip() -> str:
     if sys.platform == "darwin":
-        command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-        with suppress(OSError):
-            brand = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-            if brand:
-                return brand
+        if brand := tool_output("/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string").strip():
+            return brand
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             key, _, value = line.partition(":")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.untrusted.system_tools import tool_output
 from mlx_backends.models.metal import GIB, estimated_working_set, metal_working_set
 from mlx_backends.models.request_memory import (
     cache_bytes,
@@ -245,9 +245,9 @@ def _available(device: Mapping[str, Any]) -> tuple[int, str]:
 def _total() -> int:
     """Return the machine's memory in bytes."""
     if sys.platform == "darwin":
-        result = subprocess.run(["/usr/sbin/sysctl", "-n", "hw.memsize"], capture_output=True, text=True, check=False)
-        if result.returncode == 0 and result.stdout.strip().isdigit():
-            return int(result.stdout)
+        size = tool_output("/usr/sbin/sysctl", "-n", "hw.memsize").strip()
+        if size.isdigit():
+            return int(size)
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(physical, _container_limit() or physical)
 

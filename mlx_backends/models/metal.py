@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
+from benchmarks.untrusted.system_tools import tool_outputs
 
 GIB = 2**30
 
@@ -78,17 +79,8 @@ def _machine_key() -> str:
         mlx = version("mlx")
     except PackageNotFoundError:
         mlx = "none"
-    facts = [mlx]
-    for name in _KEYS:
-        try:
-            done = subprocess.run(
-                ["/usr/sbin/sysctl", "-n", name], capture_output=True, text=True, timeout=_SECONDS, check=False
-            )
-        except (OSError, subprocess.SubprocessError):
-            facts.append("unknown")
-        else:
-            facts.append(done.stdout.strip())
-    return sha256("\n".join(facts).encode()).hexdigest()
+    facts = tool_outputs(("/usr/sbin/sysctl", "-n", name) for name in _KEYS)
+    return sha256("\n".join([mlx, *(fact.strip() for fact in facts)]).encode()).hexdigest()
 
 
 def _file() -> Path:

@@ -33,6 +33,19 @@ _LARGEST_CACHE = 1 << 26
 _MAX_HEADER = 16 * 1024 * 1024  # some 100,000 tensors
 
 
+class IncompleteModelError(ModelError):
+    """A model's folder that lacks a file or holds a part of one; ``problem`` is what is wrong with it, after its name."""
+
+    def __init__(self, message: str, problem: str = "") -> None:
+        super().__init__(message)
+        self.problem = problem
+
+
+def incomplete(path: Path, problem: str, advice: str = "fetch the whole model") -> IncompleteModelError:
+    """Return the error of a model's folder ``path`` that is not whole."""
+    return IncompleteModelError(f"{path} {problem}; {advice}.", problem)
+
+
 def weight_files(path: Path) -> list[Path]:
     """Return the safetensors files of the model in folder ``path``, by name.
 
@@ -46,7 +59,7 @@ def weight_files(path: Path) -> list[Path]:
     if not files and any(f.suffix in PICKLES for f in entries):
         raise ModelError(f"{path} holds only pickled weights, which can run any code; fetch a version in safetensors.")
     if not files:
-        raise ModelError(f"{path} holds no weights (*.safetensors); fetch the whole model, or convert it.")
+        raise incomplete(path, "holds no weights (*.safetensors)", "fetch the whole model, or convert it")
     for file in files:
         _stored(file)
     return files
@@ -94,10 +107,7 @@ def _indexed(path: Path) -> list[Path]:
         )
     missing = [name for name in names if not (path / name).is_file()]
     if missing:
-        raise ModelError(
-            f"{len(missing)} of the {len(names)} weight files of {path} are missing ({missing[0]!r} ...); "
-            "fetch the model again to complete it."
-        )
+        raise incomplete(path, f"lacks {len(missing)} of its {len(names)} weight files ({missing[0]!r} ...)")
     return [path / name for name in names]
 
 
@@ -141,7 +151,8 @@ def _declared(file: Path) -> dict[str, Any]:
     ) as error:
         raise ModelError(f"{file} is not a whole safetensors file; fetch or copy it again.") from error
     if actual < expected:
-        raise ModelError(f"{file} is truncated ({actual} of {expected} bytes); fetch or copy it again.")
+        problem = f"holds only {actual:,} of the {expected:,} bytes of {file.name}"
+        raise incomplete(file.parent, problem, "fetch or copy the file again")
     return declared
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
@@ -21,6 +20,7 @@ from urllib.parse import quote, quote_plus
 
 from benchmarks.errors import KeyMissingError
 from benchmarks.proxies import proxy_secrets
+from benchmarks.untrusted.system_tools import tool_outputs
 from mlx_backends.remote.model_names import address_of
 
 VARIABLES = (
@@ -106,7 +106,8 @@ def keychain_entries() -> list[str]:
         return []
     names = [name for name in VARIABLES if name not in _ADDRESSED]
     if sys.platform == "darwin":
-        return [name for name in names if _has_entry(name)]
+        commands = (("/usr/bin/security", "find-generic-password", "-s", SERVICE, "-a", name) for name in names)
+        return [name for name, entry in zip(names, tool_outputs(commands), strict=True) if entry]
     return [name for name in names if _keychain(name) is not None]
 
 
@@ -177,22 +178,6 @@ def _keychain(entry: str) -> str | None:
     except Exception:  # not installed, no keychain on this machine, or the user refused
         return None
     return (password or "").strip() or None
-
-
-def _has_entry(entry: str) -> bool:
-    command = ["/usr/bin/security", "find-generic-password", "-s", SERVICE, "-a", entry]
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=5,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return done.returncode == 0
 
 
 def _forms(values: set[str]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.engine.identity import engine_facts
 from app.engine.training.data_record import data_record
-from app.engine.training.folder import Training, find_training, has_training, trainings_folder
+from app.engine.training.folder import Training, find_training, has_training, training_names, trainings_folder
 from app.engine.training.longest_row import longest_row
 from app.engine.training.rows import split_rows
 from app.engine.training.spec import TrainingSpec, plain_name
@@ -19,6 +19,7 @@ from app.system.paths import free_space
 from benchmarks.errors import ModelError, SourceError, SpecError, StoreFullError
 from benchmarks.training.leaks import REFUSED, check_leaks
 from benchmarks.training.training_set import ChatRow, TrainingSet
+from benchmarks.untrusted.file_names import twin
 from benchmarks.vocabulary import digest
 from mlx_backends.models.adapters import split_adapter
 from mlx_backends.models.discovery import inspect, read_config, resolve
@@ -123,7 +124,11 @@ def plan_training(workspace: Workspace, spec: TrainingSpec, *, force: bool) -> T
 
 
 def _known(workspace: Workspace, name: str, training_set: TrainingSet) -> Training | None:
-    """Return the training of this name on these rows; None if there is none yet."""
+    """Return the training of this name on these rows; None if there is none yet. Raises SpecError for a name too like another."""
+    if (other := twin(name, training_names(workspace))) is not None:
+        raise SpecError(
+            f"there is a training {other}, which some disks do not tell from {name}; choose another --name."
+        )
     known = find_training(workspace, name) if has_training(workspace, name) else None
     return known if known is not None and known.identity.get("data digest") == training_set.digest else None
 

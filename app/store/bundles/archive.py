@@ -29,10 +29,10 @@ from app.store.bundles.layout import (
     BundleError,
     is_member_name,
     member_digests,
-    repeated_name,
 )
 from app.system.paths import free_space
 from benchmarks.errors import StoreFullError
+from benchmarks.untrusted.file_names import repeated_name
 from benchmarks.untrusted.safe_files import is_disk_full, make_folder, open_write
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 

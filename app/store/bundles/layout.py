@@ -22,6 +22,7 @@ from typing import Any, Literal
 from app.store.database import DATABASE
 from app.store.title import TITLE_FILE
 from benchmarks.errors import StoreError
+from benchmarks.untrusted.file_names import name_key
 from benchmarks.untrusted.safe_files import read_bytes
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 
@@ -63,16 +64,6 @@ def is_sha256(text: object) -> bool:
     return isinstance(text, str) and re.fullmatch(_SHA256, text) is not None
 
 
-def repeated_name(names: Iterable[str]) -> str | None:
-    """Return the first name that is the same file as an earlier one on a disk that ignores capitals."""
-    seen: set[str] = set()
-    for name in names:
-        if (folded := name.casefold()) in seen:
-            return name
-        seen.add(folded)
-    return None
-
-
 def bundled_names(names: Iterable[str]) -> list[str]:
     """Return a name in a bundle for each run: its own, or a similar one if that is taken or of another form."""
     taken: set[str] = set()
@@ -80,10 +71,10 @@ def bundled_names(names: Iterable[str]) -> list[str]:
     for name in names:
         base = name if _RUN.fullmatch(name) else re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip("._-")[:70] or "run"
         number, candidate = 1, base
-        while candidate.casefold() in taken:
+        while name_key(candidate) in taken:
             number += 1
             candidate = f"{base[:70]}-{number}"
-        taken.add(candidate.casefold())
+        taken.add(name_key(candidate))
         bundled.append(candidate)
     return bundled
 

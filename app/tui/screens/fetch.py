@@ -194,7 +194,7 @@ class FetchScreen(RashomonScreen):
 
 def _read(workspace: Workspace) -> _Listing:
     """Read what is fetched and built; recommended models come first."""
-    fetched = {model.name for model in cached_models()}
+    fetched = {model.name for model in cached_models() if model.problem is None}
     recommended = {item.model.id: item for item in recommend_models(memory_fit(0).available)}
     others = (model for model in catalog_models() if model.id not in recommended)
     models = tuple(

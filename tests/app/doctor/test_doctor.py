@@ -235,6 +235,7 @@ def test_this_machines_mounts_are_read() -> None:
 
 def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     class Told:
+        returncode = 0
         stdout = (
             "/dev/disk3s1s1 on / (apfs, sealed, local, read-only, journaled)\n"
             "//me@server/my%20share on /Volumes/my share (smbfs, nodev, nosuid, mounted by me)\n"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,19 +12,6 @@ from app.system import mac
 
 SWAPPED = "total = 3072.00M  used = 2171.25M  free = 900.75M  (encrypted)\n"
 NO_SWAP = "total = 0.00M  used = 0.00M  free = 0.00M  (encrypted)\n"
-PROCESSES = """/sbin/launchd
-/System/Library/CoreServices/loginwindow.app/Contents/MacOS/loginwindow console
-/Applications/Safari.app/Contents/MacOS/Safari
-python -m app.main --batch --model mlx-community/Qwen3-VL-4B-Instruct-4bit
-"""
-OLLAMA = (
-    "/Applications/Ollama.app/Contents/Resources/ollama runner --ollama-engine --model /Users/me/.ollama/models/x\n"
-)
-OLLAMA_IDLE = (
-    "/Applications/Ollama.app/Contents/MacOS/Ollama hidden\n/Applications/Ollama.app/Contents/Resources/ollama serve\n"
-)
-LM_STUDIO = "/Applications/LM Studio.app/Contents/MacOS/LM Studio\n"
-LM_SERVER = "/opt/homebrew/bin/python3 -m mlx_lm.server --model x\n"
 PMSET = """System-wide power settings:
 Currently in use:
  standby              1
@@ -65,49 +50,17 @@ def test_memory_pressure(text: str, level: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "apps"),
+    ("text", "setting"),
     [
-        (PROCESSES, []),
-        (PROCESSES + OLLAMA_IDLE, []),
-        (PROCESSES + OLLAMA, ["Ollama"]),
-        (PROCESSES + LM_STUDIO, ["LM Studio"]),
-        (OLLAMA + LM_STUDIO + LM_SERVER, ["Ollama", "LM Studio", "an MLX server"]),
-        ("/opt/homebrew/bin/llama-server -m x.gguf\n", ["llama.cpp"]),
+        (PMSET.format(low=0), ""),
+        (PMSET.format(low=1), "lowpowermode"),
+        (" powermode            1\n", "powermode"),
+        (" powermode            2\n", ""),
+        ("", ""),
     ],
 )
-def test_programs_that_hold_models(text: str, apps: list[str]) -> None:
-    assert mac.model_apps(text) == apps
-
-
-@pytest.mark.parametrize(
-    ("text", "on"),
-    [(PMSET.format(low=0), False), (PMSET.format(low=1), True), (" powermode            1\n", True), ("", False)],
-)
-def test_low_power_mode(text: str, on: bool) -> None:
-    assert mac.low_power_mode(text) is on
-
-
-def test_each_thing_is_one_line_and_names_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs = {"vm.swapusage": SWAPPED, "kern.memorystatus_vm_pressure_level": "2\n", "command=": OLLAMA}
-
-    def run(command: tuple[str, ...], **_: Any) -> Any:
-        return subprocess.CompletedProcess(command, 0, outputs.get(command[-1], PMSET.format(low=1)), "")
-
-    monkeypatch.setattr("sys.platform", "darwin")
-    monkeypatch.setattr("subprocess.run", run)
-    warnings = mac.load_warnings()
-    assert len(warnings) == 4
-    assert not any("\n" in warning or "/Users" in warning for warning in warnings)
-
-
-@pytest.mark.parametrize("error", [OSError(), subprocess.TimeoutExpired("sysctl", 10)])
-def test_a_mac_that_does_not_tell_warns_of_nothing(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(*_: object, **__: object) -> Any:
-        raise error
-
-    monkeypatch.setattr("sys.platform", "darwin")
-    monkeypatch.setattr("subprocess.run", run)
-    assert mac.load_warnings() == []
+def test_low_power_mode(text: str, setting: str) -> None:
+    assert mac.low_power_setting(text) == setting
 
 
 def test_elsewhere_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

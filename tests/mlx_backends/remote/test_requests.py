@@ -738,11 +738,13 @@ def test_the_keychains_entries_are_named_without_their_values(
     keychain.set_password("rashomon", "OPENAI_API_KEY", "sk-of-the-vendor")
     assert api_keys.keychain_entries() == ["OPENAI_API_KEY"]
     assert "in the keychain: OPENAI_API_KEY" in access.keys(Workspace(Path("nowhere"))).message
-    commands: list[list[str]] = []
+    commands: list[tuple[str, ...]] = []
 
-    def security(command: list[str], **options: object) -> SimpleNamespace:
+    def security(command: tuple[str, ...], **options: object) -> SimpleNamespace:
         commands.append(command)
-        return SimpleNamespace(returncode=0 if command[-1] == "GEMINI_API_KEY" else 44)
+        if command[-1] == "GEMINI_API_KEY":
+            return SimpleNamespace(returncode=0, stdout='keychain: "/Users/ann/Library/Keychains/login.keychain-db"')
+        return SimpleNamespace(returncode=44, stdout="")
 
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(subprocess, "run", security)

@@ -1,0 +1,264 @@
+"""Every branch of the product on macOS, with recorded outputs of the system's tools, and with tools that fail."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import ROOT
+from tests.support.simulated_mac import SimulatedMac
+from tests.support.simulated_mac.recorded import GARBLED, MACHINES, SILENT
+
+STATE = """
+from pathlib import Path
+from app.doctor import access
+from app.new_run.mac_warnings import mac_warnings
+from app.system import mac
+from app.system.requirements import machine_problem
+from benchmarks.untrusted import bounded_process, system_tools
+from mlx_backends.models import free_memory, host, memory_estimate, metal
+from mlx_backends.remote import api_keys
+
+system_tools.SECONDS = 0.2
+metal._ask = lambda: None
+fit = memory_estimate.memory_fit(0)
+answer = {
+    "warnings": mac.load_warnings(),
+    "before a run": mac_warnings([("none.gguf", None)]),
+    "free": free_memory.free_memory(),
+    "chip": host.host_info().chip,
+    "system": host.host_info().system,
+    "memory": host.host_info().memory,
+    "source": fit.source,
+    "problem": machine_problem(),
+    "disk": access.network_filesystem(Path("/Volumes/my share/runs")),
+    "keys": api_keys.keychain_entries(),
+    "resident": bounded_process._resident(1),
+}
+"""
+STATE_BRANCHES = {
+    "app/doctor/access.py:_mounts",
+    "app/new_run/mac_warnings.py:mac_warnings",
+    "app/system/mac.py:load_warnings",
+    "app/system/requirements.py:machine_problem",
+    "mlx_backends/models/free_memory.py:free_memory",
+    "mlx_backends/models/host.py:_chip",
+    "mlx_backends/models/host.py:_system",
+    "mlx_backends/models/memory_estimate.py:_available",
+    "mlx_backends/models/memory_estimate.py:_total",
+    "mlx_backends/models/metal.py:metal_working_set",
+    "mlx_backends/remote/api_keys.py:keychain_entries",
+}
+PRESSED = [
+    "8.3 GB of memory is swapped to disk; close other programs, or a run is slow.",
+    "memory pressure is high (macOS warns); close other programs, or macOS may kill a run's worker.",
+    "Ollama and LM Studio may hold a model in memory; quit them, or unload their models "
+    "(`ollama stop MODEL`, `lms unload --all`).",
+    "low power mode is on, which slows a run; `sudo pmset -a lowpowermode 0` ends it.",
+]
+CRITICAL = [
+    "memory pressure is critical; close other programs, or macOS may kill a run's worker.",
+    "low power mode is on, which slows a run; `sudo pmset -a powermode 0` ends it.",
+]
+GERMAN = ["1.6 GB of memory is swapped to disk; close other programs, or a run is slow."]
+
+
+@pytest.mark.parametrize(
+    ("name", "warnings", "free", "system", "source", "problem"),
+    [
+        ("M1, macOS 14", [], 16384 * (5474 + 222514 + 4712), "macOS 14.6.1", "with 16 GB", ""),
+        ("M3 Pro under pressure, macOS 15", PRESSED, 16384 * (3021 + 41022 + 118), "macOS 15.5", "with 36 GB", ""),
+        ("M4 Max, macOS 26", CRITICAL, 16384 * (5474 + 222514 + 4712), "macOS 26.1", "with 128 GB", ""),
+        ("Intel, macOS 14", [], 4096 * (90211 + 402133 + 20480), "macOS 14.7.1", "with 32 GB", "Intel Mac"),
+        ("Rosetta, macOS 15", [], 16384 * (5474 + 222514 + 4712), "macOS 15.5", "with 24 GB", "Rosetta"),
+        ("German, macOS 15", GERMAN, 16384 * (5474 + 222514 + 4712), "macOS 15.5", "with 24 GB", ""),
+    ],
+)
+def test_state_of_a_mac(
+    name: str, warnings: list[str], free: int, system: str, source: str, problem: str, tmp_path: Path
+) -> None:
+    mac = SimulatedMac(tmp_path / "mac", MACHINES[name])
+    state = mac.evaluate(STATE)
+    assert state["warnings"] == state["before a run"] == warnings
+    assert (state["free"], state["system"]) == (free, system)
+    assert f"{state['chip']}\n" == MACHINES[name].outputs["sysctl -n machdep.cpu.brand_string"]
+    assert f"{state['memory']}\n" == MACHINES[name].outputs["sysctl -n hw.memsize"]
+    assert f"estimated for a Mac {source}" in state["source"]
+    assert bool(problem) == bool(state["problem"])
+    assert problem in state["problem"]
+    assert (state["disk"], state["keys"], state["resident"]) == ("smbfs", ["OPENAI_API_KEY"], 204_800 * 1024)
+    assert mac.branches >= STATE_BRANCHES
+    assert not [call for call in mac.calls if call.startswith("security") and {"-g", "-w"} & set(call.split())]
+
+
+@pytest.mark.parametrize(
+    ("machine", "tools"), [(SILENT, "work"), (SILENT, "missing"), (SILENT, "hang"), (GARBLED, "work")]
+)
+def test_a_mac_whose_tools_tell_nothing_is_used_all_the_same(machine: Any, tools: str, tmp_path: Path) -> None:
+    mac = SimulatedMac(tmp_path / "mac", machine, tools)
+    state = mac.evaluate(STATE)
+    assert state["warnings"] == state["before a run"] == []
+    assert state["free"] is None
+    assert state["memory"] > 0, "Python tells it too"
+    assert (state["problem"], state["disk"], state["keys"], state["resident"]) == ("", None, [], 0)
+    assert state["chip"]
+    assert mac.branches >= STATE_BRANCHES
+
+
+DOCTOR = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from app import main
+from app.commands import view
+from app.doctor import examine, machine, report
+from app.store.workspace import Workspace
+from app.system import parallel
+from benchmarks.untrusted import bounded_process
+from mlx_backends.mlx import engine
+from mlx_backends.models import metal
+from mlx_backends.pytorch import batch, spec
+
+metal._ask = lambda: 12_713_115_648
+workspace = Workspace(Path("workspace"))
+main._warn_of_machine()
+answer = {
+    "checks": sum(1 for _ in examine(workspace).gi_frame.f_locals[".0"]),
+    "machine": machine.machine(workspace).message,
+    "memory": machine.memory(workspace).message,
+    "devices": [engine._device(), spec.default_device()],
+    "report": [*report._memory({}), *report._state()],
+    "sync": report._disk_sync(workspace),
+    "cores": parallel._cores(),
+    "mlx": [],
+}
+for message in ("Device(gpu, 0) Metal 12713115648", "Device(cpu, 0) no Metal 0"):
+    machine._run_python = lambda code: (True, message)
+    answer["mlx"].append([machine.mlx(workspace).message, machine.mlx(workspace).fix])
+sys.modules["torch"] = SimpleNamespace()
+import resource
+resource.getrusage = lambda who: SimpleNamespace(ru_maxrss=7_000_000)
+answer["peak"] = batch.peak_memory("cpu")
+stream, sys.stdout = sys.stdout, SimpleNamespace(isatty=lambda: True)
+answer["browser"] = view._has_browser()
+sys.stdout = stream
+process = SimpleNamespace(_child=SimpleNamespace(pid=1), _limits={"memory": 400 * 10**6})
+try:
+    bounded_process.BoundedProcess._check(process, float("inf"))
+    answer["limit"] = ""
+except bounded_process.LimitError as error:
+    answer["limit"] = error.limit
+bounded_process._limit_memory(10**6)
+"""
+DOCTOR_BRANCHES = {
+    "app/commands/view.py:_has_browser",
+    "app/doctor/__init__.py:examine",
+    "app/doctor/machine.py:machine",
+    "app/doctor/machine.py:memory",
+    "app/doctor/machine.py:mlx",
+    "app/doctor/report.py:_disk_sync",
+    "app/doctor/report.py:_memory",
+    "app/doctor/report.py:_state",
+    "app/main.py:_warn_of_machine",
+    "app/system/parallel.py:_cores",
+    "benchmarks/untrusted/bounded_process.py:BoundedProcess._check",
+    "benchmarks/untrusted/bounded_process.py:_limit_memory",
+    "mlx_backends/mlx/engine.py:_device",
+    "mlx_backends/pytorch/batch.py:peak_memory",
+    "mlx_backends/pytorch/spec.py:default_device",
+}
+
+
+@pytest.mark.parametrize(("resident", "limit"), [(" 204800\n", ""), (" 1048576\n", "memory")])
+def test_checks_of_a_mac(resident: str, limit: str, tmp_path: Path) -> None:
+    mac = SimulatedMac(tmp_path / "mac", MACHINES["M1, macOS 14"])
+    (mac.folder / "outputs" / "ps").write_text(resident)
+    state = mac.evaluate(DOCTOR)
+    assert state["machine"].startswith("macOS 14.6.1 arm64, Python 3.")
+    assert state["memory"].startswith("12.7 GB for models (Metal's recommended working set)")
+    assert state["devices"] == ["metal", "mps"]
+    assert "estimated from the memory alone: 12.71 GB" in state["report"]
+    assert "nothing that slows a run was found" in state["report"]
+    assert "F_FULLFSYNC" in state["sync"]
+    assert state["cores"] == os.cpu_count()
+    with_metal, without = state["mlx"]
+    assert with_metal == ["Device(gpu, 0) Metal, working set 12.7 GB", ""]
+    assert "Metal is missing" in without[1]
+    assert (state["peak"], state["browser"], state["limit"]) == (7_000_000, True, limit)
+    assert mac.branches >= DOCTOR_BRANCHES
+
+
+DESKTOP = """
+from pathlib import Path
+from app.engine.workers.keep_awake import keep_awake
+from app.tui import open_external
+from benchmarks.errors import RashomonError
+
+open_external._COPY_SECONDS = 0.2
+open_external.copy_on_mac("a text")
+with keep_awake():
+    pass
+answer = {"link": open_external.open_in_browser("http://127.0.0.1:8124/")}
+try:
+    open_external.open_in_viewer(Path("figure.png"))
+    answer["viewer"] = ""
+except RashomonError as error:
+    answer["viewer"] = str(error)
+import time
+time.sleep(0.2)
+"""
+DESKTOP_BRANCHES = {
+    "app/engine/workers/keep_awake.py:keep_awake",
+    "app/tui/open_external.py:_program",
+    "app/tui/open_external.py:copy_on_mac",
+    "app/tui/open_external.py:open_in_browser",
+}
+
+
+@pytest.mark.parametrize("tools", ["work", "missing", "hang"])
+def test_programs_of_the_desktop(tools: str, tmp_path: Path) -> None:
+    mac = SimulatedMac(tmp_path / "mac", MACHINES["M1, macOS 14"], tools)
+    state = mac.evaluate(DESKTOP)
+    assert state["link"] is (tools != "missing")
+    assert bool(state["viewer"]) is (tools == "missing")
+    if tools == "work":
+        started = {call.split()[0] for call in mac.calls}
+        assert started >= {"open", "pbcopy"}, "caffeinate may be ended before it has written"
+        assert "open http://127.0.0.1:8124/" in mac.calls
+    assert mac.branches >= DESKTOP_BRANCHES
+
+
+def test_no_browser_is_opened_beside_another_machine(tmp_path: Path) -> None:
+    mac = SimulatedMac(tmp_path / "mac", MACHINES["M1, macOS 14"])
+    code = "from app.tui.open_external import open_in_browser; answer = open_in_browser('http://127.0.0.1:8124/')"
+    assert mac.evaluate(code, SSH_CONNECTION="10.0.0.2 50000 10.0.0.3 22") is False
+    assert mac.calls == []
+
+
+def functions_asking(file: Path) -> Iterator[str]:
+    """The functions of a module in which ``sys.platform`` is read."""
+
+    def visit(node: ast.AST, name: str) -> Iterator[str]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                yield from visit(child, f"{name}.{child.name}".removeprefix("."))
+            else:
+                if ast.unparse(child) == "sys.platform" if isinstance(child, ast.Attribute) else False:
+                    yield name
+                yield from visit(child, name)
+
+    yield from visit(ast.parse(file.read_text("utf-8")), "")
+
+
+def test_every_branch_is_run() -> None:
+    packages = ("app", "benchmarks", "judges", "mlx_backends", "rashomon")
+    files = [
+        file for package in packages for file in (ROOT / package).rglob("*.py") if "sys.platform" in file.read_text()
+    ]
+    asking = {f"{file.relative_to(ROOT)}:{name}" for file in files for name in functions_asking(file)}
+    assert asking == STATE_BRANCHES | DOCTOR_BRANCHES | DESKTOP_BRANCHES
