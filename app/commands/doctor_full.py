@@ -177,7 +177,7 @@ class FullCheck:
             return Outcome(SKIPPED, "the step tokens has measured nothing")
         need, peak = (value / 1e9 for value in (self._agreement.need, self._agreement.exact.peak))
         verb = "is within" if peak <= need else "exceeds"
-        message = f"the peak of {peak:.2f} GB one at a time {verb} the estimate of {need:.2f} GB"
+        message = f"the peak of {peak:.3f} GB one at a time {verb} the estimate of {need:.3f} GB"
         return Outcome(OK if peak <= need else FAILED, message)
 
     def _speed(self, update: Callable[[str], None]) -> Outcome:

@@ -10,7 +10,7 @@ import socket
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -103,10 +103,11 @@ def report(
         ("disk", [_disk_sync(workspace)]),
         ("runs of listed models in this workspace", _runs(workspace)),
     )
-    lines = ["docs/mac-report.md says how to read it."]
+    personal = _personal_values(workspace)
+    lines = [TITLE, "docs/mac-report.md says how to read it."]
     for title, content in sections:
-        lines += ["", f"[{title}]", *content]
-    text = f"{TITLE}\n" + _without_personal("".join(f"{clean(line)}\n" for line in lines), workspace)
+        lines += ["", f"[{title}]", *(_without_personal(clean(line), personal) for line in content)]
+    text = "".join(f"{line}\n" for line in lines)
     return text + "".join(f"{line}\n" for line in digest_lines(text))
 
 
@@ -251,9 +252,9 @@ def _median_ms(descriptor: int, sync: Any) -> float:
     return median(seconds) * 1000
 
 
-def _without_personal(text: str, workspace: Workspace) -> str:
-    """Return ``text`` without names, paths and keys, should a library's message hold one."""
-    for value in sorted(_personal_values(workspace), key=len, reverse=True):
+def _without_personal(text: str, personal: Set[str]) -> str:
+    """Return ``text`` without the ``personal`` values and without paths, should a library's message hold one."""
+    for value in sorted(personal, key=len, reverse=True):
         text = re.sub(rf"(?<![^\W_]){re.escape(value)}(?![^\W_])", _REMOVED, text, flags=re.IGNORECASE)
     return re.sub(r"(?<![\w.\]])/(?:Users|home|root|Volumes|private|var|tmp|opt)/[^\s'\",;:]*", _REMOVED, text)
 

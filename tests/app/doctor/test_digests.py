@@ -57,7 +57,16 @@ def test_a_report_that_was_only_passed_on_is_as_written(
         (lambda text: text[: text.rindex("whole: ")], "report"),
         (lambda text: text[: text.rindex("whole: ") + 9], "digests"),
     ],
-    ids=["a value", "a line more", "twice", "a section less", "a digest less", "no digests", "cut off", "cut in the line"],
+    ids=[
+        "a value",
+        "a line more",
+        "twice",
+        "a section less",
+        "a digest less",
+        "no digests",
+        "cut off",
+        "cut in the line",
+    ],
 )
 def test_what_was_edited_is_named(change: Callable[[str], str], section: str, text: str, tmp_path: Path) -> None:
     assert change(text) != text
