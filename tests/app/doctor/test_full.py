@@ -23,15 +23,15 @@ PRIVATE = "quillon/secret-study"
 DEMO = ROOT / "assets" / "demo" / "model-4bit"
 
 
-def cache(hub: Path, name: str, without: str = "") -> None:
-    """Put the demo's model into a Hugging Face cache as ``name``, without one of its files."""
+def cache(hub: Path, name: str, without: tuple[str, ...] = ()) -> None:
+    """Put the demo's model into a Hugging Face cache as ``name``, without some of its files."""
     repository = hub / f"models--{name.replace('/', '--')}"
     snapshot = repository / "snapshots" / "abc"
     snapshot.mkdir(parents=True)
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text("abc")
     for file in DEMO.iterdir():
-        if file.name != without:
+        if file.name not in without:
             (snapshot / file.name).symlink_to(file)
     if without:
         (repository / "blobs").mkdir()
@@ -51,8 +51,8 @@ def test_the_model_is_a_listed_one_then_the_smallest_then_the_demos(
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     assert choose_pilot_model().is_demo
     assert "no vision-language model in the Hugging Face cache" in choose_pilot_model().why
-    cache(tmp_path, "org/half", without="model.safetensors")
-    cache(tmp_path, "org/no-processor", without="preprocessor_config.json")
+    cache(tmp_path, "org/half", without=("model.safetensors",))
+    cache(tmp_path, "org/no-processor", without=("preprocessor_config.json", "processor_config.json"))
     assert choose_pilot_model().is_demo
     assert "2 cannot run (the check `models` says why)" in choose_pilot_model().why
     cache(tmp_path, PRIVATE)
@@ -68,9 +68,9 @@ def test_a_named_model_that_cannot_be_measured_is_refused_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    cache(tmp_path, "org/half", without="model.safetensors")
-    for name in ("org/half", "org/missing"):
-        with pytest.raises(ModelError, match=name):
+    cache(tmp_path, "org/half", without=("model.safetensors",))
+    for name, reason in (("org/half", "holds no weights"), ("org/missing", "nor in the Hugging Face cache")):
+        with pytest.raises(ModelError, match=reason):
             choose_pilot_model(name)
     with pytest.raises(SpecError, match="MLX"):
         choose_pilot_model("policy:random")
@@ -119,7 +119,7 @@ def test_whatever_fails_does_not_stop_the_others_and_names_no_private_model(
 def test_a_cached_model_is_measured_and_the_report_names_nobody(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path, variables={"USER": "quillon"})
     cache(tmp_path / "cache/huggingface/hub", PRIVATE)
-    cache(tmp_path / "cache/huggingface/hub", "org/half", without="model.safetensors")
+    cache(tmp_path / "cache/huggingface/hub", "org/half", without=("model.safetensors",))
     done = rashomon.process("doctor", "--full")
     assert states(done.stdout) == dict.fromkeys(STEPS, "ok") | {"metal": "skipped"}
     assert "of 20 answers, 20 one at a time and 20 as in a run" in done.stdout
