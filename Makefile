@@ -92,7 +92,7 @@ mac: .venv/installed-test
 	@$(BIN)/rashomon --workspace .venv doctor --full $(if $(MODEL),--model "$(MODEL)"); code=$$?; \
 	case $$code in 0|1) ;; *) exit $$code;; esac; \
 	if $(SUITE); then tests=ok; else tests=failed; code=1; fi; \
-	printf '\n[make mac]\ntests: %s\n' $$tests >> rashomon-report.txt; \
+	test ! -f rashomon-report.txt || printf '\n[make mac]\ntests: %s\n' $$tests >> rashomon-report.txt; \
 	echo 'the report is rashomon-report.txt; docs/mac-report.md says how to read it'; exit $$code
 
 # Every picture of the README and of docs/, drawn again.
