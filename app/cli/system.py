@@ -22,6 +22,16 @@ from benchmarks import number_ranges as ranges
     help="Measure this machine and write a report without personal data; default: rashomon-report.txt.",
 )
 @click.option(
+    "--full",
+    is_flag=True,
+    help="Also run the demo and a pilot of a cached model, compare tokens, memory and speed with a plain loop, and write the "
+    "report. It downloads nothing.",
+)
+@click.option(
+    "--model", metavar="ID", shell_complete=completion.models, help="The model for --full; default: a cached one."
+)
+@click.option("--read", metavar="FILE", help="Check whether a report was edited after it was written.")
+@click.option(
     "--forget-checks",
     is_flag=True,
     help="Forget the stored batch-invariance and sight checks of all models, so that the next runs repeat them.",
@@ -32,31 +42,19 @@ from benchmarks import number_ranges as ranges
     help="Remove the vision features on disk, so that the next runs encode their images again.",
 )
 @click.pass_obj
-def doctor(
-    workspace: Any,
-    /,
-    run: str | None,
-    as_json: bool,
-    report: str | None,
-    forget_checks: bool,
-    forget_features: bool,
-) -> int:
+def doctor(workspace: Any, /, run: str | None, **options: Any) -> int:
     """Check this machine or a run, and suggest fixes.
 
-    With RUN, the run's database is checked for damage.
+    With RUN, the run's database is checked for damage. With --full, each step prints a line, and a step that fails does not stop
+    the others; the same command resumes the pilot.
 
-    Exit codes: 0 everything works ("see" marks advice); 1 something does not.
+    Exit codes: 0 everything works ("see" marks advice, "skipped" says why); 1 something does not; 130 interrupted, with a
+    report on what was done.
     """
+    from app.commands.doctor import DoctorOptions
     from app.commands.doctor import doctor as run_doctor
 
-    return run_doctor(
-        workspace,
-        run,
-        as_json=as_json,
-        report=report,
-        forget_checks=forget_checks,
-        forget_features=forget_features,
-    )
+    return run_doctor(workspace, run, DoctorOptions(**options))
 
 
 @click.command(

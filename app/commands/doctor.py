@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from app.doctor import examine
+from app.doctor import CheckResult, examine
 from app.exit_codes import DONE, FAILURES, EndedError
 from app.json_output.catalog import MachineCheck
 from app.json_output.envelope import print_json
@@ -18,35 +20,89 @@ from benchmarks.untrusted.typed_paths import typed_path
 from mlx_backends import stored_checks
 from mlx_backends.mlx import feature_folder
 
+REPORT_FILE = "rashomon-report.txt"
 
-def doctor(
-    workspace: Workspace,
-    run: str | None = None,
-    *,
-    as_json: bool,
-    report: str | None = None,
-    forget_checks: bool = False,
-    forget_features: bool = False,
-) -> int:
-    """Check this machine, or one run, and print the results; return 0. Raises EndedError if something does not work.
 
-    ``report`` is the name of a file for a report on this machine. With ``forget_checks``, the stored checks of models
-    are forgotten first, and with ``forget_features`` the vision features on disk. Raises SpecError, StoreError.
+@dataclass(frozen=True, slots=True)
+class DoctorOptions:
+    """Options of ``rashomon doctor``; ``full`` measures everything, with ``model`` or one from the cache."""
+
+    as_json: bool = False
+    report: str | None = None
+    """The name of a file for a report on this machine."""
+    read: str | None = None
+    """The name of a report to check for edits."""
+    full: bool = False
+    model: str | None = None
+    forget_checks: bool = False
+    """Flag to forget the stored checks of models first."""
+    forget_features: bool = False
+    """Flag to remove the vision features on disk first."""
+
+
+def doctor(workspace: Workspace, run: str | None, options: DoctorOptions) -> int:
+    """Check this machine, one run or a report, and print the results; return 0.
+
+    Raises EndedError if something does not work, or was edited; SpecError, StoreError.
     """
-    if report is not None and run is not None:
-        raise SpecError("a report is on the machine, not on a run; leave out the run's name, or --report.")
-    if forget_checks:
+    _check_options(run, options)
+    if options.forget_checks:
         count = stored_checks.forget_checks()
         print(f"forgot {count} stored checks; the next run of each model repeats them.", file=sys.stderr)
-    if forget_features:
+    if options.forget_features:
         count, size = feature_folder.forget_features()
         print(f"removed {count} files of vision features, {size / 1e9:.1f} GB.", file=sys.stderr)
-    if run is None:
-        results = list(examine(workspace))
-    else:
+    if options.full:
+        from app.commands.doctor_full import doctor_full
+
+        return doctor_full(workspace, model=options.model, file=typed_path(options.report or REPORT_FILE))
+    results = list(_results(workspace, run, options.read))
+    _print(workspace, results, as_json=options.as_json)
+    if options.report is not None:
+        from app.doctor.report import check_file, measurements, report, write_report
+
+        file = typed_path(options.report)
+        check_file(file)
+        print("measuring with the demo's model ...", file=sys.stderr, flush=True)
+        write_report(file, report(workspace, results, measurements()))
+        print(
+            clean(f"wrote {file}; it names no user, machine, folder or run. Read it before you pass it on."),
+            file=sys.stderr,
+        )
+    if failed := [result.check for result in results if not result.ok]:
+        raise EndedError(
+            FAILURES,
+            f"{count_of(len(failed), 'check')} failed ({', '.join(dict.fromkeys(failed))}); each has its fix above.",
+        )
+    return DONE
+
+
+def _check_options(run: str | None, options: DoctorOptions) -> None:
+    """Raise SpecError if the options contradict each other."""
+    if run is not None and (options.report is not None or options.full or options.read is not None):
+        raise SpecError("a report is on the machine, not on a run; leave out the run's name, or the option.")
+    if options.model is not None and not options.full:
+        raise SpecError("--model names the model of --full; add --full.")
+    if options.read is not None and (options.full or options.report is not None):
+        raise SpecError("--read checks an existing report; leave out --full and --report.")
+    if options.full and options.as_json:
+        raise SpecError("--full prints no JSON; leave out --json.")
+
+
+def _results(workspace: Workspace, run: str | None, report: str | None) -> Iterator[CheckResult]:
+    """Return the results on a ``report``, a ``run`` or this machine."""
+    if report is not None:
+        from app.doctor.digests import check_report
+
+        return check_report(typed_path(report))
+    if run is not None:
         from app.doctor.run import check_run
 
-        results = list(check_run(workspace, run_folder(workspace, run)))
+        return check_run(workspace, run_folder(workspace, run))
+    return examine(workspace)
+
+
+def _print(workspace: Workspace, results: Sequence[CheckResult], *, as_json: bool) -> None:
     if as_json:
         checks = [
             MachineCheck(
@@ -58,25 +114,9 @@ def doctor(
             for result in results
         ]
         print_json("doctor", checks)
-    else:
-        for result in results:
-            state = "FAIL" if not result.ok else "see " if result.fix else "ok  "
-            print(clean(f"{state}  {result.check:<12} {result.message}"))
-            if result.fix:
-                print(clean(f"      {'':<12} -> {result.fix}"))
-    if report is not None:
-        from app.doctor.report import write_report
-
-        file = typed_path(report)
-        print("measuring with the demo's model ...", file=sys.stderr, flush=True)
-        write_report(workspace, results, file)
-        print(
-            clean(f"wrote {file}; it names no user, machine, folder or run. Read it before you pass it on."),
-            file=sys.stderr,
-        )
-    if failed := [result.check for result in results if not result.ok]:
-        raise EndedError(
-            FAILURES,
-            f"{count_of(len(failed), 'check')} failed ({', '.join(dict.fromkeys(failed))}); each has its fix above.",
-        )
-    return DONE
+        return
+    for result in results:
+        state = "FAIL" if not result.ok else "see " if result.fix else "ok  "
+        print(clean(f"{state}  {result.check:<12} {result.message}"))
+        if result.fix:
+            print(clean(f"      {'':<12} -> {result.fix}"))

@@ -23,20 +23,21 @@ from mlx_backends.registry import load_backend
 from mlx_backends.sight_check import ReplaceableMedia, check_sight, sight_requests
 
 _FACTS = ("device_name", "architecture", "memory_size", "max_recommended_working_set_size", "max_buffer_length")
-_QUESTION = "What is the value of kale? "
-_PASSAGE = "Of all that was counted, kale came to 68 in the end. "
+QUESTION = "What is the value of kale? "
+PASSAGE = "Of all that was counted, kale came to 68 in the end. "
 _REPEATS = (0, 8, 24)  # of the passage: prompts of some 100, 300 and 900 tokens
 _ANSWERS, _ANSWER_TOKENS = 3, 16
 _SIDES = (512, 1024, 2048)
 _FP32_SIZE = 512
 
 
-class _Pictures:
+class Pictures:
     """Images in memory and on disk, found by their content."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, charts: int) -> None:
+        """Take a ``folder`` for the images, and put the first ``charts`` of the demo there."""
         self._folder = folder
-        self.charts = [self.add(file.read_bytes()) for file in sorted((ASSETS / _CHARTS).glob("*.png"))[:3]]
+        self.charts = [self.add(file.read_bytes()) for file in sorted((ASSETS / _CHARTS).glob("*.png"))[:charts]]
 
     def add(self, data: bytes) -> Media:
         medium = Media(hashlib.sha256(data).hexdigest(), ".png")
@@ -60,7 +61,7 @@ def measure(folder: Path) -> dict[str, Any]:
         "facts": {name: info[name] for name in _FACTS if isinstance(info.get(name), int | str)},
         "fp32": _try(_fp32_error),
     }
-    pictures = _Pictures(folder)
+    pictures = Pictures(folder, 3)
     media = ReplaceableMedia(pictures.path)
     started = perf_counter()
     backend = load_backend(str(ASSETS / "demo" / "model-bf16"), media)
@@ -98,11 +99,11 @@ def _fp32_error() -> float:
     return float(np.linalg.norm(np.array(mx.array(a) @ mx.array(b)) - exact) / np.linalg.norm(exact))
 
 
-def _prompts(pictures: _Pictures) -> Iterator[tuple[tuple[Media, ...], str]]:
+def _prompts(pictures: Pictures) -> Iterator[tuple[tuple[Media, ...], str]]:
     for chart in pictures.charts:
-        for text in (_QUESTION, _PASSAGE + _QUESTION):
+        for text in (QUESTION, PASSAGE + QUESTION):
             yield (chart,), text
-    yield tuple(pictures.charts[:2]), _QUESTION
+    yield tuple(pictures.charts[:2]), QUESTION
 
 
 def _request(name: str, images: tuple[Media, ...], text: str) -> Request:
@@ -119,7 +120,7 @@ def _answer(backend: Backend, request: Request) -> Generation:
 
 def _speed(backend: Backend, image: Media, repeats: int) -> dict[str, Any]:
     """Return the speed of reading a prompt with ``repeats`` passages and of generating, over a few answers."""
-    text = _PASSAGE * repeats + _QUESTION
+    text = PASSAGE * repeats + QUESTION
     _answer(backend, _request("warm", (image,), text))
     answers = [_answer(backend, _request(f"{number}", (image,), text)) for number in range(_ANSWERS)]
     for answer in answers:
@@ -139,7 +140,7 @@ def _speed(backend: Backend, image: Media, repeats: int) -> dict[str, Any]:
     }
 
 
-def _preparation(backend: Backend, pictures: _Pictures, side: int) -> dict[str, Any]:
+def _preparation(backend: Backend, pictures: Pictures, side: int) -> dict[str, Any]:
     """Return the seconds to open and process a square image of random pixels."""
     import numpy as np
     from PIL import Image
@@ -149,7 +150,7 @@ def _preparation(backend: Backend, pictures: _Pictures, side: int) -> dict[str, 
         pixels = np.random.default_rng(seed).integers(0, 256, (side // 16, side // 16, 3), dtype=np.uint8)
         stream = io.BytesIO()
         Image.fromarray(pixels).resize((side, side)).save(stream, "PNG")
-        request = _request("image", (pictures.add(stream.getvalue()),), _QUESTION)
+        request = _request("image", (pictures.add(stream.getvalue()),), QUESTION)
         started = perf_counter()
         backend.probe(request, ())
         seconds.append(perf_counter() - started)

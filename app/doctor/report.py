@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import platform
 import re
 import socket
-import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,6 +19,8 @@ from time import perf_counter
 from typing import Any
 
 from app.doctor.check_result import CheckResult
+from app.doctor.child import child_json
+from app.doctor.digests import TITLE, digest_lines
 from app.store.workspace import Workspace
 from app.system.mac import load_warnings, recent_panics
 from app.text.escape import clean
@@ -33,7 +33,9 @@ from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.metal import estimated_working_set
 from mlx_backends.remote.api_keys import VARIABLES
 
-TITLE = "Rashomon: report on a machine"
+PILOT_FOLDER = "rashomon-doctor"
+"""The folder of a workspace with a separate workspace for the pilot of ``rashomon doctor --full``."""
+
 _LIBRARIES = (
     "rashomon",
     "mlx",
@@ -55,30 +57,43 @@ _REMOVED = "[removed]"
 _MAX_OLD = 1 << 20
 
 
-def write_report(workspace: Workspace, results: Sequence[CheckResult], file: Path) -> None:
-    """Write a report with the ``results`` of the checks; it replaces an earlier report, and nothing else.
+def check_file(file: Path) -> None:
+    """Raise SpecError if ``file`` is something else than a report, which must not be overwritten."""
+    try:
+        old = read_bytes(file.parent, file.name, limit=_MAX_OLD)
+    except FileNotFoundError:
+        return
+    except (OSError, UnsafeFileError) as error:
+        raise SpecError(f"{file} is no report; name another file.") from error
+    if not old.startswith(TITLE.encode()):
+        raise SpecError(f"{file} exists and is no report; name another file.")
+
+
+def write_report(file: Path, text: str) -> None:
+    """Write the ``text`` of a report; it replaces an earlier report, and nothing else.
 
     Raises SpecError if ``file`` is something else, StoreError if it cannot be written.
     """
-    with suppress(FileNotFoundError):
-        try:
-            old = read_bytes(file.parent, file.name, limit=_MAX_OLD)
-        except FileNotFoundError:
-            raise
-        except (OSError, UnsafeFileError) as error:
-            raise SpecError(f"{file} is no report; name another file.") from error
-        if not old.startswith(TITLE.encode()):
-            raise SpecError(f"{file} exists and is no report; name another file.")
-    text = report(workspace, results, _measurements())
+    check_file(file)
     try:
         replace_file(file.parent, file.name, text.encode())
     except (OSError, UnsafeFileError) as error:
         raise StoreError(f"cannot write {file}; name a file in a folder that you can write.") from error
 
 
-def report(workspace: Workspace, results: Sequence[CheckResult], measured: Mapping[str, Any] | str) -> str:
-    """Return the report's text; ``measured`` are the measurements, or why there are none."""
+def report(
+    workspace: Workspace,
+    results: Sequence[CheckResult],
+    measured: Mapping[str, Any] | str,
+    full: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """Return the report's text.
+
+    ``measured`` are the measurements, or why there are none; ``full`` are the sections of ``rashomon doctor --full``, which
+    come first.
+    """
     sections = (
+        *(full or {}).items(),
         ("machine", _machine()),
         ("libraries", _libraries()),
         ("memory", _memory(measured)),
@@ -88,10 +103,12 @@ def report(workspace: Workspace, results: Sequence[CheckResult], measured: Mappi
         ("disk", [_disk_sync(workspace)]),
         ("runs of listed models in this workspace", _runs(workspace)),
     )
-    lines = ["docs/mac-report.md says how to read it."]
+    personal = _personal_values(workspace)
+    lines = [TITLE, "docs/mac-report.md says how to read it."]
     for title, content in sections:
-        lines += ["", f"[{title}]", *content]
-    return f"{TITLE}\n" + _without_personal("".join(f"{clean(line)}\n" for line in lines), workspace)
+        lines += ["", f"[{title}]", *(_without_personal(clean(line), personal) for line in content)]
+    text = "".join(f"{line}\n" for line in lines)
+    return text + "".join(f"{line}\n" for line in digest_lines(text))
 
 
 def _machine() -> Iterator[str]:
@@ -135,24 +152,10 @@ def _checks(results: Sequence[CheckResult]) -> Iterator[str]:
         yield f"{result.check}: {state}" + (f", {result.message}" if result.check in _PUBLIC_CHECKS else "")
 
 
-def _measurements() -> Mapping[str, Any] | str:
+def measurements() -> Mapping[str, Any] | str:
+    """Return the measurements with the demo's model (:mod:`app.doctor.measure`), or why there are none."""
     with tempfile.TemporaryDirectory(prefix="rashomon-report-") as folder:
-        try:
-            done = subprocess.run(
-                [sys.executable, "-P", "-m", "app.doctor.measure", folder],
-                capture_output=True,
-                text=True,
-                timeout=_MEASURE_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"none: not done in {_MEASURE_SECONDS} s"
-    try:
-        measurements = json.loads(done.stdout.splitlines()[-1])
-    except (IndexError, ValueError):
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        return f"none: the process ended with {done.returncode}: {last}"
-    return measurements if isinstance(measurements, dict) else "none"
+        return child_json(["-m", "app.doctor.measure", folder], _MEASURE_SECONDS)
 
 
 def _measured(measured: Mapping[str, Any] | str) -> Iterator[str]:
@@ -205,7 +208,9 @@ def _batches_line(batches: Any) -> str:
 def _runs(workspace: Workspace) -> Iterator[str]:
     """Yield the speed and peak memory of the runs of models that are published; names of other models may be private."""
     listed = {model.id for model in catalog_models()}
-    known = [run for run in workspace.summaries() if run.spec.get("model") in listed and run.done]
+    places = (workspace, Workspace(workspace.path / PILOT_FOLDER))
+    runs = (run for place in places for run in place.summaries())
+    known = [run for run in runs if run.spec.get("model") in listed and run.done]
     for run in known:
         seconds, errors = (sum(getattr(p, name) for p in run.progress) for name in ("seconds", "errors"))
         peak = max(p.peak_memory for p in run.progress)
@@ -247,9 +252,9 @@ def _median_ms(descriptor: int, sync: Any) -> float:
     return median(seconds) * 1000
 
 
-def _without_personal(text: str, workspace: Workspace) -> str:
-    """Return ``text`` without names, paths and keys, should a library's message hold one."""
-    for value in sorted(_personal_values(workspace), key=len, reverse=True):
+def _without_personal(text: str, personal: Set[str]) -> str:
+    """Return ``text`` without the ``personal`` values and without paths, should a library's message hold one."""
+    for value in sorted(personal, key=len, reverse=True):
         text = re.sub(rf"(?<![^\W_]){re.escape(value)}(?![^\W_])", _REMOVED, text, flags=re.IGNORECASE)
     return re.sub(r"(?<![\w.\]])/(?:Users|home|root|Volumes|private|var|tmp|opt)/[^\s'\",;:]*", _REMOVED, text)
 

@@ -219,3 +219,15 @@ def test_a_users_mistakes_do_not(installed: Installed, tmp_path: Path) -> None:
     result = check_types(installed, MISTAKES, tmp_path)
     lines = [int(line.split(":")[1]) for line in result.stdout.splitlines() if ": error:" in line]
     assert sorted(set(lines)) == [4, 5, 6, 7, 8, 9], result.stdout
+
+
+def test_all_that_can_be_measured_is_from_the_wheel_with_an_empty_home(installed: Installed) -> None:
+    result = installed.run("-m", "rashomon", "doctor", "--full")
+    assert result.returncode == 0, result.stdout + result.stderr
+    lines = [line.split() for line in result.stdout.splitlines()]
+    skipped = {"pilot"} if sys.platform == "darwin" else {"metal", "pilot"}
+    assert {name for state, name, *_ in lines if state == "skipped"} == skipped
+    assert {name for state, name, *_ in lines if state == "ok"} >= {"demo", "tokens", "memory", "speed", "report"}
+    report = installed.path / "elsewhere" / "rashomon-report.txt"
+    assert "the demo's model: of 20 answers, 20 one at a time and 20 as in a run" in report.read_text()
+    assert installed.run("-m", "rashomon", "doctor", "--read", report).returncode == 0

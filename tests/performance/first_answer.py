@@ -72,7 +72,7 @@ class Machine:
 
     def plain(self) -> float:
         """Return the wall time from the start of a plain process to its first answer."""
-        command = [sys.executable, "-m", "tests.performance.plain_loop", str(self._model), str(self._prompt)]
+        command = [sys.executable, "-m", "app.doctor.plain_loop", str(self._model), str(self._prompt)]
         return self._seconds(
             command,
             ROOT,

@@ -128,9 +128,9 @@ class Contest:
     def _loop(self) -> float:
         asked, file = self.questions, self._scratch / "prompts.json"
         file.write_text(json.dumps(plain_prompts(self._backend, asked.requests, asked.built.media_path)))
-        command = [sys.executable, "-m", "tests.performance.plain_loop", str(self._model), str(file)]
+        command = [sys.executable, "-m", "app.doctor.plain_loop", str(self._model), str(file)]
         printed, seconds = timed(lambda: process_output(command, Rashomon(self._scratch).environment))
-        answers = json.loads(printed[printed.index("[") :])
+        answers = json.loads(printed.splitlines()[-1])["tokens"]
         names = [request.instance_id for request in asked.requests]
         self._tokens["plain loop"] = dict(zip(names, answers, strict=True))
         return seconds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ from typing import Any
 import pytest
 
 from app.doctor import CheckResult, report
-from app.doctor.report import TITLE
+from app.doctor.child import child_json
+from app.doctor.digests import TITLE
 from app.store.data_types import ConditionProgress
 from app.store.workspace import RunSummary, Workspace
 from app.system.mac import Panic
@@ -88,39 +88,35 @@ def test_control_characters_do_not_reach_a_terminal(hostile: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    "outcome",
+    ("script", "reason"),
     [
-        subprocess.TimeoutExpired("python", 540),
-        subprocess.CompletedProcess([], -6, "", "libc++abi: terminating\nInsufficient Memory"),
-        subprocess.CompletedProcess([], 0, "[]", ""),
+        ("import time; time.sleep(60)", "none: not done in 1 s"),
+        ("import os, sys; sys.stderr.write('Insufficient Memory'); os.abort()", "ended with -6: Insufficient Memory"),
+        ("print('[]')", "ended with 0: no message"),
     ],
 )
 def test_a_machine_that_cannot_be_measured_has_a_report_all_the_same(
-    outcome: Any, hostile: Workspace, monkeypatch: pytest.MonkeyPatch
+    script: str, reason: str, hostile: Workspace
 ) -> None:
-    def run(*_: object, **__: object) -> Any:
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    monkeypatch.setattr("subprocess.run", run)
-    assert "none" in report.report(hostile, [], report._measurements())
+    measured = child_json(["-c", script], 1 if "sleep" in script else 60)
+    assert isinstance(measured, str)
+    assert reason in measured
+    assert reason.removeprefix("none: ") in report.report(hostile, [], measured)
 
 
-def test_only_a_report_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "_measurements", lambda: "none")
+def test_only_a_report_is_replaced(tmp_path: Path) -> None:
     file = tmp_path / "r.txt"
     workspace = Workspace(tmp_path / "workspace")
-    report.write_report(workspace, [], file)
-    report.write_report(workspace, [CheckResult("demo", True, "")], file)
+    report.write_report(file, report.report(workspace, [], "none"))
+    report.write_report(file, report.report(workspace, [CheckResult("demo", True, "")], "none"))
     assert "demo: ok" in file.read_text()
     assert not workspace.path.exists()
     file.write_text("a thesis")
     with pytest.raises(SpecError):
-        report.write_report(workspace, [], file)
+        report.write_report(file, "none")
     assert file.read_text() == "a thesis"
     with pytest.raises(StoreError):
-        report.write_report(workspace, [], tmp_path / "missing" / "r.txt")
+        report.write_report(tmp_path / "missing" / "r.txt", "none")
 
 
 def test_a_report_is_on_the_machine_and_not_on_a_run(tmp_path: Path) -> None:

@@ -1,0 +1,166 @@
+"""`rashomon doctor --full`: every step has a line with its reason, none stops another, and the report names nobody."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.commands import doctor_full
+from app.commands.doctor_full import FullCheck
+from app.doctor.digests import check_report
+from app.doctor.pilot_model import PilotModel, choose_pilot_model
+from app.store.workspace import Workspace
+from benchmarks.errors import ModelError, SpecError
+from tests.support.command import ROOT, Rashomon
+
+STEPS = ("checks", "measurements", "metal", "demo", "pilot", "tokens", "memory", "speed", "report")
+PRIVATE = "quillon/secret-study"
+DEMO = ROOT / "assets" / "demo" / "model-4bit"
+
+
+def cache(hub: Path, name: str, without: tuple[str, ...] = ()) -> None:
+    """Put the demo's model into a Hugging Face cache as ``name``, without some of its files."""
+    repository = hub / f"models--{name.replace('/', '--')}"
+    snapshot = repository / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("abc")
+    for file in DEMO.iterdir():
+        if file.name not in without:
+            (snapshot / file.name).symlink_to(file)
+    if without:
+        (repository / "blobs").mkdir()
+        (repository / "blobs" / "0123.incomplete").write_bytes(b"half")
+
+
+def states(output: str) -> dict[str, str]:
+    """Return the state of each step that has printed a line."""
+    return {
+        name: state for state, name in re.findall(r"^(ok|failed|skipped) +(\S+) +\S.* \(\S+\)$", output, re.MULTILINE)
+    }
+
+
+def test_the_model_is_a_listed_one_then_the_smallest_then_the_demos(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    assert choose_pilot_model().is_demo
+    assert "no vision-language model in the Hugging Face cache" in choose_pilot_model().why
+    cache(tmp_path, "org/half", without=("model.safetensors",))
+    cache(tmp_path, "org/no-processor", without=("preprocessor_config.json", "processor_config.json"))
+    assert choose_pilot_model().is_demo
+    assert "2 cannot run (the check `models` says why)" in choose_pilot_model().why
+    cache(tmp_path, PRIVATE)
+    assert choose_pilot_model() == PilotModel(PRIVATE)
+    assert "secret" not in choose_pilot_model().public_name
+    listed = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
+    cache(tmp_path, listed)
+    assert (choose_pilot_model().name, choose_pilot_model().public_name) == (listed, listed)
+    assert choose_pilot_model(PRIVATE).name == PRIVATE
+
+
+def test_a_named_model_that_cannot_be_measured_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    cache(tmp_path, "org/half", without=("model.safetensors",))
+    for name, reason in (("org/half", "holds no weights"), ("org/missing", "nor in the Hugging Face cache")):
+        with pytest.raises(ModelError, match=reason):
+            choose_pilot_model(name)
+    with pytest.raises(SpecError, match="MLX"):
+        choose_pilot_model("policy:random")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--model", "org/name"), ("--full", "--json"), ("--full", "a-run"), ("--read", "r.txt", "--full")],
+)
+def test_options_that_contradict_each_other(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    Rashomon(tmp_path).run("doctor", *arguments, code=2)
+
+
+def test_another_file_is_not_overwritten_and_nothing_is_run_for_it(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("a thesis")
+    done = Rashomon(tmp_path).run("doctor", "--full", "--report", tmp_path / "thesis.txt", code=2)
+    assert (done.stdout, (tmp_path / "thesis.txt").read_text()) == ("", "a thesis")
+
+
+def test_whatever_fails_does_not_stop_the_others_and_names_no_private_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(error: Exception) -> Callable[..., None]:
+        def fail(*_: object, **__: object) -> None:
+            raise error
+
+        return fail
+
+    monkeypatch.setattr(doctor_full, "examine", failing(KeyError("x")))
+    monkeypatch.setattr(doctor_full, "measurements", lambda: f"none: {PRIVATE} went wrong")
+    monkeypatch.setattr(doctor_full, "demo", failing(OSError(28, "No space left on device")))
+    monkeypatch.setattr(doctor_full, "compare_with_loop", lambda model: f"{model} went wrong")
+    (tmp_path / "file").write_text("no folder")
+    check = FullCheck(Workspace(tmp_path / "file"), PilotModel(PRIVATE))
+    check.run()
+    output = capsys.readouterr().out
+    assert states(output) == dict.fromkeys(STEPS[:6], "failed") | dict.fromkeys(("memory", "speed"), "skipped")
+    assert "No space left on device" in output
+    assert PRIVATE in output
+    (lines,) = check.sections().values()
+    assert len(lines) == len(STEPS) - 1
+    assert PRIVATE not in "\n".join(lines)
+
+
+@pytest.mark.slow
+def test_a_cached_model_is_measured_and_the_report_names_nobody(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path, variables={"USER": "quillon"})
+    cache(tmp_path / "cache/huggingface/hub", PRIVATE)
+    cache(tmp_path / "cache/huggingface/hub", "org/half", without=("model.safetensors",))
+    done = rashomon.process("doctor", "--full")
+    assert states(done.stdout) == dict.fromkeys(STEPS, "ok") | {"metal": "skipped"}
+    assert "of 20 answers, 20 one at a time and 20 as in a run" in done.stdout
+    file = tmp_path / "rashomon-report.txt"
+    text = file.read_text()
+    for secret in ("quillon", "secret-study", str(tmp_path), tmp_path.name):
+        assert secret not in text, secret
+    assert "a model that is not on Rashomon's list: 160 answers, 0 errors" in text
+    assert "one at a time: 20 of 20 answers are the loop's\n" in text
+    assert [result.ok for result in check_report(file)] == [True]
+
+
+@pytest.mark.slow
+def test_an_interrupted_pilot_is_reported_and_resumed(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    cache(tmp_path / "cache/huggingface/hub", PRIVATE)
+    process = rashomon.start("doctor", "--full")
+    runs = rashomon.workspace / "rashomon-doctor" / "runs"
+    while not any(runs.glob("pilot-*")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, errors
+    assert states(output) == {**dict.fromkeys(STEPS[:4], "ok"), "metal": "skipped", "report": "ok"}
+    assert "The same command resumes the pilot" in errors
+    assert "Traceback" not in errors
+    text = (tmp_path / "rashomon-report.txt").read_text()
+    assert "pilot: skipped, interrupted before its end" in text
+    assert [result.ok for result in check_report(tmp_path / "rashomon-report.txt")] == [True]
+    (run,) = runs.iterdir()
+    again = Rashomon(tmp_path, variables={"RASHOMON_WORKSPACE": str(runs.parent)}).run("resume", run.name)
+    assert "160/160" in again.stdout
+
+
+@pytest.mark.slow
+def test_a_workspace_that_cannot_be_written_leaves_all_other_steps(tmp_path: Path) -> None:
+    (tmp_path / "workspace").write_text("no folder")
+    rashomon = Rashomon(tmp_path)
+    cache(tmp_path / "cache/huggingface/hub", PRIVATE)
+    done = rashomon.process("doctor", "--full", code=1)
+    assert {name for name, state in states(done.stdout).items() if state == "failed"} == {"checks", "pilot"}
+    assert "2 steps failed (checks, pilot); each says why above." in done.stderr
+    assert (tmp_path / "rashomon-report.txt").exists()
