@@ -16,6 +16,7 @@ PROVEN_WITH: Mapping[str, str] = {"mlx-vlm": "0.7.10", "transformers": "5.23.0"}
 
 PROVEN = frozenset(
     (
+        *("aya_vision", "gemma4_unified", "kimi_vl", "llava_next", "mllama", "qwen3_5_moe"),
         *(
             "deepseek_vl_v2",
             "fastvlm",

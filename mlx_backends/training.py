@@ -34,6 +34,7 @@ UNTRAINABLE: Mapping[str, str] = {
     "gemma3n": "mlx-vlm's trainer does not take it",
     "gemma4": "mlx-vlm's trainer cannot freeze its audio encoder",
     "gemma4_unified": "mlx-vlm's trainer cannot freeze its audio encoder",
+    "mllama": "its mask of what sees an image does not reach the answer",
     "paligemma": "its attention sees the answer that it is to predict",
     "qwen3_omni": "mlx-vlm's trainer does not take it",
     "qwen3_omni_moe": "mlx-vlm's trainer does not take it",

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks.errors import RashomonError
@@ -138,6 +139,8 @@ class ModeCheck:
         modes: The faster modes, the best first.
         conditions: What the result depends on besides the engine and the requests, such as the width of the batches.
         stop: Returns True if the check is to end.
+        unpadded: Forces cases next to others of equal length.
+        unpadded_modes: The modes for a model that cannot handle padding, the best first.
     """
 
     requests: Sequence[Request]
@@ -146,6 +149,8 @@ class ModeCheck:
     modes: Mapping[str, AnsweringMode]
     conditions: Mapping[str, Any]
     stop: Callable[[], bool] = lambda: False
+    unpadded: AnsweringMode | None = None
+    unpadded_modes: Mapping[str, AnsweringMode] = field(default_factory=dict)
 
     def run(self, stored_checks: StoredChecks | None) -> BatchInvariance | None:
         """Return the result: a stored one that is confirmed, else a new one, which is then stored.
@@ -161,7 +166,7 @@ class ModeCheck:
         cases = reference_answers(self.requests, self.answer, self.stop)
         if not cases:
             return None
-        result = check_batch_invariance(cases, self.padded, self.modes)
+        result = check_batch_invariance(cases, self.padded, self.modes, self.unpadded, self.unpadded_modes)
         if stored_checks is None or not result.repeatable:
             return result
         evidence = {name: getattr(result, name) for name in _EVIDENCE}
@@ -174,13 +179,14 @@ class ModeCheck:
 
         if earlier.way == SEQUENTIAL:  # which needs no proof
             return earlier
-        if earlier.way not in self.modes:
+        modes = {**self.unpadded_modes, **self.modes}
+        if earlier.way not in modes:
             return None
         compared, neighbours = _confirming_requests(self.requests)
         try:
             case = self.answer(_shortened(compared))
             others = [ReferenceAnswer(_shortened(request), case.tokens, None) for request in neighbours]
-            *_, logits = self.modes[earlier.way]([*others, case])
+            *_, logits = modes[earlier.way]([*others, case])
         except Exception as error:
             if metal_fault(error) is not None:
                 raise
@@ -248,11 +254,19 @@ def reference_answers(
 
 
 def check_batch_invariance(
-    cases: Sequence[ReferenceAnswer], padded: AnsweringMode, modes: Mapping[str, AnsweringMode]
+    cases: Sequence[ReferenceAnswer],
+    padded: AnsweringMode,
+    modes: Mapping[str, AnsweringMode],
+    unpadded: AnsweringMode | None = None,
+    unpadded_modes: Mapping[str, AnsweringMode] = MappingProxyType({}),
+    *,
+    cause: str = "padding",
 ) -> BatchInvariance:
     """Return the result with the first of ``modes`` that agrees with ``cases``, else with the sequential one.
 
-    An error in a mode rules the mode out, except for a fault of the GPU, which is raised.
+    Of a model that cannot handle padding (the ``cause`` of the noise that ``padded`` measures), ``unpadded_modes`` are checked
+    instead, by the noise that ``unpadded`` measures. An error in a mode rules the mode out, except for a fault of the GPU, which
+    is raised.
     """
     import numpy as np
 
@@ -271,13 +285,18 @@ def check_batch_invariance(
         )
     result = replace(result, noise=noise)
     if noise > MAX_NOISE_SHARE * deviation:
-        reason = f"padding alone moves its logits by {noise:.3g} of a spread of {deviation:.3g}"
-        return replace(result, failed=dict.fromkeys(modes, reason))
+        reason = f"{cause} alone moves its logits by {noise:.3g} of a spread of {deviation:.3g}"
+        if unpadded is None:
+            return replace(result, failed=dict.fromkeys(modes, reason))
+        result = check_batch_invariance(cases, unpadded, unpadded_modes, cause="another prompt in the batch")
+        return replace(
+            result, failed={**{name: reason for name in modes if name not in unpadded_modes}, **result.failed}
+        )
     failed: dict[str, str] = {}
     for name, mode in modes.items():
         try:
             pairs = list(zip(cases, mode(cases), strict=True))
-            reason = next(filter(None, (_difference(case, logits, noise) for case, logits in pairs)), "")
+            reason = next(filter(None, (_difference(case, logits, noise, cause) for case, logits in pairs)), "")
             shift = max(_largest_shift(case.logits, np.asarray(logits)) for case, logits in pairs)
         except Exception as error:
             if metal_fault(error) is not None:
@@ -288,34 +307,6 @@ def check_batch_invariance(
             return replace(result, way=name, failed=failed, shift=shift)
         failed[name] = reason
     return replace(result, failed=failed)
-
-
-class ForcedAnswer:
-    """Logits processor that forces an answer through ``tokens`` and records the ``logits`` on the way."""
-
-    def __init__(self, tokens: Sequence[int]) -> None:
-        self.tokens = tokens
-        self.logits: list[Any] = []
-
-    def __call__(self, tokens: Any, logits: Any) -> Any:
-        import mlx.core as mx
-
-        if len(self.logits) == len(self.tokens):  # engines compute one token ahead
-            return logits
-        forced = self.tokens[len(self.logits)]
-        self.logits.append(_to_numpy(logits))
-        return mx.where(mx.arange(logits.shape[-1]) == forced, logits, mx.array(-float("inf"), logits.dtype))
-
-
-class LogitsRecorder:
-    """Logits processor that records the ``logits`` of an answer and changes nothing."""
-
-    def __init__(self) -> None:
-        self.logits: list[Any] = []
-
-    def __call__(self, tokens: Any, logits: Any) -> Any:
-        self.logits.append(_to_numpy(logits))
-        return logits
 
 
 def _media(request: Request) -> tuple[Media, ...]:
@@ -361,13 +352,6 @@ def _are_texts(values: Iterable[Any]) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _to_numpy(logits: Any) -> Any:
-    import mlx.core as mx
-    import numpy as np
-
-    return np.array(logits.astype(mx.float32)).reshape(-1)
-
-
 def _greedy(decoding: Decoding) -> Decoding:
     return Decoding(min(decoding.max_tokens, COMPARED_TOKENS), max_pixels=decoding.max_pixels)
 
@@ -382,7 +366,7 @@ def _largest_shift(sequential: Any, other: Any) -> float:
     return float(max(differences.max(), rounding))
 
 
-def _difference(case: ReferenceAnswer, logits: Any, noise: float) -> str:
+def _difference(case: ReferenceAnswer, logits: Any, noise: float, cause: str) -> str:
     """Return where the top token changed by more than noise explains, as a reason; empty where it nowhere did."""
     import numpy as np
 
@@ -392,6 +376,6 @@ def _difference(case: ReferenceAnswer, logits: Any, noise: float) -> str:
         if margin > MARGIN_FACTOR * noise:
             return (
                 f"token {step + 1} of an answer was another one, by a margin of {margin:.3g} "
-                f"where padding moves a logit by {noise:.3g}"
+                f"where {cause} moves a logit by {noise:.3g}"
             )
     return ""

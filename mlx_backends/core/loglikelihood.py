@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Candidates, Generation, Likelihood, Request
-from mlx_backends.core.batch_invariance import ForcedAnswer
+from mlx_backends.core.logits_recorders import ForcedAnswer
 from mlx_backends.core.probe import log_softmax
 
 ForcedLogits = Callable[[Sequence[Sequence[int]]], Sequence[Any]]

@@ -24,7 +24,7 @@ def guard_image_features(model: Any, image_tokens: Set[int]) -> None:
         # The text's embeddings come first, because a model may keep the positions of its last call.
         texts = embed(input_ids) if placeholders else None
         output = embed(input_ids, pixel_values, **others)
-        if texts is not None:
+        if texts is not None and getattr(output, "cross_attention_states", None) is None:
             _check(input_ids, texts.inputs_embeds, output.inputs_embeds, placeholders)
         return output
 

@@ -17,8 +17,6 @@ from mlx_backends.core.batch_invariance import (
     SEQUENTIAL,
     AnsweringMode,
     BatchInvariance,
-    ForcedAnswer,
-    LogitsRecorder,
     ModeCheck,
     ReferenceAnswer,
     length_class,
@@ -27,6 +25,7 @@ from mlx_backends.core.batch_invariance import (
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
+from mlx_backends.core.logits_recorders import ForcedAnswer, LogitsRecorder
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault, out_of_memory
 from mlx_backends.core.prompts.text_prompt import TextPrompter
 from mlx_backends.mlx.lm_batch import TextRow, make_rows

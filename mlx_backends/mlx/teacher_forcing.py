@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.vocabulary import Message, Request, Text
-from mlx_backends.core.batch_invariance import AnsweringMode, ForcedAnswer, LogitsRecorder, ReferenceAnswer
+from mlx_backends.core.batch_invariance import AnsweringMode, ReferenceAnswer
+from mlx_backends.core.logits_recorders import ForcedAnswer, LogitsRecorder
 from mlx_backends.mlx.metal.fault_recovery import raising_root_cause, settle
-from mlx_backends.mlx.preprocess import Preprocessor
+from mlx_backends.mlx.preprocess import PreparedInputs, Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 
 if TYPE_CHECKING:
@@ -54,23 +55,43 @@ class TeacherForcing:
         """Return the logits of each case, next to a longer row that pads it; prompts are read one by one."""
         logits = []
         for case in cases:
-            words = len(self._preprocessor.inputs(case.request).content) + 16
-            longer = replace(case.request, messages=(Message("user", (Text("and " * words),)),))
-            neighbour = ReferenceAnswer(longer, case.tokens, None)
+            neighbour = ReferenceAnswer(self._longer(case.request), case.tokens, None)
             logits.append(self.force_rows(self._rows(2, share=False, join=False), [case, neighbour])[0])
         return logits
 
-    def mode(self, width: int, *, share: bool) -> AnsweringMode:
-        """Return the function that forces cases in rows of ``width``, with shared prefixes read once if ``share``."""
+    def unpadded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
+        """Return the logits of each case, next to a row of equal length, which needs no padding; prompts are read one by one."""
+        return [self._force_equal(self._rows(2, share=False, join=False, equal=True), [case])[0] for case in cases]
+
+    def mode(self, width: int, *, share: bool, equal: bool = False) -> AnsweringMode:
+        """Return the function that forces cases in rows of ``width``, with shared prefixes read once if ``share``.
+
+        With ``equal``, batches hold rows of equal length only, and each case has such a neighbour.
+        """
 
         def force(cases: Sequence[ReferenceAnswer]) -> list[Any]:
+            if equal:
+                return self._force_equal(self._rows(width, share=share, equal=True), cases)
             rows_wide = max(min(width, len(cases) - 1), min(width, 2))  # so that one of them joins late
             return self.force_rows(self._rows(rows_wide, share=share), cases)
 
         return force
 
-    def force_rows(self, rows: Any, cases: Sequence[ReferenceAnswer]) -> list[Any]:
-        """Return the logits of ``cases``, forced in ``rows``."""
+    def _force_equal(self, rows: VLMRows, cases: Sequence[ReferenceAnswer]) -> list[Any]:
+        """Return the logits of ``cases``, forced in ``rows`` with a text of the same length for each."""
+        texts = [self._preprocessor.inputs(self._longer(case.request)) for case in cases]
+        lengths = [len(self._preprocessor.inputs(case.request).content) for case in cases]
+        return self.force_rows(rows, cases, [_cut(text, length) for text, length in zip(texts, lengths, strict=True)])
+
+    def _longer(self, request: Request) -> Request:
+        """Return a request with a text that is longer than the prompt of ``request``."""
+        words = len(self._preprocessor.inputs(request).content) + 16
+        return replace(request, messages=(Message("user", (Text("and " * words),)),))
+
+    def force_rows(
+        self, rows: VLMRows, cases: Sequence[ReferenceAnswer], neighbours: Sequence[PreparedInputs] = ()
+    ) -> list[Any]:
+        """Return the logits of ``cases``, forced in ``rows`` with ``neighbours``, which are given their tokens."""
         import numpy as np
 
         from mlx_backends.mlx.vlm_batch import VLMRow
@@ -81,6 +102,10 @@ class TeacherForcing:
                 started = [
                     VLMRow(self._preprocessor.inputs(case.request), len(case.tokens), [processor])
                     for case, processor in zip(cases, processors, strict=True)
+                ]
+                started += [
+                    VLMRow(inputs, len(case.tokens), [ForcedAnswer(case.tokens)])
+                    for inputs, case in zip(neighbours, cases, strict=False)
                 ]
                 for row in started:
                     rows.add(row)
@@ -93,3 +118,12 @@ class TeacherForcing:
                 return [np.stack(processor.logits) for processor in processors]
         finally:
             rows.close()
+
+
+def _cut(inputs: PreparedInputs, length: int) -> PreparedInputs:
+    """Return a text's first ``length`` tokens."""
+    tensors = {
+        name: value[:, :length] if getattr(value, "shape", ()) == inputs.ids.shape else value
+        for name, value in inputs.tensors.items()
+    }
+    return replace(inputs, tensors=tensors, content=inputs.content[:length], prefixes=inputs.prefixes[:length])

@@ -57,6 +57,7 @@ QUEUE_FACTOR = 2
 """Requests taken, as a multiple of the width: the others are prepared in the meantime."""
 
 BATCHED_SHARED = "in batches, with shared prefixes computed once"
+EQUAL_SHARED = "in batches of prompts of equal length, with shared prefixes computed once"
 SEQUENTIAL_SHARED = "one at a time, with shared prefixes computed once"
 
 _SLICE_S = 0.05
@@ -233,26 +234,36 @@ class VLMBackend(Backend):
             if not selected:
                 return None
             modes: dict[str, AnsweringMode] = {}
+            unpadded_modes: dict[str, AnsweringMode] = {}
             if (width := self._width(requests, selected)) > 1:
                 modes[BATCHED_SHARED] = repeating(forcing.mode(width, share=True))
                 modes[BATCHED] = repeating(forcing.mode(width, share=False))
-            modes[SEQUENTIAL_SHARED] = repeating(forcing.mode(1, share=True))
+                unpadded_modes[EQUAL_SHARED] = repeating(forcing.mode(width, share=True, equal=True))
+            modes[SEQUENTIAL_SHARED] = unpadded_modes[SEQUENTIAL_SHARED] = repeating(forcing.mode(1, share=True))
             conditions = {
                 "width": width,
                 "prompt_tokens": length_class(longest),
                 "gpu": device_name(),
                 "kv_bits": self._kv_bits,
             }
-            check = ModeCheck(selected, repeating(forcing.case), repeating(forcing.padded), modes, conditions, stop)
+            check = ModeCheck(
+                selected,
+                repeating(forcing.case),
+                repeating(forcing.padded),
+                modes,
+                conditions,
+                stop,
+                repeating(forcing.unpadded),
+                unpadded_modes,
+            )
             self.invariance = check.run(self.stored_checks)
             if self.invariance is None:
                 return None
-            if self.invariance.way in (BATCHED_SHARED, SEQUENTIAL_SHARED):
+            if (way := self.invariance.way) in (BATCHED_SHARED, EQUAL_SHARED, SEQUENTIAL_SHARED):
                 self.invariance = replace(self.invariance, lacks=self._lacks())
-            if self.invariance.way != SEQUENTIAL:
-                self._start_batched(
-                    1 if self.invariance.way == SEQUENTIAL_SHARED else width, share=self.invariance.way != BATCHED
-                )
+            if way != SEQUENTIAL:
+                rows_wide = 1 if way == SEQUENTIAL_SHARED else width
+                self._start_batched(rows_wide, share=way != BATCHED, equal=way == EQUAL_SHARED)
         return self.invariance
 
     def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
@@ -287,6 +298,10 @@ class VLMBackend(Backend):
         tensors = {name: value for name, value in prepared.items() if value is not None}
         ids, pixels = tensors.pop("input_ids"), tensors.pop("pixel_values", None)
         output = self._model.get_input_embeddings(ids, pixels, mask=tensors.pop("attention_mask", None), **tensors)
+        if (
+            states := getattr(output, "cross_attention_states", None)
+        ) is not None:  # Llama 3.2 Vision's, beside its tokens
+            return np.array(states.astype(mx.float32))[0]
         is_image = np.isin(np.array(ids)[0], sorted(self._preprocessor.image_tokens()))
         rows = np.array(output.inputs_embeds.astype(mx.float32))[0]
         layers = getattr(output, "per_layer_inputs", None)
@@ -342,14 +357,14 @@ class VLMBackend(Backend):
         work.decode_s += perf_counter() - started
         return last
 
-    def _start_batched(self, width: int, *, share: bool) -> None:
+    def _start_batched(self, width: int, *, share: bool, equal: bool = False) -> None:
         from mlx_backends.mlx.batched import BatchedAnswers
 
         self._reuse = self._sequential.reuse = Reuse()
 
         def rows(width: int) -> VLMRows:
             self._shared = self._empty_caches() if share else None
-            return self._counted_rows(width)
+            return self._counted_rows(width, equal=equal)
 
         self._batched = BatchedAnswers(
             rows,
@@ -363,18 +378,29 @@ class VLMBackend(Backend):
         )
         self.capacity = self._batched.capacity
 
-    def _counted_rows(self, width: int) -> VLMRows:
+    def _counted_rows(self, width: int, *, equal: bool = False) -> VLMRows:
         """Return rows of the answering, which is counted, with its caches."""
-        from mlx_backends.mlx.vlm_batch import VLMRows
+        from mlx_backends.mlx.vlm_batch import MAX_PADDING_FACTOR, NO_PADDING, VLMRows
 
-        return VLMRows(self._model, self._processor, width, self._shared, kv_bits=self._kv_bits, reuse=self._reuse)
+        return VLMRows(
+            self._model,
+            self._processor,
+            width,
+            self._shared,
+            max_padding=NO_PADDING if equal else MAX_PADDING_FACTOR,
+            kv_bits=self._kv_bits,
+            reuse=self._reuse,
+        )
 
-    def _rows(self, width: int, *, share: bool, join: bool = True) -> VLMRows:
+    def _rows(self, width: int, *, share: bool, join: bool = True, equal: bool = False) -> VLMRows:
         """Return rows of a check, with caches of their own that are empty, which join short suffixes whatever the padding."""
-        from mlx_backends.mlx.vlm_batch import VLMRows
+        from mlx_backends.mlx.vlm_batch import NO_PADDING, VLMRows
 
         shared = self._empty_caches() if share else None
-        return VLMRows(self._model, self._processor, width, shared, join=join, max_padding=inf, kv_bits=self._kv_bits)
+        padding = NO_PADDING if equal else inf
+        return VLMRows(
+            self._model, self._processor, width, shared, join=join, max_padding=padding, kv_bits=self._kv_bits
+        )
 
     def _empty_caches(self) -> SharedWork:
         from mlx_backends.mlx.vlm_batch import SharedWork

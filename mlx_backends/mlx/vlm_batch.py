@@ -45,11 +45,14 @@ MAX_SUFFIX_TOKENS = 64
 MAX_PADDING_FACTOR = 1.25
 """Most tokens of a batch of suffixes with padding, as a multiple of those without: padding is computed too."""
 
-_FEATURES, _MASK = "deepstack_visual_embeds", "visual_pos_masks"
+NO_PADDING = 1.0
+"""The multiple for models that cannot handle padding: their batches hold prompts of equal length."""
+
+_FEATURES, _MASK, _TYPES = "deepstack_visual_embeds", "visual_pos_masks", "mm_token_type_ids"
 _LAYERS_NDIM = 3
 """Dimensions of deepstack features in one array: layers, positions, width."""
 
-_KNOWN = frozenset({"inputs_embeds", "position_ids", "rope_deltas", "per_layer_inputs", _FEATURES, _MASK})
+_KNOWN = frozenset({"inputs_embeds", "position_ids", "rope_deltas", "per_layer_inputs", _FEATURES, _MASK, _TYPES})
 
 
 @dataclass(eq=False)
@@ -109,8 +112,8 @@ class VLMRows:
     ) -> None:
         """Take a loaded model and its processor.
 
-        With ``join``, suffixes of several prompts may be read in one pass, with up to ``max_padding`` times their tokens;
-        ``kv_bits`` quantises the caches.
+        With ``join``, suffixes of several prompts may be read in one pass, with up to ``max_padding`` times their tokens; with
+        :data:`NO_PADDING`, rows start together with those of the same length alone. ``kv_bits`` quantises the caches.
         """
         apply_patch()
         self._kv_bits = kv_bits
@@ -150,10 +153,9 @@ class VLMRows:
     def work(self) -> Sequence[VLMRow]:
         """Read a piece of a prompt, else give every row past its prompt a token; return the rows that moved on."""
         with mx.stream(self._generator.stream):
-            if self._reading is None and self._waiting and len(self._live) < self.width:
-                count = min(self.width - len(self._live), len(self._waiting))
-                self._started = [self._waiting.popleft() for _ in range(count)]
-                self._reading = self._read(self._started)
+            if self._reading is None and (starting := self._next()):
+                self._started = starting
+                self._reading = self._read(starting)
             if self._reading is not None:
                 worked = next(self._reading, None)
                 if worked is not None:
@@ -170,6 +172,15 @@ class VLMRows:
             if row.finished is not None:
                 del self._live[response.uid]
         return worked
+
+    def _next(self) -> list[VLMRow]:
+        """Take the waiting rows that start now; rows of equal length wait for all others to end."""
+        is_equal = self._max_padding == NO_PADDING
+        room = 0 if is_equal and self._live else self.width - len(self._live)
+        starting = [row for row in self._waiting if not is_equal or row.last == self._waiting[0].last][:room]
+        for row in starting:
+            self._waiting.remove(row)
+        return starting
 
     def drop(self, row: VLMRow) -> None:
         """Drop a row."""
@@ -310,6 +321,8 @@ class VLMRows:
             times = tensors.get("video_grid_thw")
             output = self._tower.embed(embed, inputs.images, inputs.videos, times, self.reuse)
         row.embedded = {name: value for name, value in output.to_dict().items() if value is not None}
+        if getattr(self._language_model, "whole_images", False) and _TYPES in tensors:  # which its masks follow from
+            row.embedded[_TYPES] = tensors[_TYPES]
         if getattr(row.embedded.get(_FEATURES), "ndim", 0) > _LAYERS_NDIM:
             raise ModelError("its image features come in a layout that is not known to be the same in a batch")
         if row.embedded["inputs_embeds"].shape[1] != len(row.inputs.content):

@@ -75,7 +75,7 @@ def library_form(config: Mapping[str, Any], file: Path, *, has_head: bool | None
 
 def _renamed(section: dict[str, Any]) -> dict[str, Any]:
     """Return ``section`` with older names of its settings too, under which the libraries look for them."""
-    names = {"num_experts": "num_local_experts"}
+    names = {"num_experts": "num_local_experts", "num_attention_heads": "attention_heads"}
     if str(section.get("model_type")).startswith("lfm2"):
         names |= dict.fromkeys(("block_dim", "conv_dim", "conv_dim_out"), "hidden_size")
     older = {name: section[newer] for name, newer in names.items() if section.get(name) is None and newer in section}

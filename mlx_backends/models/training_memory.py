@@ -31,6 +31,8 @@ _STATES_KEPT, _STATES_PASSING = 4, 4
 _COPIES_ON_DISK = 8
 """32-bit numbers on disk for each of an adapter's: two checkpoints of itself and two moments while one replaces the other, and
 two adapters."""
+_NOT_CHECKPOINTED = ("aya_vision", "llava_next")
+"""Types of models whose peak checkpointing was measured not to lower, by how MLX orders what it computes again."""
 _LOGITS = 4  # arrays of an answer's logits, in 32 bits
 
 
@@ -115,6 +117,7 @@ def training_memory(
     learning rates are tried first.
     """
     text = text_config(config)
+    checkpointing = checkpointing and config.get("model_type") not in _NOT_CHECKPOINTED
     layers = number(text, "num_hidden_layers") or 0
     hidden, inner = number(text, "hidden_size") or 0, _inner_size(text)
     heads = number(text, "num_attention_heads") or 1
@@ -123,7 +126,9 @@ def training_memory(
     element = element_bytes(config)
     inputs = 5 * hidden + queries + inner  # of the seven linear layers
     outputs = 2 * queries + 3 * keys + 2 * hidden + 4 * inner + 3 * hidden
-    attention = max(4 * hidden + 2 * queries + 2 * keys, _linear_attention(text, hidden))
+    attention = max(
+        4 * hidden + 2 * queries + 2 * keys, _linear_attention(text, hidden), _latent_attention(text, hidden)
+    )
     dense = number(text, "intermediate_size") or number(text, "shared_expert_intermediate_size") or 0
     adapter = rank * (attention + 3 * hidden + 3 * dense) * layers * 4 * _ADAPTER_NUMBERS
     # An adapter's input is kept in 32 bits, and with dropout before it too.
@@ -162,6 +167,16 @@ def _linear_attention(text: Mapping[str, Any], hidden: int) -> int:
     values = heads * (number(text, "linear_value_head_dim") or 0)
     keys = (number(text, "linear_num_key_heads") or 0) * (number(text, "linear_key_head_dim") or 0)
     return 5 * hidden + 2 * keys + 3 * values + 2 * heads if heads else 0
+
+
+def _latent_attention(text: Mapping[str, Any], hidden: int) -> int:
+    """Return the inputs and outputs of latent attention's linear layers; 0 for a model without it."""
+    heads, rank, nope, rope, value = (
+        number(text, key) or 0
+        for key in ("num_attention_heads", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+    )
+    of_queries = 2 * (number(text, "q_lora_rank") or 0) + heads * (nope + rope)
+    return 3 * hidden + of_queries + 2 * rank + rope + heads * (nope + 2 * value) if rank else 0
 
 
 def _states(text: Mapping[str, Any], layers: int) -> tuple[int, int]:

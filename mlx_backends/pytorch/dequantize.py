@@ -20,6 +20,9 @@ from mlx_backends.models.weights import weight_files
 _TYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
 _ROWS = 4096  # of a matrix that are unpacked at a time
 
+_JOINED_EXPERTS = ("qwen3_5_moe",)
+"""Types of mixtures of experts whose expert weights PyTorch joins, and otherwise keeps as MLX does."""
+
 
 def is_mlx_format(path: Path, config: Mapping[str, Any]) -> bool:
     """Return whether the model in folder ``path`` was made for MLX, by its file's metadata or its quantisation."""
@@ -57,13 +60,15 @@ def convert_weights(path: Path, config: Mapping[str, Any], shapes: Mapping[str, 
     Raises ModelError for any other quantisation and for names or shapes that do not match.
     """
     stored_tensors = _dequantised(_stored(path), mlx_quantisation(config))
+    if config.get("model_type") in _JOINED_EXPERTS:
+        stored_tensors = _with_joined_experts(stored_tensors)
     targets = by_plain_name(shapes)
     weights: dict[str, Any] = {}
     for plain_name, name in by_plain_name(stored_tensors).items():
         if plain_name not in targets:
             raise _conversion_error(f"the PyTorch model has no weight like {name!r}")
         value, shape = stored_tensors[name], tuple(shapes[targets[plain_name]])
-        if value.ndim > 2 and tuple(value.movedim(-1, 1).shape) == shape:
+        if value.ndim > 2 and ".experts." not in name and tuple(value.movedim(-1, 1).shape) == shape:
             value = value.movedim(-1, 1).contiguous()
         if tuple(value.shape) != shape:
             raise _conversion_error(f"{name!r} has the shape {tuple(value.shape)}, and PyTorch wants {shape}")
@@ -103,6 +108,22 @@ def _unpacked(weight: Any, bits: int) -> Any:
         return torch.from_numpy(np.stack([packed & 15, packed >> 4], axis=-1).reshape(len(packed), -1))
     stream = np.unpackbits(packed, axis=-1, bitorder="little").reshape(len(packed), -1, bits)
     return torch.from_numpy(stream @ (1 << np.arange(bits, dtype=np.uint8)))
+
+
+def _with_joined_experts(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the weights with each layer's experts under PyTorch's names, of the shape (experts, outputs, inputs)."""
+    import torch
+
+    weights: dict[str, Any] = {}
+    for name, value in stored.items():
+        layer, is_expert, part = name.partition("switch_mlp.")
+        if not is_expert:
+            weights[name] = value
+        elif part == "gate_proj.weight":
+            weights[f"{layer}experts.gate_up_proj"] = torch.cat([value, stored[f"{layer}switch_mlp.up_proj.weight"]], 1)
+        elif part == "down_proj.weight":
+            weights[f"{layer}experts.down_proj"] = value
+    return weights
 
 
 def _dequantised(stored: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,6 +84,9 @@ def _model(path: Path, config_json: Mapping[str, Any], device: str, precision: s
         raise ModelError(
             f"its folder lacks weights that PyTorch needs ({str(problems[0])[:120]}); fetch the whole model."
         )
+    if (scale := getattr(config.get_text_config(), "logit_scale", None)) and kind.__name__.startswith("AyaVision"):
+        # transformers leaves out what Cohere's language model multiplies its logits by
+        model.lm_head.register_forward_hook(lambda _, __, logits: logits * scale)
     return (model if precision == NF4 else model.to(device)).eval()
 
 

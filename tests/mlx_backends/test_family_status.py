@@ -45,7 +45,7 @@ def test_a_family_is_tried_once_a_check_of_the_model_is_stored_here(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    config = {"model_type": "aya_vision"}
+    config = {"model_type": "idefics2"}
     assert family_status(config, "org/new").status == "never tried"
     StoredChecks(INFO | {"versions": {"mlx-vlm": "0.0.1"}}).save("sight", {}, {})
     assert family_status(config, "org/new").status == "never tried", "an earlier version was tried"

@@ -63,6 +63,26 @@ def test_model_that_sees_passes(model: Path, pictures: Pictures) -> None:
     assert result.changed > 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("blind", [False, True])
+def test_model_that_attends_to_images_beside_its_tokens_passes_unless_it_is_blind(
+    blind: bool, pictures: Pictures, tmp_path: Path
+) -> None:
+    backend, media = loaded(tiny_models.mllama(tmp_path / "mllama"), pictures)
+    embed = backend._model.get_input_embeddings
+    if blind:  # as if every image were the first
+        pixels: list[Any] = []
+
+        def first(ids: Any, own: Any = None, **others: Any) -> Any:
+            pixels.extend([own] if own is not None and not pixels else [])
+            return embed(ids, own if own is None else pixels[0], **others)
+
+        backend._model.get_input_embeddings = first
+    result = check_sight(backend, media, sight_requests([request_of(Text("What is "), pictures.noise(1), Text("?"))]))
+    assert result is not None
+    assert (result.problem != "") == blind
+
+
 Embed = Callable[..., Any]
 Fault = Callable[[Embed, Any, Any, Any], Any]
 """A faulty ``get_input_embeddings``: of the real one, which positions are images, token ids, pixels and what else there is."""

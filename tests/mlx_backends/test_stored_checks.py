@@ -124,6 +124,29 @@ def test_later_run_confirms_the_stored_check_on_one_request(model: Model) -> Non
     assert (stored.key, stored.at, stored.model) == (first.key, first.checked_at, "tiny")
 
 
+def test_a_model_that_padding_disturbs_is_checked_and_confirmed_without_it(model: Model) -> None:
+    def disturbed(cases: Sequence[ReferenceAnswer]) -> list[Any]:
+        return [case.logits + 20 * np.arange(10) for case in cases]
+
+    def checked(unpadded: Any, weights: str) -> BatchInvariance:
+        requests, modes = select_requests(requests_with(1, 1, 0)), {BATCH: model._batch}
+        check = ModeCheck(
+            requests, model._answer, disturbed, modes, {}, unpadded=unpadded, unpadded_modes={"equal": model._batch}
+        )
+        result = check.run(StoredChecks(asdict(INFO) | {"weights": weights}))
+        assert result is not None
+        return result
+
+    result = checked(model._padded, "good")
+    assert (result.way, list(result.failed), result.confirmed) == ("equal", [BATCH], 0)
+    assert result.failed[BATCH].startswith("padding alone moves")
+    later = checked(model._padded, "good")
+    assert (later.way, later.confirmed > 0) == ("equal", True)
+    result = checked(disturbed, "bad")
+    assert result.way == SEQUENTIAL
+    assert result.failed["equal"].startswith("another prompt in the batch alone moves")
+
+
 def test_noise_is_measured_on_two_requests(model: Model) -> None:
     assert model.checked().cases == 5
     assert model.padded == 2

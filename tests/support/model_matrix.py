@@ -32,6 +32,7 @@ from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_files import replacing
 from benchmarks.vocabulary import Decoding, Generation, Likelihood, Media, Message, Part, Request, Text
 from mlx_backends.core.error_text import one_line
+from mlx_backends.core.prompts.chat_template import prompt_utils
 from mlx_backends.mlx import feature_store
 from mlx_backends.mlx.feature_folder import LIMIT
 from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
@@ -66,10 +67,9 @@ GAPS: Mapping[tuple[str, str], str] = {
     ("glm4v", "transformers"): "no: a logprob of",
     # for want of torchvision
     ("mistral3", "transformers"): "no: benchmarks.errors.ModelError: mistral3 could not be loaded",
-    **{
-        ("paligemma", ability): "no: this model takes one image per prompt"
-        for ability in ("three images", "exact", "forced", "batch of 4", "batch of 8")
-    },
+    ("paligemma", "three images"): "no: this model takes one image per prompt",
+    ("paligemma", "batch of 4"): "no: its prompts come with attention_mask_4d",
+    ("paligemma", "batch of 8"): "no: its prompts come with attention_mask_4d",
     ("paligemma", "one image"): "no: this model cannot be given this prompt",  # a text before the image
     ("paligemma", "prefix reuse"): "no: answered one at a time",
     ("paligemma", "transformers"): "no: a logprob of 0-3",  # a text without an image
@@ -77,6 +77,17 @@ GAPS: Mapping[tuple[str, str], str] = {
     ("gemma3n", "transformers"): "texts only",
     ("gemma4", "tiles"): "-: every image takes as many tokens as a small one",
     ("gemma4", "transformers"): "no: benchmarks.errors.ModelError: gemma4: its weights for MLX cannot be loaded",
+    ("gemma4_unified", "transformers"): "texts only",  # for want of torchvision
+    ("gemma4_unified", "features from disk"): "-: its features are not stored",  # it has no encoder
+    ("gemma4_unified", "config forms"): "MLX only",
+    ("kimi_vl", "transformers"): "-: transformers has no implementation of kimi_vl",
+    ("kimi_vl", "config forms"): "-: transformers cannot write it",
+    ("mllama", "three images"): "no: this model takes one image per prompt",
+    ("mllama", "tiles"): "-: every image takes as many tokens as a small one",
+    ("mllama", "batch of 4"): "no: its prompts come with cross_attention_mask",
+    ("mllama", "batch of 8"): "no: its prompts come with cross_attention_mask",
+    ("mllama", "prefix reuse"): "no: answered one at a time (its prompts come with cross_attention_mask",
+    ("mllama", "features from disk"): "-: its features are not stored",  # it is answered one at a time
     ("phi3_v", "transformers"): "-: transformers has no implementation of phi3_v",
     **{
         (family, "config forms"): "-: transformers cannot write it"
@@ -441,7 +452,7 @@ class Subject:
 
     @cached_property
     def mixed(self) -> list[Request]:
-        """Text-only questions, images in every place, several images, and siblings that share an image."""
+        """Text-only questions, images in every place, several images if they are taken, and siblings that share an image."""
         requests = []
         for number in range(3):
             image, other = self.noise(number, 64, 64 + 32 * (number % 2)), self.noise(number + 50, 96, 32)
@@ -454,6 +465,8 @@ class Subject:
                 ]
             ):
                 decoding = Decoding(max_tokens=2 + (5 * number + kind) % 9)
+                if self.family in prompt_utils().SINGLE_IMAGE_ONLY_MODELS and other in parts:
+                    continue  # "three images" says it
                 requests.append(Request(f"{number}-{kind}", 0, (Message("user", parts),), decoding))
         return requests
 

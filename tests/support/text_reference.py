@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FAMILIES = ("deepseek_vl_v2", "gemma3n")
+FAMILIES = ("deepseek_vl_v2", "gemma3n", "gemma4_unified")
 _IDS = "token ids"
 
 
@@ -66,13 +66,24 @@ def _gemma3n(config: Mapping[str, Any], weights: dict[str, Any]) -> Any:
     )  # the rope's defaults are the same
 
 
+def _gemma4_unified(config: Mapping[str, Any], weights: dict[str, Any]) -> Any:
+    from transformers.models.gemma4_unified.configuration_gemma4_unified import Gemma4UnifiedTextConfig
+    from transformers.models.gemma4_unified.modeling_gemma4_unified import Gemma4UnifiedForCausalLM
+
+    return Gemma4UnifiedForCausalLM(Gemma4UnifiedTextConfig(**config["text_config"], attn_implementation="eager"))
+
+
 def _main(family: str, folder: Path) -> None:
     import torch
 
     inputs = dict(np.load(folder / "inputs.npz"))
     ids = torch.tensor(inputs.pop(_IDS)).long()[None]
     weights = {name: torch.tensor(value) for name, value in inputs.items()}
-    build = {"deepseek_vl_v2": _deepseek_vl_v2, "gemma3n": _gemma3n}[family]
+    build = {
+        "deepseek_vl_v2": _deepseek_vl_v2,
+        "gemma3n": _gemma3n,
+        "gemma4_unified": _gemma4_unified,
+    }[family]
     model = build(json.loads((folder / "config.json").read_text()), weights).eval().float()
     missing = [name for name in model.load_state_dict(weights, strict=False).missing_keys if name != "lm_head.weight"]
     assert not missing, missing

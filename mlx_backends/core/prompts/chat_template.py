@@ -13,6 +13,9 @@ from benchmarks.errors import ModelError
 _NO_PARENTHESES = ("minicpmv4_6",)
 """Types for which mlx-vlm 0.7.10 writes each image's placeholder in parentheses that its processor leaves in the prompt."""
 
+_SEVERAL_IMAGES = ("llava_next",)
+"""Types that mlx-vlm 0.7.10 shows one image only, and that see several with the patches of their models."""
+
 
 @cache
 def prompt_utils() -> ModuleType:
@@ -33,4 +36,5 @@ def prompt_utils() -> ModuleType:
     for kind in _NO_PARENTHESES:
         if getattr(module.MODEL_CONFIG.get(kind), "name", "") == "IMAGE_TOKEN_WRAPPED":
             module.MODEL_CONFIG[kind] = module.MessageFormat.LIST_WITH_IMAGE
+    module.SINGLE_IMAGE_ONLY_MODELS.difference_update(_SEVERAL_IMAGES)
     return module

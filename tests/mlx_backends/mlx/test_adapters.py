@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Request
+from mlx_backends.core.batch_invariance import SEQUENTIAL
 from mlx_backends.mlx.feature_folder import LIMIT
 from mlx_backends.mlx.load import load
 from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
@@ -43,6 +44,7 @@ FAMILIES = (
     "idefics3",
     "qwen2_vl",
     "smolvlm",
+    *("aya_vision", "gemma4_unified", "kimi_vl", "llava_next", "qwen3_5_moe"),
 )
 
 
@@ -90,6 +92,24 @@ def test_batched_answers_with_an_adapter_equal_sequential_ones(family: str, pict
     choice = backend.choose_mode(requests)
     assert choice is not None
     assert choice.way == BATCHED_SHARED
+    assert tokens(answers(backend, requests)) == expected
+    backend.close()
+
+
+@pytest.mark.slow
+def test_an_adapter_changes_the_answers_of_a_model_that_is_not_batched(pictures: Pictures, tmp_path: Path) -> None:
+    model = tiny_models.mllama(tmp_path / "model")
+    adapter = make_adapter(model, tmp_path / "adapter")
+    requests = [
+        request for request in varied(pictures, 2) if not request.id.startswith(("0-2", "1-2"))
+    ]  # one image each
+    plain, backend = loaded(model, None, pictures.path), loaded(model, adapter, pictures.path)
+    expected = tokens(answers(backend, requests))
+    assert expected != tokens(answers(plain, requests))
+    plain.close()
+    choice = backend.choose_mode(requests)
+    assert choice is not None
+    assert choice.way == SEQUENTIAL
     assert tokens(answers(backend, requests)) == expected
     backend.close()
 

@@ -22,7 +22,7 @@ from mlx_backends.core.reuse import Reuse
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery
 from mlx_backends.mlx.prefix_cache import MIN_SAVED_TOKENS, trim_limitation
 from mlx_backends.mlx.preprocess import PreparedInputs, Preprocessor
-from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
+from mlx_backends.mlx.vlm import BATCHED_SHARED, EQUAL_SHARED, SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.mlx.vlm_batch import VLMRow, VLMRows
 from mlx_backends.models.memory_estimate import CACHED_PROMPTS, least_caches
 from mlx_backends.registry import load_backend
@@ -645,19 +645,37 @@ def test_the_batch_invariance_check_finds_the_bug_without_the_patch(
 @pytest.mark.parametrize(
     "kind", ["lfm2_vl", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("qwen3_vl", "internvl_chat"))]
 )
-def test_model_that_fails_under_padding_runs_sequentially(
+def test_model_that_fails_under_padding_is_batched_with_prompts_of_equal_length(
     kind: str, pictures: Pictures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mlx_vlm.models.cache import BatchKVCache
-
     backend = loaded(kind, tmp_path / "model", pictures.path)
     requests = varied(pictures)
     expected = tokens(answers(backend, requests))
-    monkeypatch.setattr(BatchKVCache, "make_mask", lambda self, *_, **__: None)  # pads are read like any token
+    read_pads_like_any_token(monkeypatch)
     proof = backend.choose_mode(requests)
     assert proof is not None
-    assert BATCHED_SHARED in proof.failed
+    assert proof.way == EQUAL_SHARED
+    assert set(proof.failed) == {BATCHED_SHARED, BATCHED}
+    assert "padding alone moves its logits" in backend.remarks[-1]
+    batches: list[list[int]] = []
+    insert = VLMRows._insert
+
+    def recorded(self: VLMRows, rows: Sequence[VLMRow]) -> None:
+        assert not self._live
+        batches.append([row.last for row in rows])
+        insert(self, rows)
+
+    monkeypatch.setattr(VLMRows, "_insert", recorded)
     assert tokens(answers(backend, requests)) == expected
+    assert all(len(set(batch)) == 1 for batch in batches)
+    assert max(map(len, batches)) > 1
+    assert sum(map(len, batches)) == len(requests)
+
+
+def read_pads_like_any_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mlx_vlm.models.cache import BatchKVCache, create_causal_mask
+
+    monkeypatch.setattr(BatchKVCache, "make_mask", lambda self, count, **_: create_causal_mask(count, offset=self._idx))
 
 
 # --- the demo model --------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from mlx import nn
 from mlx_vlm.models.cache import make_prompt_cache
+from PIL import Image
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Text
@@ -25,11 +27,14 @@ from tests.support.model_matrix import SEEN, Subject
 PATCHES = (
     "fastvlm_several_images",
     "gemma3_image_attention",
+    "gemma4_image_attention",
     "granite4_vision_gelu",
     "granite4_vision_layers",
     "granite4_vision_several_images",
     "internvl_gelu",
+    "llava_next_image_layout",
     "minicpmv4_6_gelu",
+    "mllama_cross_attention",
 )
 
 
@@ -78,6 +83,95 @@ def test_gemma_3_reads_a_cached_prefix_as_a_whole_prompt(tmp_path: Path) -> None
     cache = make_prompt_cache(model.language_model)
     parts = [text(ids[:, a:b], embeddings[:, a:b], cache=cache) for a, b in [(0, 36), (36, 40), (40, 41)]]
     np.testing.assert_allclose(np.concatenate([np.array(part)[0] for part in parts]), whole, atol=2e-4)
+
+
+@pytest.mark.parametrize("patched", [True, False])
+def test_gemma_4_reads_a_cached_prefix_as_a_whole_prompt(
+    patched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = loaded("gemma4_unified", tmp_path).language_model.model
+    name = "_apply_blockwise_bidirectional_overlay"
+    if not patched:
+        fresh: Any = load_apart("mlx_vlm.models.gemma4.language")
+        monkeypatch.setattr(type(text), name, getattr(fresh.Gemma4TextModel, name))
+    types = mx.array([[0] * 30 + [1] * 4 + [0] * 2 + [1] * 4 + [0]])
+    embeddings = mx.random.normal((1, types.shape[1], 64), key=mx.random.key(0))
+
+    def read(*pieces: tuple[int, int]) -> Any:
+        cache = make_prompt_cache(text)
+        parts = [
+            text(None, embeddings[:, a:b], cache=cache, mm_token_type_ids=types[:, a:b], logits_to_keep=None)
+            for a, b in pieces
+        ]
+        return np.concatenate([np.array(part)[0] for part in parts])
+
+    whole, parts = read((0, 41)), read((0, 36), (36, 40), (40, 41))
+    assert np.allclose(parts, whole, atol=2e-4) == patched
+
+
+@pytest.mark.parametrize("patched", [True, False])
+def test_llava_next_lays_out_every_image_row_by_row(
+    patched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlx_vlm.utils import prepare_inputs
+
+    model, processor = loading.load(tiny_models.llava_next(tmp_path / "llava_next"))
+    if not patched:
+        monkeypatch.setattr(type(model), "get_input_embeddings", inspect.unwrap(type(model).get_input_embeddings))
+    images = [Image.fromarray(np.full((150, width, 3), 90, np.uint8)) for width in (150, 300)]
+    inputs = prepare_inputs(processor, images=images, prompts="One <image> two <image> Why?")
+    ids, pixels = inputs["input_ids"], inputs["pixel_values"]
+    rows = np.array(model.get_input_embeddings(ids, pixels, image_sizes=inputs["image_sizes"]).inputs_embeds)[0]
+    is_newline = (rows == np.array(model.image_newline)).all(-1)
+    is_image = np.array(ids)[0] == model.config.image_token_index
+    assert (len(rows) == ids.shape[1]) == patched
+    if patched:  # 4 x 4 patches of the whole image, then eight rows of its tiles, eight or sixteen patches wide
+        first, second = np.flatnonzero(is_image)[[0, 16 + 8 * 9]]
+        places = [first + 16 + 9 * row + 8 for row in range(8)] + [second + 16 + 17 * row + 16 for row in range(8)]
+        assert np.flatnonzero(is_newline).tolist() == places
+        assert is_image.sum() == 16 + 8 * 9 + 16 + 8 * 17
+
+
+@pytest.mark.parametrize("patched", [True, False])
+def test_llama_3_2_vision_reads_texts_without_cross_attention(
+    patched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = loaded("mllama", tmp_path).language_model
+    layer = model.model.layers[1]
+    if not patched:
+        monkeypatch.setattr(type(layer), "__call__", inspect.unwrap(type(layer).__call__))
+    ids = mx.array([[5, 6, 7, 8]])
+    before = np.array(model(ids, cache=make_prompt_cache(model)).logits)
+    layer.cross_attn_mlp_gate = layer.cross_attn_mlp_gate + 1
+    assert np.array_equal(np.array(model(ids, cache=make_prompt_cache(model)).logits), before) == patched
+
+
+@pytest.mark.parametrize("patched", [True, False])
+def test_llama_3_2_visions_answer_attends_to_no_padding(
+    patched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = loaded("mllama", tmp_path).language_model
+    if not patched:
+        monkeypatch.setattr(type(model), "__call__", inspect.unwrap(type(model).__call__))
+    states, mask = mx.random.normal((1, 8, 64), key=mx.random.key(0)), mx.ones((1, 1, 3, 8))
+    mask[..., 5:] = -1e9
+    output = model(
+        mx.array([[5, 6, 7]]),
+        cache=make_prompt_cache(model),
+        cross_attention_states=states,
+        cross_attention_mask=mask,
+    )
+    assert output.cross_attention_states.shape[1] == (5 if patched else 8)
+
+
+def load_apart(name: str) -> Any:
+    """Return a copy of a module that no patch has touched."""
+    spec = find_spec(name)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_a_prompt_of_gemma_3_with_an_image_begins_with_one_bos_token(tmp_path: Path) -> None:

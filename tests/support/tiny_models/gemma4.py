@@ -6,15 +6,19 @@ from pathlib import Path
 
 from tests.support.tiny_models.base import TURNS, write_model, write_tokenizer
 
+ROPE = {  # mlx-vlm's own default turns all of a head, and transformers' a quarter
+    "full_attention": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+}
 
-def build(folder: Path) -> Path:
-    """It takes images, sounds and videos; before each frame of a video its processor writes when it is."""
+
+def write_gemma_tokenizer(folder: Path) -> dict[str, int]:
     marks = ["<|image|>", "<|audio|>", "<|video|>", "<boi>", "<eoi>", "<boa>", "<eoa>"]
     branches = "".join(f"{{%- elif c.type == '{kind}' %}}{{{{- '<|{kind}|>' }}}}" for kind in ("audio", "video"))
     template = TURNS.replace("IMAGE", "<|image|>").replace(
         "{%- elif c.type == 'text' %}", branches + "{%- elif c.type == 'text' %}"
     )
-    ids = write_tokenizer(
+    return write_tokenizer(
         folder,
         ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *marks],
         template,
@@ -28,6 +32,11 @@ def build(folder: Path) -> Path:
             "eoa_token": "<eoa>",
         },
     )
+
+
+def build(folder: Path) -> Path:
+    """It takes images, sounds and videos; before each frame of a video its processor writes when it is."""
+    ids = write_gemma_tokenizer(folder)
     text = {
         "model_type": "gemma4_text",
         "hidden_size": 64,
@@ -44,10 +53,7 @@ def build(folder: Path) -> Path:
         "layer_types": ["sliding_attention", "full_attention"] * 2,
         "use_double_wide_mlp": False,
         "final_logit_softcapping": 30.0,
-        "rope_parameters": {  # mlx-vlm's own default turns all of a head, and transformers' a quarter
-            "full_attention": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25},
-            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
-        },
+        "rope_parameters": ROPE,
     }
     vision = {
         "model_type": "gemma4_vision",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.support.tiny_models.base import TURNS, write_model, write_tokenizer
 
 
-def build(folder: Path) -> Path:
-    """One layer of linear attention, whose state cannot be trimmed, and one of full attention."""
+def build(folder: Path, kind: str = "qwen3_5", architecture: str = "Qwen3_5", more: Mapping[str, Any] = {}) -> Path:
+    """One layer of linear attention, whose state cannot be trimmed, and one of full attention; ``more`` is of the text."""
     marks = ["<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"]
     template = TURNS.replace("IMAGE", "<|vision_start|><|image_pad|><|vision_end|>")
     ids = write_tokenizer(folder, ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *marks], template)
     text = {
-        "model_type": "qwen3_5_text",
+        "model_type": f"{kind}_text",
         "hidden_size": 64,
         "intermediate_size": 128,
         "linear_num_value_heads": 4,
@@ -40,9 +42,10 @@ def build(folder: Path) -> Path:
             "rope_theta": 1e7,
             "partial_rotary_factor": 0.25,
         },
+        **more,
     }
     vision = {
-        "model_type": "qwen3_5",
+        "model_type": kind,
         "depth": 2,
         "hidden_size": 64,
         "intermediate_size": 128,
@@ -57,8 +60,8 @@ def build(folder: Path) -> Path:
         "hidden_act": "gelu_pytorch_tanh",
     }
     config = {
-        "architectures": ["Qwen3_5ForConditionalGeneration"],
-        "model_type": "qwen3_5",
+        "architectures": [f"{architecture}ForConditionalGeneration"],
+        "model_type": kind,
         "tie_word_embeddings": False,
         "image_token_id": ids["<|image_pad|>"],
         "video_token_id": ids["<|video_pad|>"],
