@@ -12,16 +12,22 @@ from tests.support.tiny_models.gemma3 import build as gemma3
 from tests.support.tiny_models.gemma3n import build as gemma3n
 from tests.support.tiny_models.gemma4 import build as gemma4
 from tests.support.tiny_models.glm4v import build as glm4v
+from tests.support.tiny_models.glm4v_moe import build as glm4v_moe
 from tests.support.tiny_models.granite4_vision import build as granite4_vision
 from tests.support.tiny_models.granite_vision import build as granite_vision
+from tests.support.tiny_models.hunyuan_vl import build as hunyuan_vl
 from tests.support.tiny_models.idefics3 import build as idefics3
 from tests.support.tiny_models.internvl import build as internvl
 from tests.support.tiny_models.internvl_chat import build as internvl_chat
 from tests.support.tiny_models.lfm2_vl import build as lfm2_vl
+from tests.support.tiny_models.llama4 import build as llama4
 from tests.support.tiny_models.llava import build as llava
 from tests.support.tiny_models.llava_onevision import build as llava_onevision
+from tests.support.tiny_models.minicpmo import build as minicpmo
 from tests.support.tiny_models.minicpmv4_6 import build as minicpmv4_6
+from tests.support.tiny_models.minicpmv4_7 import build as minicpmv4_7
 from tests.support.tiny_models.mistral3 import build as mistral3
+from tests.support.tiny_models.paddleocr_vl import build as paddleocr_vl
 from tests.support.tiny_models.paligemma import build as paligemma
 from tests.support.tiny_models.phi3_v import build as phi3_v
 from tests.support.tiny_models.pixtral import build as pixtral
@@ -31,6 +37,7 @@ from tests.support.tiny_models.qwen3_5 import build as qwen3_5
 from tests.support.tiny_models.qwen3_vl import build as qwen3_vl
 from tests.support.tiny_models.qwen3_vl_moe import build as qwen3_vl_moe
 from tests.support.tiny_models.smolvlm import build as smolvlm
+from tests.support.tiny_models.zaya1_vl import build as zaya1_vl
 
 __all__ = [
     "FAMILIES",
@@ -41,16 +48,22 @@ __all__ = [
     "gemma3n",
     "gemma4",
     "glm4v",
+    "glm4v_moe",
     "granite4_vision",
     "granite_vision",
+    "hunyuan_vl",
     "idefics3",
     "internvl",
     "internvl_chat",
     "lfm2_vl",
+    "llama4",
     "llava",
     "llava_onevision",
+    "minicpmo",
     "minicpmv4_6",
+    "minicpmv4_7",
     "mistral3",
+    "paddleocr_vl",
     "paligemma",
     "phi3_v",
     "pixtral",
@@ -60,6 +73,7 @@ __all__ = [
     "qwen3_vl",
     "qwen3_vl_moe",
     "smolvlm",
+    "zaya1_vl",
 ]
 
 FAMILIES: Mapping[str, Callable[[Path], Path]] = {
@@ -88,6 +102,13 @@ FAMILIES: Mapping[str, Callable[[Path], Path]] = {
     "paligemma": paligemma,
     "pixtral": pixtral,
     "qwen3_5": qwen3_5,
+    "llama4": llama4,
+    "paddleocr_vl": paddleocr_vl,
+    "glm4v_moe": glm4v_moe,
+    "minicpmv4_7": minicpmv4_7,
+    "hunyuan_vl": hunyuan_vl,
+    "minicpmo": minicpmo,
+    "zaya1_vl": zaya1_vl,
     "smolvlm": smolvlm,
 }
 """The function that builds a tiny model of each family in a folder."""
