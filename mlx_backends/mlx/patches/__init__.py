@@ -18,6 +18,7 @@ PATCHES: Mapping[str, tuple[str, ...]] = {
     "llava": ("llava_image_arguments",),
     "llava_onevision": ("llava_onevision_several_images",),
     "minicpmv4_6": ("minicpmv4_6_gelu",),
+    "minicpmv4_7": ("minicpmv4_6_gelu",),
     "paddleocr_vl": ("paddleocr_vl_several_images",),
     "phi3_v": ("phi3_v_dropped_tokens", "phi3_v_tile_order", "phi3_v_proportions"),
     "zaya1_vl": ("zaya1_vl_inputs",),
