@@ -30,6 +30,7 @@ PROVEN = frozenset(
         ),
         *("internvl_chat", "lfm2_vl", "llava", "llava_onevision", "minicpmv4_6", "mistral3", "paligemma", "phi3_v"),
         *("pixtral", "qwen2_5_vl", "qwen2_vl", "qwen3_5", "qwen3_vl", "qwen3_vl_moe", "smolvlm"),
+        *("glm4v_moe", "hunyuan_vl", "llama4", "minicpmo", "minicpmv4_7", "paddleocr_vl", "zaya1_vl"),
     )
 )
 """The families of the matrix; ``tests/mlx_backends/test_family_status.py`` compares the two."""

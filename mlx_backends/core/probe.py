@@ -101,8 +101,10 @@ def split_pixels(tensors: Mapping[str, Any], count: int) -> list[Any]:
     if tensors.get(_PIXELS) is None:
         return []
     if tensors.get(_SLICE_SIZES) is not None and tensors[_PIXELS] and tensors[_PIXELS][0]:
-        # transformers has the patches of all slices in one row
-        pixels = np.concatenate([_array(part) for part in tensors[_PIXELS][0]], axis=-1)
+        parts = [_array(part) for part in tensors[_PIXELS][0]]
+        if len({part.shape[:-1] for part in parts}) > 1:  # of images of different sizes
+            return parts
+        pixels = np.concatenate(parts, axis=-1)  # transformers has the patches of all slices in one row
         return [pixels] if count == 1 else [pixels[None]]
     if isinstance(tensors[_PIXELS], list) and len(tensors[_PIXELS]) == count:  # of different sizes
         return [_array(pixels) for pixels in tensors[_PIXELS]]

@@ -22,13 +22,21 @@ def guard_image_features(model: Any, image_tokens: Set[int]) -> None:
         has_pixels = pixel_values is not None or any(others.get(name) is not None for name in _PIXELS)
         placeholders = sorted(image_tokens) if has_pixels and input_ids is not None else []
         # The text's embeddings come first, because a model may keep the positions of its last call.
-        texts = embed(input_ids) if placeholders else None
+        texts = _embedded_texts(model, embed, input_ids) if placeholders else None
         output = embed(input_ids, pixel_values, **others)
         if texts is not None and getattr(output, "cross_attention_states", None) is None:
-            _check(input_ids, texts.inputs_embeds, output.inputs_embeds, placeholders)
+            _check(input_ids, texts, output.inputs_embeds, placeholders)
         return output
 
     model.get_input_embeddings = guarded
+
+
+def _embedded_texts(model: Any, embed: Any, input_ids: Any) -> Any:
+    """Return the prompt's embeddings, of the shape (1, tokens, width), as if its placeholders were text."""
+    try:
+        return embed(input_ids).inputs_embeds
+    except ValueError:  # MiniCPM-V 4.7 takes no placeholder without pixels
+        return model.language_model.model.embed_tokens(input_ids)
 
 
 def _check(input_ids: Any, texts: Any, merged: Any, placeholders: list[int]) -> None:

@@ -33,6 +33,7 @@ from mlx_backends.mlx.prefix_cache import (
     trimmed_copy,
 )
 from mlx_backends.mlx.preprocess import PreparedInputs
+from mlx_backends.mlx.remembered_positions import remembered_positions
 from mlx_backends.mlx.vision_cache import CachedVisionTower, VisionEncoder
 from mlx_backends.models.memory_estimate import CacheSizes
 
@@ -75,7 +76,7 @@ class VLMRow:
     failed: Exception | None = None
     read: int = 0
     cache: Cache = field(default_factory=list)
-    embedded: Mapping[str, Any] = field(default_factory=dict)
+    embedded: dict[str, Any] = field(default_factory=dict)
 
     @property
     def last(self) -> int:
@@ -323,6 +324,8 @@ class VLMRows:
         row.embedded = {name: value for name, value in output.to_dict().items() if value is not None}
         if getattr(self._language_model, "whole_images", False) and _TYPES in tensors:  # which its masks follow from
             row.embedded[_TYPES] = tensors[_TYPES]
+        if "position_ids" not in row.embedded:
+            row.embedded |= remembered_positions(self._language_model, ids)
         if getattr(row.embedded.get(_FEATURES), "ndim", 0) > _LAYERS_NDIM:
             raise ModelError("its image features come in a layout that is not known to be the same in a batch")
         if row.embedded["inputs_embeds"].shape[1] != len(row.inputs.content):

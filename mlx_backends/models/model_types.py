@@ -14,11 +14,14 @@ from typing import Any
 from mlx_backends.models.weights import tensor_shapes, weight_files
 
 REFUSED: Mapping[str, str] = {
+    "ernie4_5_moe_vl": "mlx-vlm computes its images with the experts for texts instead of those trained for images",
     "granite_vision": "mlx-vlm shows it only the first image of a prompt and leaves out the text between images",
     "molmo": "mlx-vlm puts its image before the whole prompt, and makes several prompts of several images",
     "molmo2": "mlx-vlm lets an image's tokens see only those before them, and the model was trained to see all of them",
     "moondream2": "mlx-vlm takes its tokenizer from moondream/starmie-v1, another repository, and fetches it while loading",
     "moondream3": "mlx-vlm puts its one image before the whole prompt, in the place of tokens that also begin a text",
+    "phi4mm": "mlx-vlm shows it an image without the tiles and their separators that the model was trained with",
+    "youtu_vl": "its processor is code of its own, which is not run, and mlx-vlm and transformers have none",
 }
 """Types that mlx-vlm has and that are not run, each with the reason."""
 

@@ -24,7 +24,7 @@ _LAYERS: Mapping[str, Prefixes] = {
         ("gemma3", "granite4_vision", "internvl", "lfm2_vl", "llava", "llava_onevision", "mistral3"), _TOWER
     ),
     **dict.fromkeys(("idefics3", "smolvlm"), _IDEFICS),
-    "minicpmv4_6": _MINICPM,
+    **dict.fromkeys(("minicpmv4_6", "minicpmv4_7"), _MINICPM),
 }
 
 _QWEN2: Prefixes = (
@@ -41,7 +41,7 @@ _STORED: Mapping[str, Prefixes] = {
 }
 """Prefixes in the weights of the Hugging Face Hub, where these differ from the names of the layers."""
 
-_OFFSET_TYPES = ("qwen3_5", "minicpmv4_6")
+_OFFSET_TYPES = ("qwen3_5", "minicpmv4_6", "minicpmv4_7")
 """Beginnings of model types whose norms are stored by MLX as what they multiply by, and by PyTorch as that less one."""
 
 _OFFSET_NORMS = ("input_layernorm.weight", "post_attention_layernorm.weight", "q_norm.weight", "k_norm.weight")

@@ -13,18 +13,23 @@ PATCHES: Mapping[str, tuple[str, ...]] = {
     "gemma4": ("gemma4_image_attention",),
     "gemma4_unified": ("gemma4_image_attention",),
     "granite4_vision": ("granite4_vision_several_images", "granite4_vision_layers", "granite4_vision_gelu"),
+    "hunyuan_vl": ("hunyuan_vl_several_images", "hunyuan_vl_positions"),
     "internvl": ("internvl_gelu",),
     "internvl_chat": ("internvl_gelu",),
+    "llama4": ("llama4_tiles", "llama4_gelu"),
     "llava": ("llava_image_arguments",),
     "llava_next": ("llava_next_image_layout",),
     "llava_onevision": ("llava_onevision_several_images",),
     "minicpmv4_6": ("minicpmv4_6_gelu",),
     "mllama": ("mllama_cross_attention",),
+    "minicpmv4_7": ("minicpmv4_6_gelu",),
+    "paddleocr_vl": ("paddleocr_vl_several_images",),
     "phi3_v": ("phi3_v_dropped_tokens", "phi3_v_tile_order", "phi3_v_proportions"),
+    "zaya1_vl": ("zaya1_vl_inputs",),
 }
 """The modules with patches for a type of model; each has a function ``apply_patch``."""
 
-_ONE_BOS = frozenset({"aya_vision", "gemma3", "mistral3", "mllama", "pixtral"})
+_ONE_BOS = frozenset({"aya_vision", "gemma3", "llama4", "mistral3", "mllama", "pixtral"})
 """The types whose processors add a second BOS token in mlx-vlm 0.7.10, which :mod:`mlx_backends.mlx.preprocess` prevents."""
 
 

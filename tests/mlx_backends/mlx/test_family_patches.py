@@ -19,6 +19,7 @@ from PIL import Image
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Text
 from mlx_backends.mlx import load as loading
+from mlx_backends.mlx.patches.llama4_tiles import tiles_of
 from mlx_backends.models import model_types
 from mlx_backends.registry import describe, load_backend
 from tests.support import tiny_models
@@ -31,10 +32,16 @@ PATCHES = (
     "granite4_vision_gelu",
     "granite4_vision_layers",
     "granite4_vision_several_images",
+    "hunyuan_vl_positions",
+    "hunyuan_vl_several_images",
     "internvl_gelu",
+    "llama4_gelu",
+    "llama4_tiles",
     "llava_next_image_layout",
     "minicpmv4_6_gelu",
     "mllama_cross_attention",
+    "paddleocr_vl_several_images",
+    "zaya1_vl_inputs",
 )
 
 
@@ -320,3 +327,41 @@ def test_repairs_that_change_answers_are_part_of_the_engine(tmp_path: Path) -> N
     repaired = describe(str(tiny_models.gemma3(tmp_path / "gemma3")))
     assert repaired.versions["patches"] == "gemma3_image_attention,one_bos"
     assert "patches" not in describe(str(tiny_models.lfm2_vl(tmp_path / "lfm2_vl"))).versions
+
+
+@pytest.mark.parametrize(
+    ("size", "grid", "most"),
+    [((50, 50), (1, 1), 16), ((300, 150), (3, 6), 18), ((300, 150), (2, 4), 8), ((56, 600), (8, 1), 8)],
+)
+def test_llama_4_gets_whole_tiles_and_the_whole_image(size: tuple[int, int], grid: tuple[int, int], most: int) -> None:
+    image = Image.new("RGB", size, "white")
+    tiles, placed = tiles_of(image, 56, most)
+    assert placed == grid
+    assert len(tiles) == grid[0] * grid[1] + (grid != (1, 1))
+    assert {tile.size for tile in tiles} == {(56, 56)}
+    assert tiles[-1].getextrema() == ((255, 255),) * 3  # not padded
+
+
+@pytest.mark.slow
+def test_a_token_of_hunyuans_image_keeps_its_position_in_a_second_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = Subject("hunyuan_vl", tmp_path)
+    request = subject._asked(Text("Look: "), subject.noise(1, 160, 160), Text(" What?"))
+    whole = subject._logits(request)
+    monkeypatch.setattr("mlx_backends.mlx.kv_quantization.PREFILL_TOKENS", 16)
+    pieces = subject._logits(request)
+    subject.close()
+    assert subject._change(whole, pieces) < SEEN
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["glm4v", "glm4v_moe", "paddleocr_vl"])
+def test_rows_of_a_batch_need_the_positions_that_a_model_remembers(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mlx_backends.mlx.vlm_batch.remembered_positions", lambda *_: {})
+    subject = Subject(family, tmp_path)
+    result = subject.measure("batch of 4")
+    subject.close()
+    assert result.startswith("no: in a batch, the logits of")

@@ -67,6 +67,8 @@ def build(folder: Path) -> Path:
         "video_token_id": ids["<|video|>"],
         "image_start_token_id": ids["<|begin_of_image|>"],
         "image_end_token_id": ids["<|end_of_image|>"],
+        "vision_start_token_id": ids["<|begin_of_image|>"],  # by default, those of the published vocabulary
+        "vision_end_token_id": ids["<|end_of_image|>"],
         "video_start_token_id": ids["<|begin_of_video|>"],
         "video_end_token_id": ids["<|end_of_video|>"],
         "eos_token_id": ends,

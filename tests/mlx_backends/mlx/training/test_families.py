@@ -34,7 +34,7 @@ from tests.support.demo import HeldOutSet
 from tests.support.tiny_models import FAMILIES
 from tests.support.tiny_models.weights import change_weights
 
-SHRUNK = ("phi3_v", "fastvlm")
+SHRUNK = ("phi3_v", "fastvlm", "hunyuan_vl")
 FAST = ("qwen3_vl", "llava")
 TRAINABLE = [
     pytest.param(name, marks=[pytest.mark.slow] * (name not in FAST)) for name in FAMILIES if name not in UNTRAINABLE
@@ -101,8 +101,8 @@ def test_adapters_are_of_the_language_model_alone(family: str, rows: list[ChatRo
         )
     names = loop._model._vlm_adapter_config["lora_parameters"]["keys"]
     parts = {name.rpartition(".")[2] for name in names}
-    assert {"q_proj", "qkv_proj"} & parts
-    assert {"down_proj", "w2"} & parts
+    assert {"q_proj", "qkv_proj", "linear_q"} & parts
+    assert {"down_proj", "w2"} & parts or family == "zaya1_vl"  # whose layers are all experts
     assert "lm_head" not in parts
     assert all(".layers." in name and "vision" not in name for name in names)
 
@@ -310,6 +310,8 @@ def test_disk_holds_at_most_what_is_predicted(
 def test_rows_are_measured_without_weights_as_they_are_trained_on(
     family: str, rows: list[ChatRow], tmp_path: Path
 ) -> None:
+    if family == "hunyuan_vl":
+        pytest.skip("a process of its own has the published ids")
     model = FAMILIES[family](tmp_path / family)
     for file in model.glob("*.safetensors"):
         file.unlink()
