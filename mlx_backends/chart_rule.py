@@ -18,14 +18,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from benchmarks.values.clean_text import clean, fold
 from benchmarks.values.numerals import Number, find_numbers
 from benchmarks.values.words import OTHER_NAMES, canonical, word_set
 
-MOST_LINES = 400
+MOST_LINES = 200
 """The lines of a chart that are looked at, from the top."""
 
 _MOST_WORDS = 4
@@ -38,6 +38,8 @@ _ALIKE = 0.8
 """The similarity (Ratcliff and Obershelp) from which two words of at least five letters are one."""
 _FROM_LETTERS = 5
 _FEWEST_TICKS = 4
+_NEAREST = 3
+"""The next numbers in a row or a column that may be on the same axis."""
 _OFF = 0.3
 """The share of its height by which a number of an axis may be off its place."""
 _NOTE = re.compile(r"\W*(?:©|source\b|note\b)", re.IGNORECASE)
@@ -118,20 +120,21 @@ def _axis_numbers(values: Sequence[_Value]) -> set[_Value]:
     axis: set[_Value] = set()
     bare = [value for value in values if not value.words]
     for across, is_aligned in ((0, _in_row), (1, _in_column)):
-        for first, second in combinations(bare, 2):
-            rise = second.amount - first.amount
-            start, end = (_middle(value.line)[across] for value in (first, second))
-            if not rise or abs(end - start) < 1 or not is_aligned(first.line, second.line):
-                continue
-            ticks = [
-                value
-                for value in bare
-                if is_aligned(first.line, value.line)
-                and abs(start + (value.amount - first.amount) * (end - start) / rise - _middle(value.line)[across])
-                <= _height(value.line) * _OFF
-            ]
-            if len(ticks) >= _FEWEST_TICKS and _in_steps([value.amount for value in ticks]):
-                axis.update(ticks)
+        for first in bare:
+            start = _middle(first.line)[across]
+            aligned = [(_middle(value.line)[across], value) for value in bare if is_aligned(first.line, value.line)]
+            later = sorted((pair for pair in aligned if pair[0] - start >= 1), key=lambda pair: pair[0])
+            for end, second in later[:_NEAREST]:
+                rise = second.amount - first.amount
+                ticks = [
+                    value
+                    for place, value in aligned
+                    if rise
+                    and abs(start + (value.amount - first.amount) * (end - start) / rise - place)
+                    <= _height(value.line) * _OFF
+                ]
+                if len(ticks) >= _FEWEST_TICKS and _in_steps([value.amount for value in ticks]):
+                    axis.update(ticks)
     return axis
 
 

@@ -58,12 +58,14 @@ class OCREngine(Engine):
         if model not in READERS:
             raise SpecError(f"there is no reader {model!r}; {did_you_mean(model, READERS)}")
         require_extra("ocr", "readers of printed numbers")
+        files = [*_weights().values()]
         return EngineInfo(
             "ocr",
             model,
-            weights=files_digest(_weights().values()),
+            weights=files_digest(files),
             needs_device=False,
             versions=_versions(),
+            weights_bytes=sum(file.stat().st_size for file in files),
             takes=IMAGES_ONLY,
         )
 
@@ -105,7 +107,7 @@ class OCRBackend(Backend):
             answer = self._answer(request)
         except Exception as error:  # of any library that a hostile picture reaches
             return Generation(request.id, "", "error", error=one_line(error))
-        return Generation(request.id, answer, "stop", prefill_s=perf_counter() - start)
+        return Generation(request.id, answer, "stop", prefill_s=perf_counter() - start, decode_s=0.0)
 
     def _answer(self, request: Request) -> str:
         question, text, images = split_prompt(request)
