@@ -110,7 +110,7 @@ wheel: .venv/installed-test
 # The newest versions that the declared bounds allow, pinned: run the tests before you commit them.
 constraints:
 	rm -rf .venv-newest && $(PYTHON) -m venv .venv-newest
-	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test,ocr]"
 	{ head -2 constraints.txt; .venv-newest/bin/python -m pip freeze --exclude-editable; \
 	  .venv-newest/bin/python -m pip freeze | sed -n "s/^mlx==\(.*\)/mlx-metal==\1; sys_platform == 'darwin'/p"; } > constraints.new
 	mv constraints.new constraints.txt && rm -rf .venv-newest

@@ -128,7 +128,7 @@ def find_judge(name: str, benchmark: Benchmark) -> Judge:
             f"{benchmark.name} has no rubric for a judge that is a model; use {', '.join(benchmark.judges)}."
         )
     info = describe(name)
-    if info.engine == "policy" or refusal(name):
+    if info.engine in ("policy", "ocr") or refusal(name):
         raise SpecError(
             f"{name} cannot judge, because it reads no answers; use a model or {', '.join(benchmark.judges)}."
         )

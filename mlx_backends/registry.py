@@ -18,6 +18,7 @@ GROUP = "rashomon.engines"
 
 BUILT_IN: Mapping[str, str] = {
     "policy": "mlx_backends.policy:PolicyEngine",
+    "ocr": "mlx_backends.ocr:OCREngine",
     "imported": "mlx_backends.imported:ImportedEngine",
     "baseline": "mlx_backends.baseline:BaselineEngine",
     "person": "mlx_backends.person:PersonEngine",

@@ -21,7 +21,7 @@ DECLARED = [
     Requirement(line)
     for line in chain(
         PROJECT["dependencies"],
-        *(EXTRAS[extra] for extra in ("api", "keychain", "pdf", "serve", "shapes", "video", "wordnet", "test")),
+        *(EXTRAS[extra] for extra in ("api", "keychain", "ocr", "pdf", "serve", "shapes", "video", "wordnet", "test")),
     )
     if not line.startswith("rashomon")
 ]

@@ -107,9 +107,10 @@ def _cached(context: click.Context) -> list[str]:
 
 
 def _models(context: click.Context) -> list[str]:
+    from mlx_backends.ocr import READERS
     from mlx_backends.policy import policy_names
 
-    return [*policy_names(), *_cached(context)]
+    return [*policy_names(), *READERS, *_cached(context)]
 
 
 def _catalog(context: click.Context) -> list[str]:

@@ -382,7 +382,7 @@ def _text_model(
     """Return the model called ``name``, open until ``stack`` ends; it finds media in the unfinished build for ``out``."""
     name = resolve_models([name])[0]
     info = describe(name)
-    if info.engine == "policy" or refusal(name):
+    if info.engine in ("policy", "ocr") or refusal(name):
         raise SpecError(f"{name} cannot write text, because it is not a model; name a model.")
     workspace.make()
 

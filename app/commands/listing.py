@@ -13,13 +13,21 @@ from app.json_output.catalog import (
     JudgeList,
     ModelList,
     PolicyEntry,
+    ReaderEntry,
     RubricEntry,
     RuleJudgeEntry,
     SetupEntry,
     SetupValue,
 )
 from app.json_output.envelope import print_json
-from app.new_run.choices import BenchmarkChoice, ModelChoice, benchmark_choices, cached_choices, policy_choices
+from app.new_run.choices import (
+    BenchmarkChoice,
+    ModelChoice,
+    benchmark_choices,
+    cached_choices,
+    policy_choices,
+    reader_choices,
+)
 from app.report.portable import portable_message, portable_path
 from app.setups import PREFIX, find_setup, setup_names
 from app.store.judge_checks import JudgeCheck, current_checks
@@ -32,6 +40,7 @@ from judges.registry import get_judge, judge_names
 from mlx_backends.models.catalog import CatalogModel, catalog_models
 from mlx_backends.models.discovery import hub_cache
 from mlx_backends.models.memory_estimate import memory_fit, required_memory, smallest_mac
+from mlx_backends.ocr import READERS
 from mlx_backends.shared_names import without_folders
 
 
@@ -115,7 +124,7 @@ def _print_setup(name: str, setup: SetupEntry) -> None:
 
 
 def models(*, as_json: bool) -> None:
-    """Print the policy baselines, the cached models with whether each fits in memory, and the catalog of models to fetch."""
+    """Print the policies, the readers, the cached models with whether each fits in memory, and the catalog."""
     cached = cached_choices()
     fetched = {model.name for model in cached if not model.problem}
     catalog = [catalog_entry(model, fetched) for model in catalog_models()]
@@ -123,10 +132,15 @@ def models(*, as_json: bool) -> None:
         policies = [
             PolicyEntry(name=model.name, description=model.note, takes=tuple(model.takes)) for model in policy_choices()
         ]
-        entries = ModelList(policies=tuple(policies), cached=tuple(map(_cached_entry, cached)), catalog=tuple(catalog))
+        entries = ModelList(
+            policies=tuple(policies),
+            readers=tuple(map(_reader_entry, reader_choices())),
+            cached=tuple(map(_cached_entry, cached)),
+            catalog=tuple(catalog),
+        )
         print_json("models", entries)
         return
-    for model in (*policy_choices(), *cached):
+    for model in (*policy_choices(), *reader_choices(), *cached):
         print(clean(f"{model.name:<48} {model.facts()}"))
     if not cached:
         print(f"no models in the cache {clean(str(hub_cache()))}")
@@ -136,6 +150,12 @@ def models(*, as_json: bool) -> None:
     _print_catalog((model for model in catalog if not model.benchmarks), "")
     print(
         "\n`rashomon models --for` recommends three of them for this machine, `--for 16GB` for a Mac with that memory."
+    )
+
+
+def _reader_entry(model: ModelChoice) -> ReaderEntry:
+    return ReaderEntry(
+        name=model.name, description=READERS[model.name], takes=tuple(model.takes), problem=model.problem
     )
 
 

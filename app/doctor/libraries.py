@@ -15,6 +15,7 @@ _EXTRAS = {
     "shapes": ("trimesh",),
     "pdf": ("pypdfium2",),
     "serve": ("textual-serve",),
+    "ocr": ("onnxruntime", "rapidocr"),
 }
 
 

@@ -19,6 +19,16 @@ class PolicyEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderEntry:
+    """A reader of printed numbers: text recognition and a rule. ``problem`` says why it cannot run; empty if it can."""
+
+    name: str
+    description: str
+    takes: tuple[str, ...]
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CachedEntry:
     """A model of the Hugging Face cache. ``problem`` says why it cannot run; ``fits`` is null if that is unknown."""
 
@@ -58,6 +68,7 @@ class ModelList:
     """The models, by where they come from."""
 
     policies: tuple[PolicyEntry, ...]
+    readers: tuple[ReaderEntry, ...]
     cached: tuple[CachedEntry, ...]
     catalog: tuple[CatalogEntry, ...]
 

@@ -24,6 +24,7 @@ from mlx_backends.models.adapters import join_adapter, read_adapter, split_adapt
 from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, read_config, resolve
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.modalities import ALL_MODALITIES, describe_modalities
+from mlx_backends.ocr import READERS
 from mlx_backends.policy import PREFIX, policy_description, policy_names
 from mlx_backends.pytorch import spec
 from mlx_backends.registry import describe, has_prefix, modalities, refusal
@@ -119,6 +120,11 @@ def _policy(name: str) -> ModelChoice:
     return ModelChoice(name, name, "policy baseline", note=policy_description(name), takes=ALL_MODALITIES)
 
 
+def reader_choices() -> list[ModelChoice]:
+    """Return the readers of printed numbers; without the extra ``ocr`` they have a problem."""
+    return [model_choice(name) for name in READERS]
+
+
 def cached_choices() -> list[ModelChoice]:
     """Return the models in the Hugging Face cache; those that cannot run have a problem."""
     return [_model(model, model.name) for model in cached_models()]
@@ -152,6 +158,8 @@ def model_choice(spec_name: str) -> ModelChoice:
         return ModelChoice(spec_name, spec_name, "policy baseline", fits=False, problem=problem, takes=ALL_MODALITIES)
     if spec_name.startswith(spec.PREFIX) or has_prefix(spec_name):
         kind, note = ("remote", key_state(spec_name)) if is_remote(spec_name) else (spec_name.partition(":")[0], "")
+        if spec_name in READERS:
+            kind, note = "text recognition", READERS[spec_name]
         try:
             describe(spec_name)
             problem = refusal(spec_name)

@@ -24,6 +24,7 @@ from app.new_run.choices import (
     model_choice,
     nearby_choices,
     policy_choices,
+    reader_choices,
 )
 from app.new_run.form import command_line, prepare_job, read_form, save_spec
 from app.new_run.preflight import Preflight, PreflightChecker, RunPreflight
@@ -67,6 +68,8 @@ _DELAY_SECONDS = 0.15
 _MAX_NAMED = 6
 """The number of runs that a confirmation names."""
 _ANY_MODEL = "policy:random"
+_IMAGE_POLICY = "policy:always-image"
+"""The policy that suits the questions that a reader of images does."""
 """Stands in for the model in the estimate until one is selected."""
 _KEYS_OF_TABLES = {
     "benchmarks": {"benchmark", "data"},
@@ -187,7 +190,7 @@ class NewRunScreen(RashomonScreen):
         self._show_needs()
 
     def _offer_models(self, choices: Iterable[ModelChoice] = ()) -> None:
-        """List the models of this machine, those of the paper that it lacks, and the benchmark's policies."""
+        """List the models of this machine, those of the paper that it lacks, and the benchmark's policies and readers."""
         self._models = {choice.spec_name: choice for choice in choices} | self._models
         self._not_here = [name for name in self._not_here if name not in self._models]
         policies = self._contents.policies if self._contents is not None else ()
@@ -195,6 +198,8 @@ class NewRunScreen(RashomonScreen):
         rows = [*sorted(self._models.values(), key=lambda model: bool(model.problem))]
         rows += map(missing_model, self._not_here)
         rows += [choice for choice in policy_choices() if choice.spec_name in policies]
+        if _IMAGE_POLICY in policies:
+            rows += [choice for choice in reader_choices() if not choice.problem]
         shown = {choice.spec_name for choice in rows}
         rows += [model_choice(str(name)) for name in table.chosen if str(name) not in shown]
         table.offer(model_options(rows))

@@ -1,0 +1,199 @@
+"""Reader without a vision-language model: text recognition and a rule, as ``ocr:image``, ``ocr:text`` and ``ocr:flag``.
+
+RapidOCR finds the lines of text in a picture with the weights of PP-OCRv6 that its package contains; nothing is downloaded.
+:mod:`mlx_backends.chart_rule` takes the answer from them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from benchmarks.errors import ModelError, SpecError, did_you_mean
+from benchmarks.extras import require_extra
+from benchmarks.protocols import ABSTENTION
+from benchmarks.values import compare
+from benchmarks.vocabulary import Generation, Media, Request, Text
+from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
+from mlx_backends.chart_rule import Line, answer_on_chart, value_in_text
+from mlx_backends.core.error_text import one_line
+from mlx_backends.core.images import keyed_image
+from mlx_backends.core.lru_cache import LRUCache
+from mlx_backends.models.modalities import IMAGES_ONLY
+from mlx_backends.models.weights import files_digest
+from mlx_backends.options import LoadOptions
+
+PREFIX = "ocr:"
+READERS: Mapping[str, str] = {
+    PREFIX + "image": "the printed number in the image, or without an image the text's",
+    PREFIX + "text": "the text's number, or else the printed one in the image",
+    PREFIX + "flag": "the printed number in the image, or that the text states another one",
+}
+"""The model names, and what each answers where its sources disagree."""
+
+UNREAD = "The answer cannot be determined: no value was read."
+
+_LIBRARIES = ("rapidocr", "onnxruntime")
+_WEIGHTS = {
+    "Det.model_path": "PP-OCRv6_det_small.onnx",
+    "Cls.model_path": "ch_ppocr_mobile_v2.0_cls_mobile.onnx",
+    "Rec.model_path": "PP-OCRv6_rec_small.onnx",
+}
+_QUESTION = re.compile(r"[^?\n]*\?")
+_MOST_ELONGATED = 8
+"""The longest side of a picture over its shortest; a narrower one is laid on white, because its shortest side is scaled up."""
+_CACHE_BYTES = 2**26
+
+
+class OCREngine(Engine):
+    """Text recognition with a rule; needs the extra ``ocr``."""
+
+    def describe(self, model: str) -> EngineInfo:
+        """Describe the reader ``model``. Raises SpecError for an unknown name, ExtraMissingError without the extra."""
+        if model not in READERS:
+            raise SpecError(f"there is no reader {model!r}; {did_you_mean(model, READERS)}")
+        require_extra("ocr", "readers of printed numbers")
+        files = [*_weights().values()]
+        return EngineInfo(
+            "ocr",
+            model,
+            weights=files_digest(files),
+            needs_device=False,
+            versions=_versions(),
+            weights_bytes=sum(file.stat().st_size for file in files),
+            takes=IMAGES_ONLY,
+        )
+
+    def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
+        return OCRBackend(self.describe(model), media)
+
+
+class OCRBackend(Backend):
+    """A reader: sees a prompt as a model does, and answers by the rule.
+
+    The question is the first sentence of the prompt that ends in a question mark, otherwise what stands before its first image;
+    the text source is the rest. See
+    :func:`choose` for what it answers.
+    """
+
+    def __init__(self, info: EngineInfo, media: MediaPath) -> None:
+        self.info = info
+        self._media = media
+        self._request: Request | None = None
+        self._read: Any = None
+        self._lines: LRUCache[Sequence[Line]] = LRUCache(_CACHE_BYTES)
+
+    def submit(self, request: Request) -> None:
+        if self._request is not None:
+            raise RuntimeError("the reader already holds a request")
+        self._request = request
+
+    def step(self) -> Sequence[Generation]:
+        request, self._request = self._request, None
+        return [] if request is None else [self._generation(request)]
+
+    def cancel(self, request_id: str) -> None:
+        if self._request is not None and self._request.id == request_id:
+            self._request = None
+
+    def _generation(self, request: Request) -> Generation:
+        start = perf_counter()
+        try:
+            answer = self._answer(request)
+        except Exception as error:  # of any library that a hostile picture reaches
+            return Generation(request.id, "", "error", error=one_line(error))
+        return Generation(request.id, answer, "stop", prefill_s=perf_counter() - start, decode_s=0.0)
+
+    def _answer(self, request: Request) -> str:
+        question, text, images = split_prompt(request)
+        stated = value_in_text(question, text)
+        if stated and self.info.model == PREFIX + "text":
+            return stated
+        charts = (self._lines_of(image, request.decoding.max_pixels) for image in images)
+        read = next(filter(None, (answer_on_chart(question, lines) for lines in charts)), "")
+        return choose(self.info.model, question, read, stated, has_image=bool(images))
+
+    def _lines_of(self, image: Media, max_pixels: int | None) -> Sequence[Line]:
+        key, open_image = keyed_image(self._media(image), image, max_pixels)
+        return self._lines.get(key, lambda: self._recognise(open_image()), lambda lines: 1_000 * len(lines) + 1_000)
+
+    def _recognise(self, image: Any) -> Sequence[Line]:
+        if self._read is None:
+            self._read = _reader()
+        result = self._read(_widened(image))
+        if result.boxes is None:
+            return []
+        return [
+            Line(str(text), *(float(n) for n in (*box.min(axis=0), *box.max(axis=0))))
+            for box, text in zip(result.boxes, result.txts, strict=True)
+        ]
+
+
+def split_prompt(request: Request) -> tuple[str, str, Sequence[Media]]:
+    """Return the question of a prompt, its other text, and its images."""
+    parts = [part for message in request.messages if message.role == "user" for part in message.parts]
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    text = "\n".join(texts)
+    match = _QUESTION.search(text)
+    question = match[0] if match else next(iter(texts), "")
+    return question, text.replace(question, "", 1), [part for part in parts if isinstance(part, Media)]
+
+
+def choose(model: str, question: str, read: str, stated: str, *, has_image: bool) -> str:
+    """Return the answer of the reader ``model``, given the value ``read`` in the image and the one that the text ``stated``.
+
+    Either is empty where there is none. ``ocr:flag`` flags values that :func:`benchmarks.values.compare` finds different, and
+    gives the only one that was read; ``ocr:image`` gives the text's value only where no image is shown.
+    """
+    if model == PREFIX + "flag":
+        differ = read and stated and compare(read, stated, question).verdict == "different"
+        return ABSTENTION if differ else read or stated or UNREAD
+    if model == PREFIX + "image":
+        return read if has_image and read else stated if stated and not has_image else UNREAD
+    return stated or read or UNREAD
+
+
+def _versions() -> Mapping[str, str]:
+    try:
+        return {name: version(name) for name in _LIBRARIES}
+    except PackageNotFoundError as error:
+        raise ModelError(
+            f"readers need the library {error.name}; install it with `pip install 'rashomon[ocr]'`."
+        ) from None
+
+
+def _weights() -> Mapping[str, Path]:
+    """Return the files of the package that hold weights, by the option that names each. Raises ModelError if one is missing."""
+    module = find_spec("rapidocr")
+    folders = [] if module is None else list(module.submodule_search_locations or ())
+    files = {option: Path(folder) / "models" / name for folder in folders[:1] for option, name in _WEIGHTS.items()}
+    if not files or not all(file.is_file() for file in files.values()):
+        raise ModelError(
+            "the installed rapidocr lacks the weights that readers need; install it again with `pip install 'rashomon[ocr]'`."
+        )
+    return files
+
+
+def _reader() -> Any:
+    from rapidocr import RapidOCR
+
+    return RapidOCR(
+        params={**{option: str(file) for option, file in _weights().items()}, "Global.log_level": "critical"}
+    )
+
+
+def _widened(image: Any) -> Any:
+    """Return a PIL image, on white if it is too narrow."""
+    from PIL import Image
+
+    shortest = -(-max(image.size) // _MOST_ELONGATED)
+    if min(image.size) >= shortest:
+        return image
+    canvas = Image.new("RGB", (max(image.width, shortest), max(image.height, shortest)), "white")
+    canvas.paste(image, (0, 0))
+    return canvas
