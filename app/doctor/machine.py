@@ -9,9 +9,10 @@ from importlib.util import find_spec
 
 from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
-from app.system.mac import PANIC_FOLDER, load_warnings, recent_panics
+from app.system.mac import PANIC_FOLDER, load_state, recent_panics
 from app.system.requirements import hidden_problem, machine_problem, macos_version
 from app.text.escape import size
+from app.text.plural import count_of
 from mlx_backends.mlx.metal.switches import NO_WIRED_LIMIT, SERIAL_IMAGES
 from mlx_backends.pytorch import spec
 
@@ -88,10 +89,12 @@ def _image_advice(available: int) -> str:
 
 def load(workspace: Workspace) -> CheckResult:
     """Report what else takes memory or speed on a Mac."""
-    warnings = load_warnings()
+    warnings, unknown = load_state()
     if not warnings:
-        return CheckResult("load", True, "no memory pressure, no other models in memory, full power")
-    return CheckResult("load", True, f"{len(warnings)} things slow a run now", " ".join(warnings))
+        message = unknown or "no memory pressure, no other models in memory, full power"
+        return CheckResult("load", True, message)
+    message = f"{count_of(len(warnings), 'warning')} on memory or speed"
+    return CheckResult("load", True, f"{message}; {unknown}" if unknown else message, " ".join(warnings))
 
 
 def panics(workspace: Workspace) -> CheckResult:
