@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,8 @@ from mlx_backends.registry import describe
 BENCHMARK = "cmc-bench"
 _EXAMPLES = 20
 OK, FAILED, SKIPPED = "ok", "failed", "skipped"
+STEPS = ("checks", "measurements", "metal", "demo", "pilot", "tokens", "memory", "speed")
+"""The steps before the report, each a method of :class:`FullCheck`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +66,11 @@ class FullCheck:
         self._measured: Mapping[str, Any] | str = "none: not measured"
         self._agreement: Agreement | str = "not compared"
         self.outcomes: dict[str, Outcome] = {}
-        self._steps: Mapping[str, Callable[[Callable[[str], None]], Outcome]] = {
-            "checks": self._checks,
-            "measurements": self._measurements,
-            "metal": self._metal,
-            "demo": self._demo,
-            "pilot": self._pilot,
-            "tokens": self._tokens,
-            "memory": self._memory,
-            "speed": self._speed,
-        }
 
-    def run(self) -> None:
-        """Do all steps but the report, and print a line for each."""
-        for name, step in self._steps.items():
-            self._do(name, step)
+    def run(self, names: Iterable[str] = STEPS) -> None:
+        """Do the steps called ``names`` and print a line for each."""
+        for name in names:
+            self._do(name, getattr(self, f"_{name}"))
 
     def write(self, file: Path) -> None:
         """Write the report to ``file`` and print a line; steps that were not done are in it as interrupted."""
@@ -102,7 +94,7 @@ class FullCheck:
     def lines(self) -> Sequence[str]:
         """Return the lines of the report, which name no model that may be private."""
         lines = []
-        for name in self._steps:
+        for name in STEPS:
             outcome = self.outcomes.get(name, Outcome(SKIPPED, "interrupted before its end"))
             hidden = outcome.is_private and not self._model.is_public
             lines.append(f"{name}: {outcome.state}" + ("" if hidden or not outcome.message else f", {outcome.message}"))

@@ -121,7 +121,7 @@ def _measure(model: str, folder: Path) -> Mapping[str, Any]:
         "batched": asdict(batched),
         "way": "one at a time" if check is None else check.way,
         "check_s": check_s,
-        "near_ties": _near_ties(backend, requests, exact, batched, margin),
+        "near_ties": near_ties(backend, requests, exact, batched, margin),
         "need": fit.need,
         "estimate": peak_memory(
             config,
@@ -160,7 +160,7 @@ def _prompt(backend: Backend, request: Request, pictures: Pictures) -> Mapping[s
     return {"text": text, "images": images, "max_tokens": request.decoding.max_tokens}
 
 
-def _near_ties(backend: Backend, requests: Sequence[Request], exact: Answers, batched: Answers, margin: float) -> int:
+def near_ties(backend: Backend, requests: Sequence[Request], exact: Answers, batched: Answers, margin: float) -> int:
     """Return how many batched answers that differ from the exact ones follow a tie of at most ``margin``."""
     rows = zip(requests, exact.tokens, batched.tokens, strict=True)
     differing = [(request, tokens) for request, alone, tokens in rows if tokens != alone]

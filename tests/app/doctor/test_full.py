@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from app.commands import doctor_full
 from app.commands.doctor_full import FullCheck
+from app.doctor.agreement import Agreement, Answers, compare_with_loop, near_ties
 from app.doctor.digests import check_report
+from app.doctor.measure import PASSAGE, QUESTION, Pictures, answer_all, make_request
 from app.doctor.pilot_model import PilotModel, choose_pilot_model
 from app.store.workspace import Workspace
 from benchmarks.errors import ModelError, SpecError
+from mlx_backends.registry import load_backend
 from tests.support.command import ROOT, Rashomon
+from tests.support.full_disk import disk
+from tests.support.tiny_qwen3 import build_tiny_lm
 
 STEPS = ("checks", "measurements", "metal", "demo", "pilot", "tokens", "memory", "speed", "report")
 PRIVATE = "quillon/secret-study"
@@ -113,6 +120,82 @@ def test_whatever_fails_does_not_stop_the_others_and_names_no_private_model(
     lines = check.lines()
     assert len(lines) == len(STEPS) - 1
     assert PRIVATE not in "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("exact", "batched", "near_ties", "state", "reason"),
+    [
+        ([1, 2], [1, 2], 0, "ok", "of 2 answers, 2 one at a time and 2 as in a run (in batches)"),
+        ([1, 2], [1, 3], 1, "ok", "1 differ after near ties that rounding decides"),
+        ([1, 2], [1, 3], 0, "failed", "as in a run, the first that differs is at prompt 2, token 2"),
+        ([1], [1], 1, "failed", "one at a time, the first that differs is at prompt 2, token 2"),
+    ],
+)
+def test_answers_that_are_not_the_loops_fail_unless_a_near_tie_explains_them(
+    exact: list[int], batched: list[int], near_ties: int, state: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, alone, together = (Answers([[7], last], 2.0, 10**9) for last in ([1, 2], exact, batched))
+    agreement = Agreement("mlx-vlm 1", loop, alone, together, "in batches", 0.5, near_ties, 10**9, 10**9, 10**10)
+    monkeypatch.setattr(doctor_full, "compare_with_loop", lambda model: agreement)
+    check = FullCheck(Workspace(Path("none")), PilotModel(str(DEMO), "it is the demo's"))
+    check.run(["tokens", "memory", "speed"])
+    assert check.outcomes["tokens"].state == state
+    assert reason in check.outcomes["tokens"].message
+    assert [check.outcomes[name].state for name in ("memory", "speed")] == ["ok", "ok"]
+
+
+@pytest.mark.slow
+def test_a_tie_is_near_if_the_model_was_that_undecided(tmp_path: Path) -> None:
+    pictures = Pictures(tmp_path, 1)
+    backend = load_backend(str(DEMO), pictures.path)
+    requests = [make_request("a", pictures.charts, QUESTION)]
+    answers = answer_all(backend, requests)
+    probe = backend.probe(requests[0], answers[0].tokens)
+    (likeliest, first), (second, logprob), *_ = probe.top[2]
+    tokens = list(answers[0].tokens)
+    assert tokens[2] == likeliest
+    alone = Answers([tokens], 1.0, 1)
+    other = Answers([[*tokens[:2], second]], 1.0, 1)
+    lead = first - logprob
+    assert [near_ties(backend, requests, alone, other, margin) for margin in (1.01 * lead, 0.99 * lead)] == [1, 0]
+    assert near_ties(backend, requests, alone, alone, 0.99 * lead) == 0
+    backend.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("template", ["as it is", "thinks unless told not to", "none"])
+def test_a_text_only_model_answers_as_the_loop_around_mlx_lm(template: str, tmp_path: Path) -> None:
+    model = build_tiny_lm(tmp_path / "model", [QUESTION, PASSAGE, "Which bar is the highest?"], quantise=False)
+    file = model / "tokenizer_config.json"
+    settings = json.loads(file.read_text())
+    if template == "none":
+        del settings["chat_template"]
+    elif template != "as it is":
+        settings["chat_template"] += "{% if enable_thinking is defined and not enable_thinking %}no thoughts{% endif %}"
+    file.write_text(json.dumps(settings))
+    agreement = compare_with_loop(str(model))
+    assert isinstance(agreement, Agreement), agreement
+    assert agreement.engine.startswith("mlx-lm ")
+    assert agreement.differences(agreement.exact) == agreement.differences(agreement.batched) == []
+    assert len({tuple(tokens) for tokens in agreement.loop.tokens}) > 10
+
+
+@pytest.mark.slow
+def test_a_full_disk_fails_the_steps_that_write_and_no_other(tmp_path: Path) -> None:
+    with disk(tmp_path / "full", "16k") as full:
+        (full / "tmp").mkdir()
+        with suppress(OSError), (full / "filled").open("wb", buffering=0) as file:
+            while file.write(bytes(1024)):
+                pass
+        variables = {"TMPDIR": str(full / "tmp"), "RASHOMON_WORKSPACE": str(full / "workspace")}
+        rashomon = Rashomon(tmp_path, variables=variables)
+        done = rashomon.process("doctor", "--full", "--model", DEMO, "--report", full / "report.txt", code=1)
+        assert not (full / "report.txt").exists()
+    failed = {name for name, state in states(done.stdout).items() if state == "failed"}
+    assert failed >= {"measurements", "metal", "demo", "pilot", "tokens", "report"}
+    assert states(done.stdout).keys() == set(STEPS)
+    assert done.stdout.count("\n") == len(STEPS)
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.slow
