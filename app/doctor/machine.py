@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
-from app.system.mac import PANIC_FOLDER, load_state, recent_panics
+from app.system.mac import PANIC_FOLDER, load_state, panics_problem, recent_panics
 from app.system.requirements import hidden_problem, machine_problem, macos_version
 from app.text.escape import size
 from app.text.plural import count_of
@@ -101,7 +101,7 @@ def panics(workspace: Workspace) -> CheckResult:
     """Report recent kernel panics, by name and date, and the switches that avoid those of Metal."""
     reports = recent_panics()
     if not reports:
-        return CheckResult("panics", True, f"no kernel panic in the last 30 days in {PANIC_FOLDER}")
+        return CheckResult("panics", True, panics_problem() or f"no kernel panic in the last 30 days in {PANIC_FOLDER}")
     names = ", ".join(f"{report.name} ({report.day})" for report in reports[:_MOST_PANICS])
     more = f" and {len(reports) - _MOST_PANICS} more" if len(reports) > _MOST_PANICS else ""
     fix = (

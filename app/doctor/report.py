@@ -22,7 +22,7 @@ from app.doctor.check_result import CheckResult
 from app.doctor.child import child_json
 from app.doctor.digests import TITLE, digest_lines
 from app.store.workspace import RunSummary, Workspace
-from app.system.mac import load_state, recent_panics
+from app.system.mac import load_state, panics_problem, recent_panics
 from app.text.escape import clean
 from app.text.plural import count_of
 from benchmarks.errors import SpecError, StoreError
@@ -146,7 +146,8 @@ def _state() -> Iterator[str]:
         yield "nothing that slows a run was found" if sys.platform == "darwin" else "checked on a Mac only"
     days = Counter(panic.day for panic in recent_panics())
     panics = ", ".join(f"{day} ({count})" for day, count in sorted(days.items()))
-    yield f"kernel panics in 30 days: {panics or 'none'}"
+    if panics or sys.platform == "darwin":
+        yield f"kernel panics in 30 days: {panics or panics_problem() or 'none'}"
 
 
 def _checks(results: Sequence[CheckResult]) -> Iterator[str]:

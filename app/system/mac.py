@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -92,6 +93,11 @@ def low_power_setting(text: str) -> str:
     """
     match = re.search(r"^\s*(lowpowermode|powermode)\s+1\b", text, re.MULTILINE)
     return match[1] if match else ""
+
+
+def panics_problem(folder: Path = PANIC_FOLDER) -> str:
+    """Return why :func:`recent_panics` may miss some; "" if it does not. Only administrators of a Mac can read their folder."""
+    return f"unknown, this user cannot read {folder}" if folder.exists() and not os.access(folder, os.R_OK) else ""
 
 
 def recent_panics(folder: Path = PANIC_FOLDER) -> Sequence[Panic]:

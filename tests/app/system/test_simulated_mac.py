@@ -121,7 +121,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from app import main
-from app.commands import view
+from app.commands import doctor_full, view
 from app.doctor import examine, machine, report
 from app.store.workspace import Workspace
 from app.system import parallel
@@ -150,6 +150,12 @@ sys.modules["torch"] = SimpleNamespace()
 import resource
 resource.getrusage = lambda who: SimpleNamespace(ru_maxrss=7_000_000)
 answer["peak"] = batch.peak_memory("cpu")
+check = doctor_full.FullCheck(workspace, None)
+answer["metal"] = []
+for device in ("Device(gpu, 0)", "Device(cpu, 0)"):
+    check._measured = {"device": device, "facts": {"device_name": "Apple M1"}}
+    outcome = check._metal(print)
+    answer["metal"].append([outcome.state, outcome.message])
 stream, sys.stdout = sys.stdout, SimpleNamespace(isatty=lambda: True)
 answer["browser"] = view._has_browser()
 sys.stdout = stream
@@ -162,6 +168,7 @@ except bounded_process.LimitError as error:
 bounded_process._limit_memory(10**6)
 """
 DOCTOR_BRANCHES = {
+    "app/commands/doctor_full.py:FullCheck._metal",
     "app/commands/view.py:_has_browser",
     "app/doctor/__init__.py:examine",
     "app/doctor/machine.py:machine",
@@ -192,6 +199,10 @@ def test_checks_of_a_mac(resident: str, limit: str, tmp_path: Path) -> None:
     assert "nothing that slows a run was found" in state["report"]
     assert "F_FULLFSYNC" in state["sync"]
     assert state["cores"] == os.cpu_count()
+    assert state["metal"] == [
+        ["ok", "MLX computed on Apple M1"],
+        ["failed", "MLX computed on Device(cpu, 0); nothing here shows what Metal does"],
+    ]
     with_metal, without = state["mlx"]
     assert with_metal == ["Device(gpu, 0) Metal, working set 12.7 GB", ""]
     assert "Metal is missing" in without[1]
