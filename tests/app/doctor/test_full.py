@@ -7,7 +7,6 @@ import re
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -182,17 +181,15 @@ def test_a_text_only_model_answers_as_the_loop_around_mlx_lm(template: str, tmp_
 
 @pytest.mark.slow
 def test_a_full_disk_fails_the_steps_that_write_and_no_other(tmp_path: Path) -> None:
-    with disk(tmp_path / "full", "16k") as full:
+    with disk(tmp_path / "full", "4k") as full, disk(tmp_path / "filled", "4k") as filled:
+        (filled / "file").write_bytes(bytes(4096))
         (full / "tmp").mkdir()
-        with suppress(OSError), (full / "filled").open("wb", buffering=0) as file:
-            while file.write(bytes(1024)):
-                pass
         variables = {"TMPDIR": str(full / "tmp"), "RASHOMON_WORKSPACE": str(full / "workspace")}
         rashomon = Rashomon(tmp_path, variables=variables)
-        done = rashomon.process("doctor", "--full", "--model", DEMO, "--report", full / "report.txt", code=1)
-        assert not (full / "report.txt").exists()
+        done = rashomon.process("doctor", "--full", "--model", DEMO, "--report", filled / "r.txt", code=1)
+        assert not (filled / "r.txt").exists()
     failed = {name for name, state in states(done.stdout).items() if state == "failed"}
-    assert failed >= {"measurements", "metal", "demo", "pilot", "tokens", "report"}
+    assert failed >= {"measurements", "demo", "pilot", "tokens", "report"}
     assert states(done.stdout).keys() == set(STEPS)
     assert done.stdout.count("\n") == len(STEPS)
     assert len(done.stderr.splitlines()) == 1
