@@ -232,14 +232,3 @@ def test_an_interrupted_pilot_is_reported_and_resumed(tmp_path: Path) -> None:
     (run,) = runs.iterdir()
     again = Rashomon(tmp_path, variables={"RASHOMON_WORKSPACE": str(runs.parent)}).run("resume", run.name)
     assert "160/160" in again.stdout
-
-
-@pytest.mark.slow
-def test_a_workspace_that_cannot_be_written_leaves_all_other_steps(tmp_path: Path) -> None:
-    (tmp_path / "workspace").write_text("no folder")
-    rashomon = Rashomon(tmp_path)
-    cache(tmp_path / "cache/huggingface/hub", PRIVATE)
-    done = rashomon.process("doctor", "--full", code=1)
-    assert {name for name, state in states(done.stdout).items() if state == "failed"} == {"checks", "pilot"}
-    assert "2 steps failed (checks, pilot); each says why above." in done.stderr
-    assert (tmp_path / "rashomon-report.txt").exists()
