@@ -116,7 +116,6 @@ def _print(workspace: Workspace, results: Sequence[CheckResult], *, as_json: boo
         print_json("doctor", checks)
         return
     for result in results:
-        state = "FAIL" if not result.ok else "see " if result.fix else "ok  "
-        print(clean(f"{state}  {result.check:<12} {result.message}"))
+        print(clean(f"{result.state:<4}  {result.check:<12} {result.message}"))
         if result.fix:
             print(clean(f"      {'':<12} -> {result.fix}"))

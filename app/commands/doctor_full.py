@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from app.commands.spinner import spinner
 from app.doctor import CheckResult, examine
 from app.doctor.agreement import Agreement, compare_with_loop
 from app.doctor.pilot_model import PilotModel, choose_pilot_model
-from app.doctor.report import PILOT_FOLDER, check_file, measurements, report, write_report
+from app.doctor.report import PILOT_FOLDER, check_file, measurements, report, run_line, write_report
 from app.engine.plan import check_spec, plan_run
 from app.exit_codes import DONE, FAILURES, INTERRUPTED, EndedError
 from app.report.throughput import duration
@@ -37,6 +37,8 @@ from mlx_backends.registry import describe
 BENCHMARK = "cmc-bench"
 _EXAMPLES = 20
 OK, FAILED, SKIPPED = "ok", "failed", "skipped"
+STEPS = ("checks", "measurements", "metal", "demo", "pilot", "tokens", "memory", "speed")
+"""The steps before the report, each a method of :class:`FullCheck`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,69 +62,59 @@ class FullCheck:
     def __init__(self, workspace: Workspace, model: PilotModel) -> None:
         self._workspace = workspace
         self._model = model
-        self.results: list[CheckResult] = []
-        self.measured: Mapping[str, Any] | str = "none: not measured"
-        self.outcomes: dict[str, Outcome] = {}
+        self._results: list[CheckResult] = []
+        self._measured: Mapping[str, Any] | str = "none: not measured"
         self._agreement: Agreement | str = "not compared"
-        self._steps: Mapping[str, Callable[[Callable[[str], None]], Outcome]] = {
-            "checks": self._checks,
-            "measurements": self._measurements,
-            "metal": self._metal,
-            "demo": self._demo,
-            "pilot": self._pilot,
-            "tokens": self._tokens,
-            "memory": self._memory,
-            "speed": self._speed,
-        }
+        self.outcomes: dict[str, Outcome] = {}
 
-    def run(self) -> None:
-        """Do all steps and print a line for each."""
-        for name, step in self._steps.items():
-            started = perf_counter()
-            try:
-                with spinner(name) as update:
-                    outcome = step(update)
-            except EndedError as end:
-                if end.exit_code == INTERRUPTED:
-                    raise
-                outcome = Outcome(FAILED, str(end), is_private=True)
-            except RashomonError as error:
-                outcome = Outcome(FAILED, str(error), is_private=True)
-            except Exception as error:  # whatever it is, the other steps still tell something
-                outcome = Outcome(FAILED, one_line(error), is_private=True)
-            self.outcomes[name] = outcome
-            print_step(name, outcome, perf_counter() - started)
+    def run(self, names: Iterable[str] = STEPS) -> None:
+        """Do the steps called ``names`` and print a line for each."""
+        for name in names:
+            self._do(name, getattr(self, f"_{name}"))
 
-    def sections(self) -> Mapping[str, Sequence[str]]:
-        """Return the sections of the report, which name no model that may be private."""
-        steps = []
-        for name in self._steps:
+    def write(self, file: Path) -> None:
+        """Write the report to ``file`` and print a line; steps that were not done are in it as interrupted."""
+        self._do("report", lambda update: self._write(file))
+
+    def _do(self, name: str, step: Callable[[Callable[[str], None]], Outcome]) -> None:
+        started = perf_counter()
+        try:
+            with spinner(name) as update:
+                outcome = step(update)
+        except RashomonError as error:
+            if isinstance(error, EndedError) and error.exit_code == INTERRUPTED:
+                raise
+            outcome = Outcome(FAILED, str(error), is_private=True)
+        except Exception as error:  # whatever it is, the other steps still tell something
+            outcome = Outcome(FAILED, one_line(error), is_private=True)
+        self.outcomes[name] = outcome
+        seconds = duration(perf_counter() - started)
+        print(clean(f"{outcome.state:<8} {name:<13} {outcome.message} ({seconds})"), flush=True)
+
+    def lines(self) -> Sequence[str]:
+        """Return the lines of the report, which name no model that may be private."""
+        lines = []
+        for name in STEPS:
             outcome = self.outcomes.get(name, Outcome(SKIPPED, "interrupted before its end"))
             hidden = outcome.is_private and not self._model.is_public
-            steps.append(f"{name}: {outcome.state}" + ("" if hidden or not outcome.message else f", {outcome.message}"))
-        sections = {"steps of doctor --full": steps}
-        if isinstance(self._agreement, Agreement):
-            sections["comparison with a plain loop"] = [
-                f"model: {self._model.public_name}",
-                *agreement_lines(self._agreement),
-            ]
-        return sections
+            lines.append(f"{name}: {outcome.state}" + ("" if hidden or not outcome.message else f", {outcome.message}"))
+        return lines
 
     def _checks(self, update: Callable[[str], None]) -> Outcome:
         for result in examine(self._workspace):
-            self.results.append(result)
-        failed = [result for result in self.results if not result.ok]
+            self._results.append(result)
+        failed = [result.check for result in self._results if not result.ok]
         if not failed:
-            return Outcome(OK, f"all {len(self.results)} checks")
-        names = ", ".join(result.check for result in failed)
-        return Outcome(FAILED, f"{count_of(len(failed), 'check')} ({names}); `rashomon doctor` has the fix of each")
+            return Outcome(OK, f"all {len(self._results)} checks")
+        advice = "`rashomon doctor` has the fix of each"
+        return Outcome(FAILED, f"{count_of(len(failed), 'check')} ({', '.join(failed)}); {advice}")
 
     def _measurements(self, update: Callable[[str], None]) -> Outcome:
-        self.measured = measurements()
-        if isinstance(self.measured, str):
-            return Outcome(FAILED, self.measured.removeprefix("none: "), is_private=True)
-        problems = [name for name, value in self.measured.items() if isinstance(value, str) and name != "device"]
-        sight = self.measured["sight"]
+        self._measured = measured = measurements()
+        if isinstance(measured, str):
+            return Outcome(FAILED, measured.removeprefix("none: "), is_private=True)
+        problems = [name for name, value in measured.items() if isinstance(value, str) and name != "device"]
+        sight = measured["sight"]
         if isinstance(sight, Mapping) and sight["problem"]:
             problems.append("sight")
         if problems:
@@ -130,14 +122,14 @@ class FullCheck:
         return Outcome(OK, "speed, images, sight check and batch check of the demo's model")
 
     def _metal(self, update: Callable[[str], None]) -> Outcome:
-        if isinstance(self.measured, str):
+        if isinstance(self._measured, str):
             return Outcome(FAILED, "unknown, because nothing was measured")
-        device, name = self.measured["device"], self.measured["facts"].get("device_name", "an unnamed device")
+        device = self._measured["device"]
         if sys.platform != "darwin":
             return Outcome(SKIPPED, f"this is no Mac; MLX computed on {device}, so nothing here shows what Metal does")
         if "gpu" not in device:
             return Outcome(FAILED, f"MLX computed on {device}; nothing here shows what Metal does")
-        return Outcome(OK, f"MLX computed on {name}")
+        return Outcome(OK, f"MLX computed on {self._measured['facts'].get('device_name', 'an unnamed device')}")
 
     def _demo(self, update: Callable[[str], None]) -> Outcome:
         with tempfile.TemporaryDirectory(prefix="rashomon-doctor-") as folder, redirect_stdout(io.StringIO()):
@@ -151,69 +143,57 @@ class FullCheck:
         home = Workspace(self._workspace.path / PILOT_FOLDER)
         home.make()
         run = _answer_pilot(home, self._model.name, update)
-        seconds, tokens = (sum(getattr(part, name) for part in run.progress) for name in ("seconds", "tokens"))
-        peak = max(part.peak_memory for part in run.progress)
-        message = (
-            f"{self._model.public_name}: {run.done} answers, {run.errors} errors, {seconds / run.done:.2f} s and "
-            f"{tokens / run.done:.0f} tokens an answer, peak {peak / 1e9:.2f} GB"
-        )
-        return Outcome(FAILED if run.errors else OK, message)
+        return Outcome(FAILED if run.errors else OK, run_line(self._model.public_name, run))
 
     def _tokens(self, update: Callable[[str], None]) -> Outcome:
         self._agreement = agreement = compare_with_loop(self._model.name)
         if isinstance(agreement, str):
             return Outcome(FAILED, agreement, is_private=True)
-        exact, batched = agreement.same(agreement.exact), agreement.same(agreement.batched)
+        count, way = len(agreement.loop.tokens), agreement.way
+        exact, batched = (agreement.differences(answers) for answers in (agreement.exact, agreement.batched))
         message = (
-            f"{self._model.public_name}: of {agreement.count} answers, {exact} one at a time and {batched} as in a run "
-            f"({agreement.way}) are those of {agreement.library}'s own loop"
+            f"{self._model.public_name}: of {count} answers, {count - len(exact)} one at a time and "
+            f"{count - len(batched)} as in a run ({way}) are those of a loop around {agreement.engine}"
         )
+        for name, differences in (("one at a time", exact), ("as in a run", batched)):
+            if differences:
+                message += f"; {name}, the first that differs is at {differences[0]}"
         if agreement.near_ties:
-            message += f"; {agreement.near_ties} others follow near ties that rounding decides"
-        return Outcome(OK if agreement.is_same else FAILED, message)
+            message += f"; {agreement.near_ties} differ after near ties that rounding decides"
+        return Outcome(OK if not exact and len(batched) == agreement.near_ties else FAILED, message)
 
     def _memory(self, update: Callable[[str], None]) -> Outcome:
         if isinstance(self._agreement, str):
             return Outcome(SKIPPED, "the step tokens has measured nothing")
-        need, peak = (value / 1e9 for value in (self._agreement.need, self._agreement.exact.peak))
-        verb = "is within" if peak <= need else "exceeds"
-        message = f"the peak of {peak:.3f} GB one at a time {verb} the estimate of {need:.3f} GB"
-        return Outcome(OK if peak <= need else FAILED, message)
+        agreement = self._agreement
+        is_enough = agreement.exact.peak <= agreement.need
+        need, estimate, available = (_gb(size) for size in (agreement.need, agreement.estimate, agreement.available))
+        exact, batched, loop = (_gb(way.peak) for way in (agreement.exact, agreement.batched, agreement.loop))
+        message = (
+            f"the peak of {exact} one at a time {'is within' if is_enough else 'exceeds'} the estimate of {need}; "
+            f"for these prompts {estimate} were estimated; the peak is {batched} as in a run and {loop} in the loop, "
+            f"and there are {available} for models"
+        )
+        return Outcome(OK if is_enough else FAILED, message)
 
     def _speed(self, update: Callable[[str], None]) -> Outcome:
         if isinstance(self._agreement, str):
             return Outcome(SKIPPED, "the step tokens has measured nothing")
-        agreement = self._agreement
-        ratio = agreement.loop.seconds / agreement.batched.seconds
+        loop, *ways = (way.seconds for way in (self._agreement.loop, self._agreement.exact, self._agreement.batched))
+        exact, batched = (f"{loop / seconds:.2f} times as fast as the loop ({seconds:.2f} s)" for seconds in ways)
         return Outcome(
             OK,
-            f"{ratio:.2f} times as fast as the loop over the same {agreement.count} prompts, "
-            f"after a check of {agreement.check_s:.1f} s",
+            f"as in a run {batched}, after a check of {self._agreement.check_s:.1f} s; one at a time {exact}; "
+            f"the loop took {loop:.2f} s",
         )
 
+    def _write(self, file: Path) -> Outcome:
+        write_report(file, report(self._workspace, self._results, self._measured, self.lines()))
+        return Outcome(OK, f"{file} names no user, machine, folder or run; read it before you pass it on")
 
-def agreement_lines(agreement: Agreement) -> list[str]:
-    """Return the comparison with the loop as lines of a report."""
-    loop, exact, batched = agreement.loop, agreement.exact, agreement.batched
-    lines = [
-        f"library: {agreement.library}; patches: {agreement.patches or 'none'}; device: {agreement.device}",
-        f"way: {agreement.way}; check: {agreement.check_s:.1f} s",
-    ]
-    for name, answers in (("one at a time", exact), ("as in a run", batched)):
-        first = agreement.first_difference(answers)
-        where = f", first difference at {first}" if first else ""
-        lines.append(f"{name}: {agreement.same(answers)} of {agreement.count} answers are the loop's{where}")
-    lines.append(f"near ties: {agreement.near_ties}")
-    lines += [
-        f"memory: estimated {agreement.need / 1e9:.3f} GB, for these prompts {agreement.estimate / 1e9:.3f} GB, "
-        f"of {agreement.available / 1e9:.2f} GB for models",
-        f"peak: one at a time {exact.peak / 1e9:.3f} GB, as in a run {batched.peak / 1e9:.3f} GB, "
-        f"loop {loop.peak / 1e9:.3f} GB",
-        f"seconds: loop {loop.seconds:.2f}, one at a time {exact.seconds:.2f}, as in a run {batched.seconds:.2f}",
-        f"speed: one at a time {loop.seconds / exact.seconds:.2f} times the loop's, "
-        f"as in a run {loop.seconds / batched.seconds:.2f} times",
-    ]
-    return lines
+
+def _gb(size: int) -> str:
+    return f"{size / 1e9:.3f} GB"
 
 
 class _StatusDisplay(PlainDisplay):
@@ -244,11 +224,6 @@ def _answer_pilot(home: Workspace, model: str, update: Callable[[str], None]) ->
     return read_summary(plan.folder)
 
 
-def print_step(name: str, outcome: Outcome, seconds: float) -> None:
-    """Print a step's line."""
-    print(clean(f"{outcome.state:<8} {name:<13} {outcome.message} ({duration(seconds)})"), flush=True)
-
-
 def doctor_full(workspace: Workspace, *, model: str | None, file: Path) -> int:
     """Do all steps, print a line for each, write the report to ``file`` and return 0.
 
@@ -262,25 +237,15 @@ def doctor_full(workspace: Workspace, *, model: str | None, file: Path) -> int:
         check.run()
     except BaseException as error:  # Ctrl-C comes as different exceptions
         interruption = error
-    started = perf_counter()
-    outcome = _write(workspace, check, file)
-    print_step("report", outcome, perf_counter() - started)
+    check.write(file)
     if interruption is not None:
         raise EndedError(
             INTERRUPTED,
             "interrupted; the report has what was done. The same command resumes the pilot and repeats the other steps.",
         ) from interruption
-    failed = [name for name, step in (*check.outcomes.items(), ("report", outcome)) if step.state == FAILED]
+    failed = [name for name, step in check.outcomes.items() if step.state == FAILED]
     if failed:
         raise EndedError(
             FAILURES, f"{count_of(len(failed), 'step')} failed ({', '.join(failed)}); each says why above."
         )
     return DONE
-
-
-def _write(workspace: Workspace, check: FullCheck, file: Path) -> Outcome:
-    try:
-        write_report(file, report(workspace, check.results, check.measured, check.sections()))
-    except RashomonError as error:
-        return Outcome(FAILED, str(error))
-    return Outcome(OK, f"{file} names no user, machine, folder or run; read it before you pass it on")

@@ -11,20 +11,21 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from app.doctor.child import child_json
-from app.doctor.measure import PASSAGE, QUESTION, Pictures
+from app.doctor.measure import PASSAGE, QUESTION, Pictures, answer_all, make_request
+from app.parity.batching import largest_tie
 from app.parity.numerics import replay
+from app.parity.outputs import first_divergence
 from benchmarks.errors import RashomonError
-from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Request, Text
+from benchmarks.vocabulary import Media, Request, Text
 from mlx_backends.base import Backend
-from mlx_backends.core.batch_invariance import MARGIN_FACTOR
 from mlx_backends.models.discovery import read_config, resolve
-from mlx_backends.models.memory_estimate import memory_fit, peak_memory, required_memory
+from mlx_backends.models.memory_estimate import memory_fit, peak_memory
 from mlx_backends.models.request_memory import pixels_per_token
 from mlx_backends.registry import load_backend
 
@@ -51,15 +52,14 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Rashomon's answers beside those of the loop, and the estimates of memory in bytes.
+    """Rashomon's answers one at a time (``exact``) and as in a run (``batched``), beside the loop's; memory in bytes.
 
-    ``way`` is how Rashomon answered several requests, ``check_s`` the seconds of the check that allowed it. ``near_ties`` are
-    the prompts whose answers differ from the sequential ones by a tie that rounding explains.
+    ``engine`` names the library, its patches and the device; ``way`` is how Rashomon answered several requests, ``check_s`` the
+    seconds of the check that allowed it. ``near_ties`` are the batched answers that differ from the exact ones by a tie that
+    rounding explains. ``need`` is the estimate for the model, ``estimate`` that for these prompts.
     """
 
-    library: str
-    patches: str
-    device: str
+    engine: str
     loop: Answers
     exact: Answers
     batched: Answers
@@ -70,89 +70,63 @@ class Agreement:
     estimate: int
     available: int
 
-    @property
-    def count(self) -> int:
-        return len(self.loop.tokens)
-
-    def same(self, answers: Answers) -> int:
-        """Return the number of ``answers`` that are the loop's, token for token."""
-        return sum(ours == theirs for ours, theirs in zip(answers.tokens, self.loop.tokens, strict=True))
-
-    @property
-    def is_same(self) -> bool:
-        """True if all answers are the loop's, but for near ties in batches."""
-        return self.same(self.exact) == self.count and self.same(self.batched) + self.near_ties == self.count
-
-    def first_difference(self, answers: Answers) -> str:
-        """Return the place of the first difference to the loop; empty if there is none."""
-        for number, (ours, theirs) in enumerate(zip(answers.tokens, self.loop.tokens, strict=True), 1):
-            if ours != theirs:
-                pairs = zip(ours, theirs, strict=False)
-                place = next((i for i, (a, b) in enumerate(pairs, 1) if a != b), min(len(ours), len(theirs)) + 1)
-                return f"prompt {number}, token {place}"
-        return ""
+    def differences(self, answers: Answers) -> list[str]:
+        """Return the place of the first difference to the loop, for each of the ``answers`` that differs."""
+        pairs = zip(answers.tokens, self.loop.tokens, strict=True)
+        places = [first_divergence(ours, theirs) for ours, theirs in pairs]
+        return [f"prompt {number}, token {place}" for number, place in enumerate(places, 1) if place is not None]
 
 
 def compare_with_loop(model: str) -> Agreement | str:
     """Return the comparison for ``model``, which MLX runs, or a sentence on why there is none."""
-    with tempfile.TemporaryDirectory(prefix="rashomon-doctor-") as name:
-        folder = Path(name)
-        ours = child_json(["-m", "app.doctor.agreement", model, name], _SECONDS, RASHOMON_VISION_CACHE="0")
-        if isinstance(ours, str):
-            return ours.removeprefix("none: ")
-        if "problem" in ours:
-            return str(ours["problem"])
-        file = folder / "prompts.json"
-        file.write_text(json.dumps([ours["prompts"][0], *ours["prompts"]]))
-        arguments = ["-m", "app.doctor.plain_loop", str(resolve(model)), str(file), ours["library"].partition(" ")[0]]
+    with tempfile.TemporaryDirectory(prefix="rashomon-doctor-") as folder:
+        ours = child_json(["-m", "app.doctor.agreement", model, folder], _SECONDS, RASHOMON_VISION_CACHE="0")
+        if isinstance(ours, str) or "problem" in ours:
+            return ours.removeprefix("none: ") if isinstance(ours, str) else str(ours["problem"])
+        file = Path(folder) / "prompts.json"
+        # The first prompt comes twice, because the first answer compiles kernels.
+        file.write_text(json.dumps([ours["prompts"][0], *ours.pop("prompts")]))
+        arguments = ["-m", "app.doctor.plain_loop", str(resolve(model)), str(file), ours["engine"].partition(" ")[0]]
         loop = child_json(arguments, _SECONDS, HF_HUB_OFFLINE="1")
         if isinstance(loop, str):
-            return f"the loop around {ours['library']} did not answer: {loop.removeprefix('none: ')}"
-    # The first prompt comes twice, because the first answer compiles kernels.
+            return f"the loop around {ours['engine']} did not answer: {loop.removeprefix('none: ')}"
     theirs = Answers(loop["tokens"][1:], sum(loop["seconds"][1:]), loop["peak_memory"])
-    names = ("library", "patches", "device", "way", "check_s", "near_ties", "need", "estimate", "available")
-    return Agreement(
-        loop=theirs,
-        exact=Answers(**ours["exact"]),
-        batched=Answers(**ours["batched"]),
-        **{name: ours[name] for name in names},
-    )
+    exact, batched = (Answers(**ours.pop(name)) for name in ("exact", "batched"))
+    return Agreement(loop=theirs, exact=exact, batched=batched, **ours)
 
 
-def _measured(model: str, folder: Path) -> dict[str, Any]:
+def _measure(model: str, folder: Path) -> Mapping[str, Any]:
     """Return Rashomon's part of the comparison; ``folder`` takes pictures."""
     import mlx.core as mx
 
     pictures = Pictures(folder, CHARTS)
     backend = load_backend(model, pictures.path)
-    info = backend.info
-    requests = list(_requests(pictures if "image" in info.takes else None))
+    info, sees = backend.info, "image" in backend.info.takes
+    requests = list(_requests(pictures.charts if sees else ()))
     backend.use_sequential_mode()
-    _answer(backend, requests[:1])
-    exact = _answer(backend, requests)
+    answer_all(backend, requests[:1])
+    exact, longest = _answers(backend, requests)
     started = perf_counter()
     check = backend.choose_mode(requests)
     check_s = perf_counter() - started
-    batched = _answer(backend, requests)
-    noise = MARGIN_FACTOR * (0.0 if check is None else check.noise)
-    config, weights = read_config(resolve(model)), info.weights_bytes or 0
-    pixels = max((_pixels(pictures, request) for request in requests), default=0)
-    fit = memory_fit(weights)
+    batched, _ = _answers(backend, requests)
+    config, fit = read_config(resolve(model)), memory_fit(info.weights_bytes or 0)
+    pixels = max(map(pictures.pixels, pictures.charts)) if sees else 0
+    margin = largest_tie(0.0 if check is None else check.noise, info.quantisation)
     return {
-        "library": f"{info.engine} {info.versions.get(info.engine, '')}",
-        "patches": info.versions.get("patches", ""),
-        "device": str(mx.default_device()),
+        "engine": f"{info.engine} {info.versions.get(info.engine, '')} on {mx.default_device()}, "
+        f"patches: {info.versions.get('patches') or 'none'}",
         "prompts": [_prompt(backend, request, pictures) for request in requests],
-        "exact": _plain(exact),
-        "batched": _plain(batched),
+        "exact": asdict(exact),
+        "batched": asdict(batched),
         "way": "one at a time" if check is None else check.way,
         "check_s": check_s,
-        "near_ties": _near_ties(backend, requests, exact, batched, noise),
-        "need": required_memory(weights),
+        "near_ties": near_ties(backend, requests, exact, batched, margin),
+        "need": fit.need,
         "estimate": peak_memory(
             config,
-            weights,
-            prompt_tokens=max(answer.prompt_tokens or 0 for answer in exact[0]),
+            info.weights_bytes or 0,
+            prompt_tokens=longest,
             image_tokens=pixels // pixels_per_token(config) if pixels else 0,
             max_tokens=_ANSWER_TOKENS,
         ),
@@ -160,38 +134,21 @@ def _measured(model: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def _requests(pictures: Pictures | None) -> Iterator[Request]:
-    """Yield the questions about each chart, or without pictures the texts alone."""
-    for number, chart in enumerate(pictures.charts if pictures else range(CHARTS)):
+def _requests(charts: Sequence[Media]) -> Iterator[Request]:
+    """Yield the questions about each chart, or without ``charts`` the texts alone."""
+    for number in range(CHARTS):
         for place, text in enumerate(_TEXTS):
-            parts: tuple[Part, ...] = (chart, Text(text)) if isinstance(chart, Media) else (Text(f"{number}. {text}"),)
-            decoding = Decoding(max_tokens=_ANSWER_TOKENS)
-            yield Request(f"{number}-{place}", 0, (Message("user", parts),), decoding)
+            question = text if charts else f"{number}. {text}"
+            yield make_request(f"{number}-{place}", charts[number : number + 1], question, _ANSWER_TOKENS)
 
 
-def _answer(backend: Backend, requests: Sequence[Request]) -> tuple[list[Generation], float]:
-    """Return the answers in the order of the ``requests``, and the seconds they took. Raises RuntimeError if one failed."""
-    started, done = perf_counter(), dict[str, Generation]()
-    waiting, busy = list(requests), 0
-    while waiting or busy:
-        while waiting and busy < backend.capacity:
-            backend.submit(waiting.pop(0))
-            busy += 1
-        for generation in backend.step():
-            if generation.error is not None:
-                raise RuntimeError(generation.error)
-            done[generation.request_id] = generation
-            busy -= 1
-    return [done[request.id] for request in requests], perf_counter() - started
-
-
-def _plain(answers: tuple[list[Generation], float]) -> Mapping[str, Any]:
-    generations, seconds = answers
-    return {
-        "tokens": [list(generation.tokens) for generation in generations],
-        "seconds": seconds,
-        "peak": max(generation.peak_memory or 0 for generation in generations),
-    }
+def _answers(backend: Backend, requests: Sequence[Request]) -> tuple[Answers, int]:
+    """Return the answers, and the tokens of the longest prompt."""
+    started = perf_counter()
+    answers = answer_all(backend, requests)
+    seconds, peak = perf_counter() - started, max(answer.peak_memory or 0 for answer in answers)
+    longest = max(answer.prompt_tokens or 0 for answer in answers)
+    return Answers([list(answer.tokens) for answer in answers], seconds, peak), longest
 
 
 def _prompt(backend: Backend, request: Request, pictures: Pictures) -> Mapping[str, Any]:
@@ -203,39 +160,22 @@ def _prompt(backend: Backend, request: Request, pictures: Pictures) -> Mapping[s
     return {"text": text, "images": images, "max_tokens": request.decoding.max_tokens}
 
 
-def _near_ties(
-    backend: Backend,
-    requests: Sequence[Request],
-    exact: tuple[list[Generation], float],
-    batched: tuple[list[Generation], float],
-    noise: float,
-) -> int:
-    """Return how many batched answers that differ from the sequential ones follow a tie that ``noise`` explains."""
-    pairs = zip(requests, exact[0], batched[0], strict=True)
-    differing = [(request, many.tokens) for request, alone, many in pairs if many.tokens != alone.tokens]
-    if not differing or backend.info.engine != "mlx-vlm":
+def near_ties(backend: Backend, requests: Sequence[Request], exact: Answers, batched: Answers, margin: float) -> int:
+    """Return how many batched answers that differ from the exact ones follow a tie of at most ``margin``."""
+    rows = zip(requests, exact.tokens, batched.tokens, strict=True)
+    differing = [(request, tokens) for request, alone, tokens in rows if tokens != alone]
+    if not differing or backend.info.engine != "mlx-vlm":  # mlx-lm's models show no logprobs of forced tokens
         return 0
     backend.use_sequential_mode()
-    replayed = replay([backend.probe(request, tokens) for request, tokens in differing], noise)
+    replayed = replay([backend.probe(request, tokens) for request, tokens in differing], margin)
     return replayed.answers - replayed.other
-
-
-def _pixels(pictures: Pictures, request: Request) -> int:
-    from PIL import Image
-
-    total = 0
-    for part in request.messages[0].parts:
-        if isinstance(part, Media):
-            with Image.open(pictures.path(part)) as image:
-                total += image.width * image.height
-    return total
 
 
 def main(model: str, folder: str) -> None:
     """Print Rashomon's part of the comparison, or the ``problem``."""
     with redirect_stdout(sys.stderr):
         try:
-            result = _measured(model, Path(folder))
+            result = _measure(model, Path(folder))
         except RashomonError as error:
             result = {"problem": str(error)}
     print(json.dumps(result))

@@ -16,3 +16,7 @@ class CheckResult:
     ok: bool
     message: str
     fix: str = ""
+
+    @property
+    def state(self) -> str:
+        return "FAIL" if not self.ok else "see" if self.fix else "ok"

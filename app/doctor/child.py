@@ -32,7 +32,7 @@ def child_json(arguments: Sequence[str], seconds: float, **variables: str) -> di
         try:
             output, errors = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
-            process.kill()
+            _stop(process)
             return f"none: not done in {seconds:.0f} s"
         except BaseException:
             _stop(process)

@@ -9,9 +9,10 @@ from importlib.util import find_spec
 
 from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
-from app.system.mac import PANIC_FOLDER, load_warnings, recent_panics
+from app.system.mac import PANIC_FOLDER, load_state, panics_problem, recent_panics
 from app.system.requirements import hidden_problem, machine_problem, macos_version
 from app.text.escape import size
+from app.text.plural import count_of
 from mlx_backends.mlx.metal.switches import NO_WIRED_LIMIT, SERIAL_IMAGES
 from mlx_backends.pytorch import spec
 
@@ -88,17 +89,19 @@ def _image_advice(available: int) -> str:
 
 def load(workspace: Workspace) -> CheckResult:
     """Report what else takes memory or speed on a Mac."""
-    warnings = load_warnings()
+    warnings, unknown = load_state()
     if not warnings:
-        return CheckResult("load", True, "no memory pressure, no other models in memory, full power")
-    return CheckResult("load", True, f"{len(warnings)} things slow a run now", " ".join(warnings))
+        message = unknown or "no memory pressure, no other models in memory, full power"
+        return CheckResult("load", True, message)
+    message = f"{count_of(len(warnings), 'warning')} on memory or speed"
+    return CheckResult("load", True, f"{message}; {unknown}" if unknown else message, " ".join(warnings))
 
 
 def panics(workspace: Workspace) -> CheckResult:
     """Report recent kernel panics, by name and date, and the switches that avoid those of Metal."""
     reports = recent_panics()
     if not reports:
-        return CheckResult("panics", True, f"no kernel panic in the last 30 days in {PANIC_FOLDER}")
+        return CheckResult("panics", True, panics_problem() or f"no kernel panic in the last 30 days in {PANIC_FOLDER}")
     names = ", ".join(f"{report.name} ({report.day})" for report in reports[:_MOST_PANICS])
     more = f" and {len(reports) - _MOST_PANICS} more" if len(reports) > _MOST_PANICS else ""
     fix = (

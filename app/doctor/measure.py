@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
@@ -47,6 +47,12 @@ class Pictures:
     def path(self, medium: Media) -> Path:
         return self._folder / medium.name
 
+    def pixels(self, medium: Media) -> int:
+        from PIL import Image
+
+        with Image.open(self.path(medium)) as image:
+            return image.width * image.height
+
 
 _CHARTS = "demo/held_out/cmc-bench/charts"
 
@@ -67,7 +73,7 @@ def measure(folder: Path) -> dict[str, Any]:
     backend = load_backend(str(ASSETS / "demo" / "model-bf16"), media)
     results["load_s"] = perf_counter() - started
     requests = [
-        _request(f"{number}-{text}", picture, text) for number, (picture, text) in enumerate(_prompts(pictures))
+        make_request(f"{number}-{text}", picture, text) for number, (picture, text) in enumerate(_prompts(pictures))
     ]
     results["speed"] = _try(lambda: [_speed(backend, pictures.charts[0], repeats) for repeats in _REPEATS])
     results["images"] = _try(lambda: [_preparation(backend, pictures, side) for side in _SIDES])
@@ -106,26 +112,29 @@ def _prompts(pictures: Pictures) -> Iterator[tuple[tuple[Media, ...], str]]:
     yield tuple(pictures.charts[:2]), QUESTION
 
 
-def _request(name: str, images: tuple[Media, ...], text: str) -> Request:
+def make_request(name: str, images: Sequence[Media], text: str, max_tokens: int = _ANSWER_TOKENS) -> Request:
+    """Return a request with ``images`` before its ``text``."""
     parts: tuple[Part, ...] = (*images, Text(text))
-    return Request(name, 0, (Message("user", parts),), Decoding(max_tokens=_ANSWER_TOKENS))
+    return Request(name, 0, (Message("user", parts),), Decoding(max_tokens=max_tokens))
 
 
-def _answer(backend: Backend, request: Request) -> Generation:
-    backend.submit(request)
-    while not (done := backend.step()):
-        pass
-    return done[0]
+def answer_all(backend: Backend, requests: Sequence[Request]) -> list[Generation]:
+    """Return the answers in the order of the ``requests``. Raises RuntimeError if one failed."""
+    waiting, done = list(reversed(requests)), dict[str, Generation]()
+    while len(done) < len(requests):
+        while waiting and len(requests) - len(waiting) - len(done) < backend.capacity:
+            backend.submit(waiting.pop())
+        for answer in backend.step():
+            if answer.error is not None:
+                raise RuntimeError(answer.error)
+            done[answer.request_id] = answer
+    return [done[request.id] for request in requests]
 
 
 def _speed(backend: Backend, image: Media, repeats: int) -> dict[str, Any]:
     """Return the speed of reading a prompt with ``repeats`` passages and of generating, over a few answers."""
     text = PASSAGE * repeats + QUESTION
-    _answer(backend, _request("warm", (image,), text))
-    answers = [_answer(backend, _request(f"{number}", (image,), text)) for number in range(_ANSWERS)]
-    for answer in answers:
-        if answer.error is not None:
-            raise RuntimeError(answer.error)
+    answers = answer_all(backend, [make_request(f"{number}", (image,), text) for number in range(1 + _ANSWERS)])[1:]
     prompt_tokens = sum(answer.prompt_tokens or 0 for answer in answers)
     tokens = sum(max(0, (answer.completion_tokens or 0) - 1) for answer in answers)
     reading, decoding = (
@@ -150,7 +159,7 @@ def _preparation(backend: Backend, pictures: Pictures, side: int) -> dict[str, A
         pixels = np.random.default_rng(seed).integers(0, 256, (side // 16, side // 16, 3), dtype=np.uint8)
         stream = io.BytesIO()
         Image.fromarray(pixels).resize((side, side)).save(stream, "PNG")
-        request = _request("image", (pictures.add(stream.getvalue()),), QUESTION)
+        request = make_request("image", (pictures.add(stream.getvalue()),), QUESTION)
         started = perf_counter()
         backend.probe(request, ())
         seconds.append(perf_counter() - started)

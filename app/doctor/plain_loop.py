@@ -51,9 +51,11 @@ def _text_answers(folder: str) -> Any:
     model, tokenizer = load(folder)
 
     def answer(prompt: dict[str, Any]) -> Iterator[int]:
-        messages = [{"role": "user", "content": prompt["text"]}]
-        ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True)
-        return (int(response.token) for response in stream_generate(model, tokenizer, ids, prompt["max_tokens"]))
+        text = prompt["text"]
+        if tokenizer.has_chat_template:
+            messages = [{"role": "user", "content": text}]
+            text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, enable_thinking=False)
+        return (int(response.token) for response in stream_generate(model, tokenizer, text, prompt["max_tokens"]))
 
     return answer
 

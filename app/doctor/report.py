@@ -21,9 +21,10 @@ from typing import Any
 from app.doctor.check_result import CheckResult
 from app.doctor.child import child_json
 from app.doctor.digests import TITLE, digest_lines
-from app.store.workspace import Workspace
-from app.system.mac import load_warnings, recent_panics
+from app.store.workspace import RunSummary, Workspace
+from app.system.mac import load_state, panics_problem, recent_panics
 from app.text.escape import clean
+from app.text.plural import count_of
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 from mlx_backends.mlx.metal.switches import NO_WIRED_LIMIT, SERIAL_IMAGES, TF32, is_on
@@ -85,15 +86,14 @@ def report(
     workspace: Workspace,
     results: Sequence[CheckResult],
     measured: Mapping[str, Any] | str,
-    full: Mapping[str, Sequence[str]] | None = None,
+    steps: Sequence[str] = (),
 ) -> str:
     """Return the report's text.
 
-    ``measured`` are the measurements, or why there are none; ``full`` are the sections of ``rashomon doctor --full``, which
-    come first.
+    ``measured`` are the measurements, or why there are none; ``steps`` are the lines of ``rashomon doctor --full``.
     """
     sections = (
-        *(full or {}).items(),
+        *([("steps of doctor --full", steps)] if steps else []),
         ("machine", _machine()),
         ("libraries", _libraries()),
         ("memory", _memory(measured)),
@@ -138,18 +138,21 @@ def _memory(measured: Mapping[str, Any] | str) -> Iterator[str]:
 
 
 def _state() -> Iterator[str]:
-    yield from load_warnings() or [
-        "nothing that slows a run was found" if sys.platform == "darwin" else "checked on a Mac only"
-    ]
+    warnings, unknown = load_state()
+    yield from warnings
+    if unknown:
+        yield unknown
+    elif not warnings:
+        yield "nothing that slows a run was found" if sys.platform == "darwin" else "checked on a Mac only"
     days = Counter(panic.day for panic in recent_panics())
     panics = ", ".join(f"{day} ({count})" for day, count in sorted(days.items()))
-    yield f"kernel panics in 30 days: {panics or 'none'}"
+    if panics or sys.platform == "darwin":
+        yield f"kernel panics in 30 days: {panics or panics_problem() or 'none'}"
 
 
 def _checks(results: Sequence[CheckResult]) -> Iterator[str]:
     for result in results:
-        state = "FAIL" if not result.ok else "see" if result.fix else "ok"
-        yield f"{result.check}: {state}" + (f", {result.message}" if result.check in _PUBLIC_CHECKS else "")
+        yield f"{result.check}: {result.state}" + (f", {result.message}" if result.check in _PUBLIC_CHECKS else "")
 
 
 def measurements() -> Mapping[str, Any] | str:
@@ -211,16 +214,19 @@ def _runs(workspace: Workspace) -> Iterator[str]:
     places = (workspace, Workspace(workspace.path / PILOT_FOLDER))
     runs = (run for place in places for run in place.summaries())
     known = [run for run in runs if run.spec.get("model") in listed and run.done]
-    for run in known:
-        seconds, errors = (sum(getattr(p, name) for p in run.progress) for name in ("seconds", "errors"))
-        peak = max(p.peak_memory for p in run.progress)
-        tokens = sum(p.tokens for p in run.progress)
-        yield (
-            f"{run.spec['model']}: {run.done} answers, {errors} errors, {seconds / run.done:.2f} s and "
-            f"{tokens / run.done:.0f} tokens an answer, peak {peak / 1e9:.2f} GB"
-        )
+    yield from (run_line(run.spec["model"], run) for run in known)
     if not known:
         yield "none"
+
+
+def run_line(model: str, run: RunSummary) -> str:
+    """Return the speed and peak memory of a run with answers, of a ``model`` that may be named."""
+    seconds, tokens = (sum(getattr(part, name) for part in run.progress) for name in ("seconds", "tokens"))
+    peak = max(part.peak_memory for part in run.progress)
+    return (
+        f"{model}: {count_of(run.done, 'answer')}, {count_of(run.errors, 'error')}, {seconds / run.done:.2f} s and "
+        f"{tokens / run.done:.0f} tokens an answer, peak {peak / 1e9:.2f} GB"
+    )
 
 
 def _disk_sync(workspace: Workspace) -> str:

@@ -57,12 +57,12 @@ def _forced_probes(run: RunOutputs, stored: StoredProbes, instances: Sequence[st
 
 def _noise(run: RunOutputs) -> float:
     """Return the largest lead of another token that rounding explains, from the run's own measurements where it has any."""
-    measured_noise = max((float(canary.get("noise", 0)) for canary in run.canaries), default=0.0)
-    return (
-        max(_MULTIPLE * measured_noise, ROUNDING_NOISE["fp32"])
-        if measured_noise
-        else _MULTIPLE * rounding_noise(run.quantisation)
-    )
+    return largest_tie(max((float(canary.get("noise", 0)) for canary in run.canaries), default=0.0), run.quantisation)
+
+
+def largest_tie(noise: float, quantisation: str | None) -> float:
+    """Return the largest lead of another token that rounding explains, for the ``noise`` that a run's check measured, or 0."""
+    return max(_MULTIPLE * noise, ROUNDING_NOISE["fp32"]) if noise else _MULTIPLE * rounding_noise(quantisation)
 
 
 def _compare_sequential(run: RunOutputs, stored: StoredProbes, instances: Sequence[str]) -> tuple[int, int, str]:

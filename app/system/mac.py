@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -19,12 +20,12 @@ _PANIC_DAYS = 30
 _SWAP_BYTES = 10**9  # a Mac that has been up for days has some
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _PRESSURES = {2: "high (macOS warns)", 4: "critical"}
-_COMMANDS = (
-    ("/usr/sbin/sysctl", "-n", "vm.swapusage"),
-    ("/usr/sbin/sysctl", "-n", "kern.memorystatus_vm_pressure_level"),
-    ("/bin/ps", "-axo", "command="),
-    ("/usr/bin/pmset", "-g"),
-)
+_COMMANDS = {
+    "swap": ("/usr/sbin/sysctl", "-n", "vm.swapusage"),
+    "memory pressure": ("/usr/sbin/sysctl", "-n", "kern.memorystatus_vm_pressure_level"),
+    "other models in memory": ("/bin/ps", "-axo", "command="),
+    "low power mode": ("/usr/bin/pmset", "-g"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,16 @@ class Panic:
 
 def load_warnings() -> list[str]:
     """Return in a sentence each what takes memory or speed from a run on this Mac now; none elsewhere."""
+    return load_state()[0]
+
+
+def load_state() -> tuple[list[str], str]:
+    """Return :func:`load_warnings`, and a phrase on what is unknown, because macOS's tools did not answer; "" if nothing is."""
     if sys.platform != "darwin":
-        return []
-    return list(_warnings(*tool_outputs(_COMMANDS)))
+        return [], ""
+    outputs = tool_outputs(_COMMANDS.values())
+    silent = [topic for topic, output in zip(_COMMANDS, outputs, strict=True) if not output.strip()]
+    return list(_warnings(*outputs)), f"macOS did not tell: {', '.join(silent)}" if silent else ""
 
 
 def _warnings(swapusage: str, pressure: str, processes: str, power: str) -> Iterator[str]:
@@ -85,6 +93,11 @@ def low_power_setting(text: str) -> str:
     """
     match = re.search(r"^\s*(lowpowermode|powermode)\s+1\b", text, re.MULTILINE)
     return match[1] if match else ""
+
+
+def panics_problem(folder: Path = PANIC_FOLDER) -> str:
+    """Return why :func:`recent_panics` may miss some; "" if it does not. Only administrators of a Mac can read their folder."""
+    return f"unknown, this user cannot read {folder}" if folder.exists() and not os.access(folder, os.R_OK) else ""
 
 
 def recent_panics(folder: Path = PANIC_FOLDER) -> Sequence[Panic]:

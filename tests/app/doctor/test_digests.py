@@ -13,7 +13,7 @@ from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from tests.support.command import Rashomon
 
-STEPS = {"steps of doctor --full": ["checks: ok, all 3 checks", "tokens: failed, of 20 answers, 19 one at a time"]}
+STEPS = ["checks: ok, all 3 checks", "tokens: failed, of 20 answers, 19 one at a time"]
 
 
 @pytest.fixture(scope="module")

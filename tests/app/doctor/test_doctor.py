@@ -274,7 +274,7 @@ def test_a_machine_too_small_for_the_papers_models_is_told(monkeypatch: pytest.M
 
 
 def test_a_mac_is_examined_for_what_slows_or_panics_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(machine, "load_warnings", lambda: ["low power mode is on."])
+    monkeypatch.setattr(machine, "load_state", lambda: (["low power mode is on."], ""))
     monkeypatch.setattr(
         machine, "recent_panics", lambda: [Panic(f"{n}.panic", date(2026, 11, n)) for n in range(5, 0, -1)]
     )
@@ -284,8 +284,9 @@ def test_a_mac_is_examined_for_what_slows_or_panics_it(monkeypatch: pytest.Monke
     assert panics.ok
     assert "5.panic (2026-11-05), 4.panic (2026-11-04), 3.panic (2026-11-03) and 2 more" in panics.message
     assert "RASHOMON_NO_WIRED_LIMIT=1" in panics.fix
-    monkeypatch.setattr(machine, "load_warnings", list)
+    monkeypatch.setattr(machine, "load_state", lambda: ([], ""))
     monkeypatch.setattr(machine, "recent_panics", list)
+    assert machine.load(Workspace(tmp_path)).message == "no memory pressure, no other models in memory, full power"
     assert not machine.load(Workspace(tmp_path)).fix
     assert not machine.panics(Workspace(tmp_path)).fix
 

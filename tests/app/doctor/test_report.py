@@ -47,7 +47,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setattr(socket, "gethostname", lambda: f"{HOST}.local")
     monkeypatch.setattr(report, "recent_panics", lambda: [Panic(f"Kernel_{HOST}.panic", date(2026, 11, 2))])
-    monkeypatch.setattr(report, "load_warnings", lambda: ["1.2 GB of memory is swapped to disk."])
+    monkeypatch.setattr(report, "load_state", lambda: (["1.2 GB of memory is swapped to disk."], ""))
     return workspace
 
 
@@ -64,7 +64,7 @@ def test_it_holds_what_a_reader_needs(hostile: Workspace) -> None:
 
 def test_runs_of_published_models_are_reported_without_their_names(hostile: Workspace) -> None:
     text = report.report(hostile, [], "none")
-    assert "Qwen3-VL-4B-Instruct-4bit: 20 answers, 1 errors, 1.50 s and 10 tokens an answer, peak 3.22 GB" in text
+    assert "Qwen3-VL-4B-Instruct-4bit: 20 answers, 1 error, 1.50 s and 10 tokens an answer, peak 3.22 GB" in text
     assert "my-model" not in text
 
 

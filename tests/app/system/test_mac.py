@@ -77,3 +77,9 @@ def test_recent_panics_are_listed_by_name_and_day(tmp_path: Path) -> None:
         os.utime(file, (time.time() - age * day,) * 2)
     assert [panic.name for panic in mac.recent_panics(tmp_path)] == ["panic-full-new.panic", "panic-full-old.panic"]
     assert mac.recent_panics(tmp_path / "missing") == []
+
+
+def test_panics_that_a_user_may_not_read_are_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert mac.panics_problem(tmp_path) == mac.panics_problem(tmp_path / "missing") == ""
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert mac.panics_problem(tmp_path) == f"unknown, this user cannot read {tmp_path}"

@@ -16,7 +16,7 @@ from tests.support.simulated_mac.recorded import GARBLED, MACHINES, SILENT
 
 STATE = """
 from pathlib import Path
-from app.doctor import access
+from app.doctor import access, machine, report
 from app.new_run.mac_warnings import mac_warnings
 from app.system import mac
 from app.system.requirements import machine_problem
@@ -29,6 +29,7 @@ metal._ask = lambda: None
 fit = memory_estimate.memory_fit(0)
 answer = {
     "warnings": mac.load_warnings(),
+    "load": [machine.load(None).message, *report._state()],
     "before a run": mac_warnings([("none.gguf", None)]),
     "free": free_memory.free_memory(),
     "chip": host.host_info().chip,
@@ -44,7 +45,7 @@ answer = {
 STATE_BRANCHES = {
     "app/doctor/access.py:_mounts",
     "app/new_run/mac_warnings.py:mac_warnings",
-    "app/system/mac.py:load_warnings",
+    "app/system/mac.py:load_state",
     "app/system/requirements.py:machine_problem",
     "mlx_backends/models/free_memory.py:free_memory",
     "mlx_backends/models/host.py:_chip",
@@ -65,6 +66,7 @@ CRITICAL = [
     "memory pressure is critical; close other programs, or macOS may kill a run's worker.",
     "low power mode is on, which slows a run; `sudo pmset -a powermode 0` ends it.",
 ]
+NO_PANICS = "kernel panics in 30 days: none"
 GERMAN = ["1.6 GB of memory is swapped to disk; close other programs, or a run is slow."]
 
 
@@ -85,6 +87,7 @@ def test_state_of_a_mac(
     mac = SimulatedMac(tmp_path / "mac", MACHINES[name])
     state = mac.evaluate(STATE)
     assert state["warnings"] == state["before a run"] == warnings
+    assert state["load"][1:] == [*(warnings or ["nothing that slows a run was found"]), NO_PANICS]
     assert (state["free"], state["system"]) == (free, system)
     assert f"{state['chip']}\n" == MACHINES[name].outputs["sysctl -n machdep.cpu.brand_string"]
     assert f"{state['memory']}\n" == MACHINES[name].outputs["sysctl -n hw.memsize"]
@@ -107,6 +110,9 @@ def test_a_mac_whose_tools_tell_nothing_is_used_all_the_same(machine: Any, tools
     assert state["memory"] > 0, "Python tells it too"
     assert (state["problem"], state["disk"], state["keys"], state["resident"]) == ("", None, [], 0)
     assert state["chip"]
+    if machine is SILENT:
+        unknown = "macOS did not tell: swap, memory pressure, other models in memory, low power mode"
+        assert state["load"] == [unknown, unknown, NO_PANICS]
     assert mac.branches >= STATE_BRANCHES
 
 
@@ -115,7 +121,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from app import main
-from app.commands import view
+from app.commands import doctor_full, view
 from app.doctor import examine, machine, report
 from app.store.workspace import Workspace
 from app.system import parallel
@@ -144,6 +150,12 @@ sys.modules["torch"] = SimpleNamespace()
 import resource
 resource.getrusage = lambda who: SimpleNamespace(ru_maxrss=7_000_000)
 answer["peak"] = batch.peak_memory("cpu")
+check = doctor_full.FullCheck(workspace, None)
+answer["metal"] = []
+for device in ("Device(gpu, 0)", "Device(cpu, 0)"):
+    check._measured = {"device": device, "facts": {"device_name": "Apple M1"}}
+    outcome = check._metal(print)
+    answer["metal"].append([outcome.state, outcome.message])
 stream, sys.stdout = sys.stdout, SimpleNamespace(isatty=lambda: True)
 answer["browser"] = view._has_browser()
 sys.stdout = stream
@@ -156,6 +168,7 @@ except bounded_process.LimitError as error:
 bounded_process._limit_memory(10**6)
 """
 DOCTOR_BRANCHES = {
+    "app/commands/doctor_full.py:FullCheck._metal",
     "app/commands/view.py:_has_browser",
     "app/doctor/__init__.py:examine",
     "app/doctor/machine.py:machine",
@@ -186,6 +199,10 @@ def test_checks_of_a_mac(resident: str, limit: str, tmp_path: Path) -> None:
     assert "nothing that slows a run was found" in state["report"]
     assert "F_FULLFSYNC" in state["sync"]
     assert state["cores"] == os.cpu_count()
+    assert state["metal"] == [
+        ["ok", "MLX computed on Apple M1"],
+        ["failed", "MLX computed on Device(cpu, 0); nothing here shows what Metal does"],
+    ]
     with_metal, without = state["mlx"]
     assert with_metal == ["Device(gpu, 0) Metal, working set 12.7 GB", ""]
     assert "Metal is missing" in without[1]
