@@ -1,11 +1,11 @@
 """Rule that answers a question on a chart from the lines of text that were read on it.
 
-1. **Numbers.** A line with one number beside at most four words is a value. No value is: a number of an axis (of a row or a
-   column of at least four whose amounts grow evenly with their place), a number that the question names, and a year, unless the
-   question asks for one.
+1. **Numbers.** A line that is a number, or a number beside at most four words, is a value. No value is: a number of an axis (of
+   a row or a column of at least four whose amounts grow evenly with their place), a number that the question names, and a year,
+   unless the question asks for one.
 2. **Labels.** A line is a label as far as its words are the question's: by the share of its words, and the letters of those,
-   shared among the lines that have the same word. Lines wider than half of the text, and those that begin with "Source", "Note"
-   or "©", are no labels.
+   shared among the lines that have the same word. Words of five letters match with a slip. Lines wider than half of the text,
+   and lines that run upwards, are titles, and no labels.
 3. **The answer** is the value that is in a row or a column with the heaviest labels (or has them beside it in its own line), the
    nearest to them if several are.
 4. **Without a label,** the answer is the largest value if the question asks for the highest one, the smallest if for the lowest,
@@ -17,12 +17,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import NamedTuple
 
 from benchmarks.values.clean_text import clean, fold
 from benchmarks.values.numerals import Number, find_numbers
-from benchmarks.values.words import canonical, word_set
+from benchmarks.values.words import OTHER_NAMES, canonical, word_set
 
 MOST_LINES = 200
 """The lines of a chart that are looked at, from the top."""
@@ -33,12 +34,16 @@ _LONGEST_QUESTION = 1_000
 _LONGEST_TEXT = 20_000
 _SHARE = 0.5
 """The share of a line's words that make it a label, and of the width of all text that makes it a title."""
+_ALIKE = 0.8
+"""The similarity (Ratcliff and Obershelp) from which two words of at least five letters are one."""
+_FROM_LETTERS = 5
 _FEWEST_TICKS = 4
 _NEAREST = 3
 """The next numbers in a row or a column that may be on the same axis."""
 _OFF = 0.3
 """The share of its height by which a number of an axis may be off its place."""
 _NOTE = re.compile(r"\W*(?:©|source\b|note\b)", re.IGNORECASE)
+_INITIALS = re.compile(r"\b(?:[a-z]\.){2,}")
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?")
 _NO_LABEL = word_set("""
 a an the of in on at to by for from with and or as is are was were be been it its that this these those there
@@ -91,7 +96,8 @@ def _asks_year(question: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    return [canonical(word) for word in _WORD.findall(fold(clean(text)))]
+    folded = _INITIALS.sub(lambda match: match[0].replace(".", ""), fold(clean(text)))
+    return [part for word in _WORD.findall(folded) for part in OTHER_NAMES.get(word, canonical(word)).split()]
 
 
 def _value(line: Line, asks_year: bool) -> _Value | None:
@@ -167,11 +173,25 @@ def _label_weights(asked: set[str], lines: Sequence[Line]) -> dict[Line, float]:
     wanted = asked - _NO_LABEL
     weights: dict[Line, float] = {}
     for line, own in words.items():
-        matched = [word for word in own if word in wanted]
+        matched = [word for word in own if _is_asked(word, wanted)]
         share = len(matched) / len(own) if own else 0
-        if share >= _SHARE and _width(line) <= width * _SHARE:
+        if share >= _SHARE and _width(line) <= width * _SHARE and not _is_turned(line):
             weights[line] = share * share * sum(len(word) / common[word] for word in matched)
     return weights
+
+
+def _is_turned(line: Line) -> bool:
+    """Return whether a line of several letters runs upwards: the title of an axis."""
+    return len(line.text) > 12 and _height(line) > _width(line)
+
+
+def _is_asked(word: str, asked: set[str]) -> bool:
+    if word in asked:
+        return True
+    if len(word) < _FROM_LETTERS or word[0].isdigit():
+        return False
+    long = (other for other in asked if len(other) >= _FROM_LETTERS)
+    return any(SequenceMatcher(None, word, other).ratio() >= _ALIKE for other in long)
 
 
 def _score(value: _Value, weights: dict[Line, float]) -> tuple[float, float]:
