@@ -238,9 +238,9 @@ class Request:
     messages: tuple[Message, ...]
     decoding: Decoding
     form: AnyForm | None = None
-    question: str = ""
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_continued: bool = False
+    question: str = ""
 
     @property
     def id(self) -> str:
