@@ -13,7 +13,6 @@ LIBRARIES = {
     "serve": "textual_serve",
     "wordnet": "nltk",
     "ray": "ray",
-    "ocr": "rapidocr",
 }
 """The module that each extra of pyproject.toml brings."""
 

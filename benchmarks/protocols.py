@@ -48,7 +48,9 @@ class DirectProtocol(Protocol):
         if generations:
             return None
         message = Message("user", instance.parts)
-        return Request(instance.id, 0, (message,), self.decoding, references=instance.references)
+        return Request(
+            instance.id, 0, (message,), self.decoding, question=instance.question, references=instance.references
+        )
 
 
 class SystemProtocol(Protocol):

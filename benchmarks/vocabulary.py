@@ -229,6 +229,7 @@ class Request:
 
     ``form`` is the required form of the answer; a backend enforces it if its engine can, and every reader of the answer
     checks it again. ``references`` are for the policy baselines only; no model reads them, and ``digest`` excludes them.
+    ``question`` is the instance's, which the messages contain among other text; ``digest`` excludes it, too.
     ``is_continued`` says that the instance's next request begins with the same messages, so that what was read is of use.
     """
 
@@ -239,6 +240,7 @@ class Request:
     form: AnyForm | None = None
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_continued: bool = False
+    question: str = ""
 
     @property
     def id(self) -> str:

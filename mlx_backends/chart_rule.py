@@ -1,7 +1,7 @@
 """Rule that answers a question on a chart from the lines of text that were read on it.
 
 1. **Numbers.** A line that is a number, or a number beside at most four words, is a value. No value is: a number of an axis (of
-   a row or a column of at least three whose size grows evenly with their place), a number that the question names, and a year,
+   a row or a column of at least four whose amounts grow evenly with their place), a number that the question names, and a year,
    unless the question asks for one.
 2. **Labels.** A line is a label as far as its words are the question's: by the share of its words, and the letters of those,
    shared among the lines that have the same word. Words of five letters match with a slip. Lines wider than half of the text,
@@ -104,7 +104,7 @@ def _value(line: Line, asks_year: bool) -> _Value | None:
     """Return the number of a line that may be a value, with the words beside it."""
     text = clean(line.text)
     numbers = [number for number in find_numbers(text) if not number.spelled and _is_wanted(number, asks_year)]
-    if len(numbers) != 1:
+    if len(numbers) != 1 or text[: numbers[0].start][-1:].isalpha():  # "instructi0ns"
         return None
     start, end = numbers[0].start, numbers[0].end
     words = [word for word in _words(f"{text[:start]} {text[end:]}") if not word[0].isdigit()]

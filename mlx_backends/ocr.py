@@ -6,16 +6,13 @@ RapidOCR finds the lines of text in a picture with the weights of PP-OCRv6 that 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks.errors import ModelError, SpecError, did_you_mean
-from benchmarks.extras import require_extra
+from benchmarks.errors import ExtraMissingError, ModelError, SpecError, did_you_mean
 from benchmarks.protocols import ABSTENTION
 from benchmarks.values import compare
 from benchmarks.vocabulary import Generation, Media, Request, Text
@@ -36,15 +33,12 @@ READERS: Mapping[str, str] = {
 }
 """The model names, and what each answers where its sources disagree."""
 
-UNREAD = "The answer cannot be determined: no value was read."
-
 _LIBRARIES = ("rapidocr", "onnxruntime")
 _WEIGHTS = {
     "Det.model_path": "PP-OCRv6_det_small.onnx",
     "Cls.model_path": "ch_ppocr_mobile_v2.0_cls_mobile.onnx",
     "Rec.model_path": "PP-OCRv6_rec_small.onnx",
 }
-_QUESTION = re.compile(r"[^?\n]*\?")
 _MOST_ELONGATED = 8
 """The longest side of a picture over its shortest; a narrower one is laid on white, because its shortest side is scaled up."""
 _CACHE_BYTES = 2**26
@@ -57,14 +51,19 @@ class OCREngine(Engine):
         """Describe the reader ``model``. Raises SpecError for an unknown name, ExtraMissingError without the extra."""
         if model not in READERS:
             raise SpecError(f"there is no reader {model!r}; {did_you_mean(model, READERS)}")
-        require_extra("ocr", "readers of printed numbers")
+        try:
+            versions = {name: version(name) for name in _LIBRARIES}
+        except PackageNotFoundError as error:
+            raise ExtraMissingError(
+                f"{model} needs the library {error.name}; install it with `pip install 'rashomon[ocr]'`."
+            ) from None
         files = [*_weights().values()]
         return EngineInfo(
             "ocr",
             model,
             weights=files_digest(files),
             needs_device=False,
-            versions=_versions(),
+            versions=versions,
             weights_bytes=sum(file.stat().st_size for file in files),
             takes=IMAGES_ONLY,
         )
@@ -74,11 +73,9 @@ class OCREngine(Engine):
 
 
 class OCRBackend(Backend):
-    """A reader: sees a prompt as a model does, and answers by the rule.
+    """A reader: takes the question of a request, and looks for its value in the images and in the rest of the text.
 
-    The question is the first sentence of the prompt that ends in a question mark, otherwise what stands before its first image;
-    the text source is the rest. See
-    :func:`choose` for what it answers.
+    See :func:`choose` for what it answers. A request without a question, which is no benchmark's, has no text source.
     """
 
     def __init__(self, info: EngineInfo, media: MediaPath) -> None:
@@ -137,42 +134,29 @@ class OCRBackend(Backend):
 def split_prompt(request: Request) -> tuple[str, str, Sequence[Media]]:
     """Return the question of a prompt, its other text, and its images."""
     parts = [part for message in request.messages if message.role == "user" for part in message.parts]
-    texts = [part.text for part in parts if isinstance(part, Text)]
-    text = "\n".join(texts)
-    match = _QUESTION.search(text)
-    question = match[0] if match else next(iter(texts), "")
+    text = "\n".join(part.text for part in parts if isinstance(part, Text))
+    question = request.question or text
     return question, text.replace(question, "", 1), [part for part in parts if isinstance(part, Media)]
 
 
 def choose(model: str, question: str, read: str, stated: str, *, has_image: bool) -> str:
     """Return the answer of the reader ``model``, given the value ``read`` in the image and the one that the text ``stated``.
 
-    Either is empty where there is none. ``ocr:flag`` flags values that :func:`benchmarks.values.compare` finds different, and
-    gives the only one that was read; ``ocr:image`` gives the text's value only where no image is shown.
+    Each is empty where there is none, and so is the answer: it says no abstention, which would count as flagging a conflict.
+    ``ocr:flag`` flags values that :func:`benchmarks.values.compare` finds different.
     """
-    if model == PREFIX + "flag":
-        differ = read and stated and compare(read, stated, question).verdict == "different"
-        return ABSTENTION if differ else read or stated or UNREAD
-    if model == PREFIX + "image":
-        return read if has_image and read else stated if stated and not has_image else UNREAD
-    return stated or read or UNREAD
-
-
-def _versions() -> Mapping[str, str]:
-    try:
-        return {name: version(name) for name in _LIBRARIES}
-    except PackageNotFoundError as error:
-        raise ModelError(
-            f"readers need the library {error.name}; install it with `pip install 'rashomon[ocr]'`."
-        ) from None
+    if model == PREFIX + "flag" and read and stated and compare(read, stated, question).verdict == "different":
+        return ABSTENTION
+    if model == PREFIX + "image" and has_image:
+        return read
+    return (stated or read) if model == PREFIX + "text" else (read or stated)
 
 
 def _weights() -> Mapping[str, Path]:
     """Return the files of the package that hold weights, by the option that names each. Raises ModelError if one is missing."""
-    module = find_spec("rapidocr")
-    folders = [] if module is None else list(module.submodule_search_locations or ())
-    files = {option: Path(folder) / "models" / name for folder in folders[:1] for option, name in _WEIGHTS.items()}
-    if not files or not all(file.is_file() for file in files.values()):
+    folder = Path(str(distribution("rapidocr").locate_file("rapidocr/models")))
+    files = {option: folder / name for option, name in _WEIGHTS.items()}
+    if not all(file.is_file() for file in files.values()):
         raise ModelError(
             "the installed rapidocr lacks the weights that readers need; install it again with `pip install 'rashomon[ocr]'`."
         )

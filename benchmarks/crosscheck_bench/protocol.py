@@ -33,7 +33,14 @@ class StrategyProtocol(Protocol):
         messages: tuple[Message, ...] = (Message("user", _with_marks(instance, ()) if two_stages else instance.parts),)
         if generations:
             messages = (*messages, *_second_stage(instance, generations[0].text))
-        return Request(instance.id, len(generations), messages, self.decoding, references=instance.references)
+        return Request(
+            instance.id,
+            len(generations),
+            messages,
+            self.decoding,
+            question=instance.question,
+            references=instance.references,
+        )
 
 
 def _second_stage(instance: Instance, reasoning: str) -> tuple[Message, Message]:

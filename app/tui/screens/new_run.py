@@ -68,9 +68,9 @@ _DELAY_SECONDS = 0.15
 _MAX_NAMED = 6
 """The number of runs that a confirmation names."""
 _ANY_MODEL = "policy:random"
+"""Stands in for the model in the estimate until one is selected."""
 _IMAGE_POLICY = "policy:always-image"
 """The policy that suits the questions that a reader of images does."""
-"""Stands in for the model in the estimate until one is selected."""
 _KEYS_OF_TABLES = {
     "benchmarks": {"benchmark", "data"},
     "model-table": {"model"},
