@@ -89,10 +89,6 @@ GAPS: Mapping[tuple[str, str], str] = {
     ("mllama", "prefix reuse"): "no: answered one at a time (its prompts come with cross_attention_mask",
     ("mllama", "features from disk"): "-: its features are not stored",  # it is answered one at a time
     ("phi3_v", "transformers"): "-: transformers has no implementation of phi3_v",
-    # mlx-vlm's caches of chunks cannot be joined
-    ("llama4", "batch of 4"): "no: AttributeError: type object 'ChunkedKVCache' has no attribute 'merge'",
-    ("llama4", "batch of 8"): "no: AttributeError: type object 'ChunkedKVCache' has no attribute 'merge'",
-    ("llama4", "prefix reuse"): "no: answered one at a time",
     ("minicpmo", "tiles"): "-: every image takes as many tokens as a small one",
     ("glm4v_moe", "transformers"): "no: benchmarks.errors.ModelError: glm4v_moe: its weights for MLX cannot be loaded",
     ("paddleocr_vl", "transformers"): "no: benchmarks.errors.ModelError: paddleocr_vl: its weights for MLX cannot be",

@@ -16,7 +16,7 @@ PATCHES: Mapping[str, tuple[str, ...]] = {
     "hunyuan_vl": ("hunyuan_vl_several_images", "hunyuan_vl_positions"),
     "internvl": ("internvl_gelu",),
     "internvl_chat": ("internvl_gelu",),
-    "llama4": ("llama4_tiles", "llama4_gelu"),
+    "llama4": ("llama4_tiles", "llama4_gelu", "llama4_batches"),
     "llava": ("llava_image_arguments",),
     "llava_next": ("llava_next_image_layout",),
     "llava_onevision": ("llava_onevision_several_images",),

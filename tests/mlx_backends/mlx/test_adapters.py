@@ -45,6 +45,7 @@ FAMILIES = (
     "qwen2_vl",
     "smolvlm",
     *("aya_vision", "gemma4_unified", "kimi_vl", "llava_next", "qwen3_5_moe"),
+    *("glm4v_moe", "hunyuan_vl", "llama4", "minicpmo", "minicpmv4_7", "paddleocr_vl", "zaya1_vl"),
 )
 
 

@@ -58,9 +58,12 @@ def allocated(model: Any, tokens: int) -> int:
 
     caches = make_prompt_cache(model.language_model)
     ids = mx.array([[5 + number % 200 for number in range(tokens)]])
+    if hasattr(model, "_set_position_state"):  # MiniCPM-o's language model gets its positions from the whole model
+        model._set_position_state(ids)
     for first in range(0, tokens, READ):
         mx.eval(model.language_model(ids[:, first : first + READ], cache=caches).logits)
-    arrays = [array for cache in caches for _, array in tree_flatten(list(vars(cache).values()))]
+    parts = [part for cache in caches for part in getattr(cache, "caches", [cache])]  # a CacheList holds several
+    arrays = [array for part in parts for _, array in tree_flatten(list(vars(part).values()))]
     return sum(array.nbytes for array in arrays if isinstance(array, mx.array))
 
 

@@ -35,6 +35,7 @@ PATCHES = (
     "hunyuan_vl_positions",
     "hunyuan_vl_several_images",
     "internvl_gelu",
+    "llama4_batches",
     "llama4_gelu",
     "llama4_tiles",
     "llava_next_image_layout",
