@@ -90,8 +90,6 @@ GAPS: Mapping[tuple[str, str], str] = {
     ("mllama", "features from disk"): "-: its features are not stored",  # it is answered one at a time
     ("phi3_v", "transformers"): "-: transformers has no implementation of phi3_v",
     ("minicpmo", "tiles"): "-: every image takes as many tokens as a small one",
-    ("glm4v_moe", "transformers"): "no: benchmarks.errors.ModelError: glm4v_moe: its weights for MLX cannot be loaded",
-    ("paddleocr_vl", "transformers"): "no: benchmarks.errors.ModelError: paddleocr_vl: its weights for MLX cannot be",
     **{
         (family, "config forms"): "-: transformers cannot write it"
         for family in ("deepseek_vl_v2", "fastvlm", "internvl_chat", "phi3_v")

@@ -63,6 +63,7 @@ def build(folder: Path) -> Path:
         TEMPLATE,
         eos_token="<｜hy_Assistant｜>",
         pad_token="<｜hy_▁pad▁｜>",
+        extra_special_tokens=dict(zip(("image_start_token", "image_end_token", "image_token"), _IMAGE, strict=True)),
     )
     end = ids["<｜hy_Assistant｜>"]
     text = {
