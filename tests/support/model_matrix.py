@@ -89,6 +89,15 @@ GAPS: Mapping[tuple[str, str], str] = {
     ("mllama", "prefix reuse"): "no: answered one at a time (its prompts come with cross_attention_mask",
     ("mllama", "features from disk"): "-: its features are not stored",  # it is answered one at a time
     ("phi3_v", "transformers"): "-: transformers has no implementation of phi3_v",
+    ("llama4", "transformers"): "texts only",  # for want of torchvision
+    ("llama4", "config forms"): "MLX only",
+    # its positions are interpolated bilinearly, and were learnt bicubically
+    ("glm4v_moe", "transformers"): "no: a logprob of",
+    ("glm4v_moe", "config forms"): "MLX only",
+    **{
+        (family, "transformers"): f"-: transformers has no implementation of {family}"
+        for family in ("minicpmo", "zaya1_vl")
+    },
     ("minicpmo", "tiles"): "-: every image takes as many tokens as a small one",
     **{
         (family, "config forms"): "-: transformers cannot write it"

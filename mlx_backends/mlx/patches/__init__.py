@@ -13,7 +13,7 @@ PATCHES: Mapping[str, tuple[str, ...]] = {
     "gemma4": ("gemma4_image_attention",),
     "gemma4_unified": ("gemma4_image_attention",),
     "granite4_vision": ("granite4_vision_several_images", "granite4_vision_layers", "granite4_vision_gelu"),
-    "hunyuan_vl": ("hunyuan_vl_several_images", "hunyuan_vl_positions"),
+    "hunyuan_vl": ("hunyuan_vl_resizing", "hunyuan_vl_several_images", "hunyuan_vl_positions"),
     "internvl": ("internvl_gelu",),
     "internvl_chat": ("internvl_gelu",),
     "llama4": ("llama4_tiles", "llama4_gelu", "llama4_batches"),

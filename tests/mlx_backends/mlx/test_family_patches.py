@@ -33,6 +33,7 @@ PATCHES = (
     "granite4_vision_layers",
     "granite4_vision_several_images",
     "hunyuan_vl_positions",
+    "hunyuan_vl_resizing",
     "hunyuan_vl_several_images",
     "internvl_gelu",
     "llama4_batches",

@@ -119,7 +119,7 @@ def build(folder: Path) -> Path:
         "img_max_token_num": 64,
         "max_vit_seq_len": 256,
         "add_patchemb_bias": True,
-        "max_image_size": 160,
+        "max_image_size": 64,
     }
     config = {
         "architectures": ["HunYuanVLForConditionalGeneration"],
