@@ -41,7 +41,6 @@ def reference_logits(family: str, model: Path, language_model: Any, ids: Sequenc
 
 
 def _deepseek_vl_v2(config: Mapping[str, Any], weights: dict[str, Any]) -> Any:
-    import torch
     from transformers import DeepseekV2Config, DeepseekV2ForCausalLM
 
     language = config["language_config"]

@@ -2,8 +2,8 @@
 
 A token of an image has positions of its own, in four dimensions. mlx-vlm uses them in the first pass over a prompt only: what is
 read in a second piece, as the end of a large image is, gets the positions of texts. It takes them from the prompt that was
-embedded last, whichever is read, and gives all rows of a batch the position of the first. Its processor gives all images the number
-of the first. The patch numbers them, hands positions over with the embeddings, and rotates each token by its own.
+embedded last, whichever is read, and gives all rows of a batch the position of the first. Its processor gives all images the
+number of the first. The patch numbers them, hands positions over with the embeddings, and rotates each token by its own.
 
 Source of the numbers: transformers 5.23, ``models/hunyuan_vl/modeling_hunyuan_vl.py``.
 
