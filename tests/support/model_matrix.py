@@ -105,7 +105,7 @@ GAPS: Mapping[tuple[str, str], str] = {
     ("minicpmo", "tiles"): "-: every image takes as many tokens as a small one",
     **{
         (family, "config forms"): "-: transformers cannot write it"
-        for family in ("deepseek_vl_v2", "fastvlm", "internvl_chat", "phi3_v")
+        for family in ("deepseek_vl_v2", "fastvlm", "internvl_chat", "minicpmo", "phi3_v", "zaya1_vl")
     },
     **{
         (family, "config forms"): "MLX only"  # for the reason that the ability "transformers" has
