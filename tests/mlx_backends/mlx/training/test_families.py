@@ -254,6 +254,8 @@ def test_memory_is_at_most_as_predicted(
     family: str, vocabulary: int | None, objective: str, rows: list[ChatRow], tmp_path: Path
 ) -> None:
     """Each family, with activations that are kept and computed again. ``pytest -s`` prints the numbers."""
+    if family == "hunyuan_vl":
+        pytest.skip("a process of its own has the published ids")
     import mlx.core as mx
 
     shrunk = import_module(f"tests.support.tiny_models.{family}").shrunk() if family in SHRUNK else nullcontext()
