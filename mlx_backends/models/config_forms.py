@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 
-_FLAT = ("qwen2_vl", "qwen2_5_vl")
+_FLAT = ("paddleocr_vl", "qwen2_vl", "qwen2_5_vl")
 """Types whose language model mlx-vlm configures from the top level."""
 
 _OWN_VISION_TYPES = (*_FLAT, "hunyuan_vl", "qwen3_vl", "qwen3_vl_moe")
@@ -25,6 +25,8 @@ _LANGUAGE_SETTINGS = (
     "num_hidden_layers",
     "num_attention_heads",
     "num_key_value_heads",
+    "head_dim",
+    "use_bias",
     "max_position_embeddings",
     "rms_norm_eps",
     "rope_theta",
