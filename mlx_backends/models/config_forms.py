@@ -13,10 +13,10 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 
-_FLAT = ("qwen2_vl", "qwen2_5_vl")
+_FLAT = ("paddleocr_vl", "qwen2_vl", "qwen2_5_vl")
 """Types whose language model mlx-vlm configures from the top level."""
 
-_OWN_VISION_TYPES = (*_FLAT, "qwen3_vl", "qwen3_vl_moe")
+_OWN_VISION_TYPES = (*_FLAT, "hunyuan_vl", "qwen3_vl", "qwen3_vl_moe")
 """Types whose vision encoder mlx-vlm knows by the model's own type alone, and transformers 5 by ``TYPE_vision``."""
 
 _LANGUAGE_SETTINGS = (
@@ -25,6 +25,8 @@ _LANGUAGE_SETTINGS = (
     "num_hidden_layers",
     "num_attention_heads",
     "num_key_value_heads",
+    "head_dim",
+    "use_bias",
     "max_position_embeddings",
     "rms_norm_eps",
     "rope_theta",
@@ -119,6 +121,8 @@ def _flat_rope(parameters: Mapping[str, Any]) -> dict[str, Any]:
     keys = {name: parameters[name] for name in ("rope_theta", "partial_rotary_factor") if name in parameters}
     scaling = {key: value for key, value in parameters.items() if key not in _NOT_SCALING}
     kind = scaling_kind(parameters)
+    if "alpha" in scaling and "mrope_section" in scaling:  # Hunyuan-VL's
+        scaling.setdefault("xdrope_section", scaling["mrope_section"])
     if kind not in UNSCALED or "mrope_section" in scaling:
         keys["rope_scaling"] = {**scaling, "rope_type": kind, "type": parameters.get("type") or kind}
     return {key: value for key, value in keys.items() if value is not None}

@@ -41,6 +41,26 @@ _STORED: Mapping[str, Prefixes] = {
 }
 """Prefixes in the weights of the Hugging Face Hub, where these differ from the names of the layers."""
 
+_PARTS: Mapping[str, Prefixes] = {
+    "hunyuan_vl": (
+        ("vision_tower.perceive.proj.0.", "vision_tower.patch_merger.proj_conv."),
+        ("vision_tower.perceive.proj.2.", "vision_tower.patch_merger.proj_out."),
+        ("vision_tower.perceive.", "vision_tower.patch_merger."),
+    ),
+    "paddleocr_vl": (("visual.projector.", "projector."), ("visual.layers.", "visual.encoder.layers.")),
+}
+"""Parts of a model that the two libraries call or place otherwise, behind which names differ by wrappers alone."""
+
+_VISION_LAYERS: Mapping[str, Mapping[str, str]] = {
+    "hunyuan_vl": {
+        "input_layernorm": "layer_norm1",
+        "post_attention_layernorm": "layer_norm2",
+        "dense_h_to_4h": "fc1",
+        "dense_4h_to_h": "fc2",
+    }
+}
+"""Layers of an image encoder that the two libraries call otherwise."""
+
 _OFFSET_TYPES = ("qwen3_5", "minicpmv4_6", "minicpmv4_7")
 """Beginnings of model types whose norms are stored by MLX as what they multiply by, and by PyTorch as that less one."""
 
@@ -58,6 +78,13 @@ def stored_name(kind: object, weight: str) -> str:
     """Return the name, as in the model's original files, of mlx-vlm's ``weight``. Raises ModelError for another type."""
     prefixes = _prefixes(kind)
     return _renamed(_STORED.get(str(kind), prefixes), weight).replace(".attention.in_proj.", ".attention.in_proj_")
+
+
+def renamed_parts(kind: object, weight: str) -> str:
+    """Return the name of mlx-vlm's ``weight`` with transformers' names of parts and layers, besides wrappers."""
+    name = _renamed(_PARTS.get(str(kind), ()), weight)
+    layers = _VISION_LAYERS.get(str(kind), {}) if name.startswith("vision_tower.") else {}
+    return ".".join(layers.get(part, part) for part in name.split("."))
 
 
 def has_channels_last(weight: str, dimensions: int) -> bool:

@@ -31,7 +31,7 @@ _STATES_KEPT, _STATES_PASSING = 4, 4
 _COPIES_ON_DISK = 8
 """32-bit numbers on disk for each of an adapter's: two checkpoints of itself and two moments while one replaces the other, and
 two adapters."""
-_NOT_CHECKPOINTED = ("aya_vision", "llava_next")
+_NOT_CHECKPOINTED = ("aya_vision", "llama4", "llava_next", "minicpmo", "zaya1_vl")
 """Types of models whose peak checkpointing was measured not to lower, by how MLX orders what it computes again."""
 _LOGITS = 4  # arrays of an answer's logits, in 32 bits
 
@@ -129,8 +129,10 @@ def training_memory(
     attention = max(
         4 * hidden + 2 * queries + 2 * keys, _linear_attention(text, hidden), _latent_attention(text, hidden)
     )
-    dense = number(text, "intermediate_size") or number(text, "shared_expert_intermediate_size") or 0
-    adapter = rank * (attention + 3 * hidden + 3 * dense) * layers * 4 * _ADAPTER_NUMBERS
+    widths = ("intermediate_size_mlp", "intermediate_size", "shared_expert_intermediate_size")
+    dense = next(filter(None, (number(text, width) for width in widths)), 0)
+    others = _router_and_image_layers(text, hidden, queries, keys)
+    adapter = rank * (attention + 3 * hidden + 3 * dense + others) * layers * 4 * _ADAPTER_NUMBERS
     # An adapter's input is kept in 32 bits, and with dropout before it too.
     kept = outputs * element + inputs * (4 + (2 * element if dropout else 0)) + 7 * rank * 4
     scores = heads * row.total**2 * element
@@ -157,8 +159,11 @@ def generation_memory(config: Mapping[str, Any], row: RowTokens) -> int:
 def _inner_size(text: Mapping[str, Any]) -> int:
     """Return the width of the layers after attention; of all experts that a token is given to, if that is more."""
     expert, count = number(text, "moe_intermediate_size") or 0, number(text, "num_experts_per_tok") or 1
-    shared = number(text, "shared_expert_intermediate_size") or 0
-    return max(number(text, "intermediate_size") or 0, expert * count + shared)
+    shared = number(text, "shared_expert_intermediate_size") or expert * (number(text, "n_shared_experts") or 0)
+    gated = (number(text, "ffn_hidden_size") or 0) // 2  # of ZAYA1, which names both halves
+    # Llama 4's dense layers have a width of their own, and its experts share one
+    dense = number(text, "intermediate_size_mlp") or number(text, "intermediate_size") or gated
+    return max(dense, expert * count + shared)
 
 
 def _linear_attention(text: Mapping[str, Any], hidden: int) -> int:
@@ -167,6 +172,15 @@ def _linear_attention(text: Mapping[str, Any], hidden: int) -> int:
     values = heads * (number(text, "linear_value_head_dim") or 0)
     keys = (number(text, "linear_num_key_heads") or 0) * (number(text, "linear_key_head_dim") or 0)
     return 5 * hidden + 2 * keys + 3 * values + 2 * heads if heads else 0
+
+
+def _router_and_image_layers(text: Mapping[str, Any], hidden: int, queries: int, keys: int) -> int:
+    """Return the inputs and outputs of ZAYA1's router, and of the low-rank layers for images in its attention; else 0."""
+    router, rank = number(text, "zaya_mlp_expansion"), number(text, "vision_lora_rank_attn")
+    if not router:
+        return 0
+    for_images = 10 * rank + 5 * hidden + 2 * (queries + keys) if rank and text.get("vision_lora") else 0
+    return hidden + 6 * router + (number(text, "num_experts") or 0) + 1 + for_images
 
 
 def _latent_attention(text: Mapping[str, Any], hidden: int) -> int:

@@ -14,14 +14,20 @@ from typing import Any
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import parse_json
 from mlx_backends.models.plain_names import by_plain_name
-from mlx_backends.models.torch_names import is_offset_norm
+from mlx_backends.models.torch_names import is_offset_norm, renamed_parts
 from mlx_backends.models.weights import weight_files
 
 _TYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
 _ROWS = 4096  # of a matrix that are unpacked at a time
 
-_JOINED_EXPERTS = ("qwen3_5_moe",)
-"""Types of mixtures of experts whose expert weights PyTorch joins, and otherwise keeps as MLX does."""
+_EXPERTS = {"glm4v_moe": "switch_mlp.", "llama4": "experts.", "qwen3_5_moe": "switch_mlp."}
+"""The name in MLX of the experts whose weights PyTorch joins, by the model's type."""
+
+_TRANSPOSED_EXPERTS = ("llama4",)
+"""Types whose experts PyTorch keeps as (experts, inputs, outputs), and MLX as (experts, outputs, inputs)."""
+
+_QUERIES_KEYS_VALUES = "self_attn.qkv."
+"""The name in MLX of three layers that PaddleOCR-VL's encoder keeps apart in PyTorch."""
 
 
 def is_mlx_format(path: Path, config: Mapping[str, Any]) -> bool:
@@ -60,8 +66,12 @@ def convert_weights(path: Path, config: Mapping[str, Any], shapes: Mapping[str, 
     Raises ModelError for any other quantisation and for names or shapes that do not match.
     """
     stored_tensors = _dequantised(_stored(path), mlx_quantisation(config))
-    if config.get("model_type") in _JOINED_EXPERTS:
-        stored_tensors = _with_joined_experts(stored_tensors)
+    kind = config.get("model_type")
+    if kind in _EXPERTS:
+        stored_tensors = _with_joined_experts(stored_tensors, _EXPERTS[kind], is_transposed=kind in _TRANSPOSED_EXPERTS)
+    if kind == "paddleocr_vl":
+        stored_tensors = _with_split_attention(stored_tensors)
+    stored_tensors = {renamed_parts(kind, name): value for name, value in stored_tensors.items()}
     targets = by_plain_name(shapes)
     weights: dict[str, Any] = {}
     for plain_name, name in by_plain_name(stored_tensors).items():
@@ -72,7 +82,7 @@ def convert_weights(path: Path, config: Mapping[str, Any], shapes: Mapping[str, 
             value = value.movedim(-1, 1).contiguous()
         if tuple(value.shape) != shape:
             raise _conversion_error(f"{name!r} has the shape {tuple(value.shape)}, and PyTorch wants {shape}")
-        weights[targets[plain_name]] = value - 1 if is_offset_norm(config.get("model_type"), plain_name) else value
+        weights[targets[plain_name]] = value - 1 if is_offset_norm(kind, plain_name) else value
     return weights
 
 
@@ -110,19 +120,33 @@ def _unpacked(weight: Any, bits: int) -> Any:
     return torch.from_numpy(stream @ (1 << np.arange(bits, dtype=np.uint8)))
 
 
-def _with_joined_experts(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the weights with each layer's experts under PyTorch's names, of the shape (experts, outputs, inputs)."""
+def _with_joined_experts(stored: Mapping[str, Any], part: str, *, is_transposed: bool) -> dict[str, Any]:
+    """Return the weights with each layer's experts, ``part`` of a name, as PyTorch names and joins them."""
     import torch
 
     weights: dict[str, Any] = {}
     for name, value in stored.items():
-        layer, is_expert, part = name.partition("switch_mlp.")
-        if not is_expert:
+        layer, is_expert, matrix = name.partition(part)
+        if not is_expert or matrix.startswith("up_proj"):
+            weights |= {} if is_expert else {name: value}
+            continue
+        joined, target = value, "down_proj"
+        if matrix.startswith("gate_proj"):
+            joined, target = torch.cat([value, stored[f"{layer}{part}up_proj.weight"]], 1), "gate_up_proj"
+        weights[f"{layer}experts.{target}"] = joined.swapaxes(1, 2).contiguous() if is_transposed else joined
+    return weights
+
+
+def _with_split_attention(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the weights with queries, keys and values of the image encoder apart."""
+    weights: dict[str, Any] = {}
+    for name, value in stored.items():
+        layer, is_joined, ending = name.partition(_QUERIES_KEYS_VALUES)
+        if is_joined:
+            for part, matrix in zip("qkv", value.chunk(3), strict=True):
+                weights[f"{layer}self_attn.{part}_proj.{ending}"] = matrix.contiguous()
+        else:
             weights[name] = value
-        elif part == "gate_proj.weight":
-            weights[f"{layer}experts.gate_up_proj"] = torch.cat([value, stored[f"{layer}switch_mlp.up_proj.weight"]], 1)
-        elif part == "down_proj.weight":
-            weights[f"{layer}experts.down_proj"] = value
     return weights
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FAMILIES = ("deepseek_vl_v2", "gemma3n", "gemma4_unified")
+FAMILIES = ("deepseek_vl_v2", "gemma3n", "gemma4_unified", "llama4")
 _IDS = "token ids"
 
 
@@ -41,19 +41,25 @@ def reference_logits(family: str, model: Path, language_model: Any, ids: Sequenc
 
 
 def _deepseek_vl_v2(config: Mapping[str, Any], weights: dict[str, Any]) -> Any:
-    import torch
     from transformers import DeepseekV2Config, DeepseekV2ForCausalLM
 
     language = config["language_config"]
     dense = language["first_k_dense_replace"]
     kinds = ["dense"] * dense + ["sparse"] * (language["num_hidden_layers"] - dense)
     settings = DeepseekV2Config(**language, mlp_layer_types=kinds, attn_implementation="eager")
-    for name in [name for name in weights if name.endswith("switch_mlp.gate_proj.weight")]:
-        base = name.removesuffix("switch_mlp.gate_proj.weight")
-        gate, up, down = (weights.pop(f"{base}switch_mlp.{part}_proj.weight") for part in ("gate", "up", "down"))
-        weights[f"{base}experts.gate_up_proj"] = torch.cat([gate, up], 1)
-        weights[f"{base}experts.down_proj"] = down
+    _join_experts(weights, "switch_mlp")
     return DeepseekV2ForCausalLM(settings)
+
+
+def _join_experts(weights: dict[str, Any], part: str, *, is_transposed: bool = False) -> None:
+    import torch
+
+    for name in [name for name in weights if name.endswith(f"{part}.gate_proj.weight")]:
+        base = name.removesuffix(f"{part}.gate_proj.weight")
+        gate, up, down = (weights.pop(f"{base}{part}.{matrix}_proj.weight") for matrix in ("gate", "up", "down"))
+        joined = {"gate_up_proj": torch.cat([gate, up], 1), "down_proj": down}
+        for matrix, value in joined.items():
+            weights[f"{base}experts.{matrix}"] = value.swapaxes(1, 2) if is_transposed else value
 
 
 def _gemma3n(config: Mapping[str, Any], weights: dict[str, Any]) -> Any:
@@ -73,6 +79,13 @@ def _gemma4_unified(config: Mapping[str, Any], weights: dict[str, Any]) -> Any:
     return Gemma4UnifiedForCausalLM(Gemma4UnifiedTextConfig(**config["text_config"], attn_implementation="eager"))
 
 
+def _llama4(config: Mapping[str, Any], weights: dict[str, Any]) -> Any:
+    from transformers import Llama4ForCausalLM, Llama4TextConfig
+
+    _join_experts(weights, "experts", is_transposed=True)
+    return Llama4ForCausalLM(Llama4TextConfig(**config["text_config"], attn_implementation="eager"))
+
+
 def _main(family: str, folder: Path) -> None:
     import torch
 
@@ -83,6 +96,7 @@ def _main(family: str, folder: Path) -> None:
         "deepseek_vl_v2": _deepseek_vl_v2,
         "gemma3n": _gemma3n,
         "gemma4_unified": _gemma4_unified,
+        "llama4": _llama4,
     }[family]
     model = build(json.loads((folder / "config.json").read_text()), weights).eval().float()
     missing = [name for name in model.load_state_dict(weights, strict=False).missing_keys if name != "lm_head.weight"]

@@ -2,8 +2,10 @@
 
 A token of an image has positions of its own, in four dimensions. mlx-vlm uses them in the first pass over a prompt only: what is
 read in a second piece, as the end of a large image is, gets the positions of texts. It takes them from the prompt that was
-embedded last, whichever is read, and gives all rows of a batch the position of the first. The patch hands positions over with the
-embeddings, and rotates each token by its own.
+embedded last, whichever is read, and gives all rows of a batch the position of the first. Its processor gives all images the
+number of the first. The patch numbers them, hands positions over with the embeddings, and rotates each token by its own.
+
+Source of the numbers: transformers 5.23, ``models/hunyuan_vl/modeling_hunyuan_vl.py``.
 
 Found in 0.7.10; not yet reported. ``tests/mlx_backends/mlx/test_family_patches.py`` fails as soon as the patch finds nothing to
 repair; then delete it.
@@ -41,12 +43,21 @@ def _patched_embeddings(embed: Any) -> Any:
         positions = options.get("position_ids")
         if positions is None:
             positions = mx.broadcast_to(mx.arange(input_ids.shape[1]), (1, _DIMENSIONS, input_ids.shape[1]))
-        output.position_ids = mx.array(positions).swapaxes(
-            1, 2
-        )  # (1, tokens, 4), which mlx-vlm cuts and joins by tokens
+        # (1, tokens, 4), which mlx-vlm cuts and joins by tokens
+        output.position_ids = _with_image_numbers(mx.array(positions).swapaxes(1, 2))
         return output
 
     return get_input_embeddings
+
+
+def _with_image_numbers(positions: Any) -> Any:
+    """Return the positions (1, tokens, 4) with the number of its image, from 0, as the last one of each token of an image."""
+    import mlx.core as mx
+
+    is_image = positions[..., -1] != positions[..., 0]
+    begins = is_image & ~mx.pad(is_image[:, :-1], [(0, 0), (1, 0)])
+    numbers = mx.where(is_image, mx.cumsum(begins.astype(mx.int32), axis=1) - 1, positions[..., -1])
+    return mx.concatenate([positions[..., :-1], numbers[..., None]], axis=-1)
 
 
 def _patched_language_model(_: Any) -> Any:

@@ -28,6 +28,7 @@ from tests.support import tiny_models
 from tests.support.adapters import edit_config, linear_names, make_adapter
 from tests.support.benchmark_requests import answers
 from tests.support.demo import FOUR_BIT
+from tests.support.model_matrix import shrunk
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 
@@ -45,6 +46,7 @@ FAMILIES = (
     "qwen2_vl",
     "smolvlm",
     *("aya_vision", "gemma4_unified", "kimi_vl", "llava_next", "qwen3_5_moe"),
+    *("glm4v_moe", "hunyuan_vl", "llama4", "minicpmo", "minicpmv4_7", "paddleocr_vl", "zaya1_vl"),
 )
 
 
@@ -80,20 +82,21 @@ def copied(tuned: Path, tmp_path: Path) -> Path:
     "family", [name if name == "qwen3_vl" else pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES]
 )
 def test_batched_answers_with_an_adapter_equal_sequential_ones(family: str, pictures: Pictures, tmp_path: Path) -> None:
-    model = getattr(tiny_models, family)(tmp_path / "model")
-    adapter = make_adapter(model, tmp_path / "adapter")
-    requests = varied(pictures, 2)
-    plain = loaded(model, None, pictures.path)
-    without = tokens(answers(plain, requests))
-    plain.close()
-    backend = loaded(model, adapter, pictures.path)
-    expected = tokens(answers(backend, requests))
-    assert expected != without, "the adapter changes answers"
-    choice = backend.choose_mode(requests)
-    assert choice is not None
-    assert choice.way == BATCHED_SHARED
-    assert tokens(answers(backend, requests)) == expected
-    backend.close()
+    with shrunk(family):
+        model = getattr(tiny_models, family)(tmp_path / "model")
+        adapter = make_adapter(model, tmp_path / "adapter")
+        requests = varied(pictures, 2)
+        plain = loaded(model, None, pictures.path)
+        without = tokens(answers(plain, requests))
+        plain.close()
+        backend = loaded(model, adapter, pictures.path)
+        expected = tokens(answers(backend, requests))
+        assert expected != without, "the adapter changes answers"
+        choice = backend.choose_mode(requests)
+        assert choice is not None
+        assert choice.way == BATCHED_SHARED
+        assert tokens(answers(backend, requests)) == expected
+        backend.close()
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from PIL import Image
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Text
 from mlx_backends.mlx import load as loading
+from mlx_backends.mlx.patches.hunyuan_vl_positions import _with_image_numbers
 from mlx_backends.mlx.patches.llama4_tiles import tiles_of
 from mlx_backends.models import model_types
 from mlx_backends.registry import describe, load_backend
@@ -33,8 +34,10 @@ PATCHES = (
     "granite4_vision_layers",
     "granite4_vision_several_images",
     "hunyuan_vl_positions",
+    "hunyuan_vl_resizing",
     "hunyuan_vl_several_images",
     "internvl_gelu",
+    "llama4_batches",
     "llama4_gelu",
     "llama4_tiles",
     "llava_next_image_layout",
@@ -340,6 +343,26 @@ def test_llama_4_gets_whole_tiles_and_the_whole_image(size: tuple[int, int], gri
     assert len(tiles) == grid[0] * grid[1] + (grid != (1, 1))
     assert {tile.size for tile in tiles} == {(56, 56)}
     assert tiles[-1].getextrema() == ((255, 255),) * 3  # not padded
+
+
+def test_llama_4_reads_a_row_behind_padding_as_alone(tmp_path: Path) -> None:
+    """Rows of 60 and 41 tokens, whose chunks of 16 and scales of attention begin at other places."""
+    model = loaded("llama4", tmp_path).language_model
+    rows = [mx.random.randint(5, 200, (1, length), key=mx.random.key(length)) for length in (60, 41)]
+    alone = [np.array(model(row).logits)[0, -1] for row in rows]
+    caches = [make_prompt_cache(model) for _ in rows]
+    for row, cache in zip(rows, caches, strict=True):
+        model(row[:, :-1], cache=cache)
+    joined = [type(entries[0]).merge(list(entries)) for entries in zip(*caches, strict=True)]
+    batched = np.array(model(mx.concatenate([row[:, -1:] for row in rows]), cache=joined).logits)[:, -1]
+    np.testing.assert_allclose(batched, np.stack(alone), atol=1e-4)
+
+
+def test_hunyuan_numbers_the_images_of_a_prompt() -> None:
+    places = mx.arange(8)
+    inside = mx.array([0, 1, 1, 0, 0, 1, 0, 0])
+    positions = mx.stack([places, places, places, mx.where(inside, 0, places)], axis=-1)[None]
+    assert _with_image_numbers(positions)[0, :, -1].tolist() == [0, 0, 0, 3, 4, 1, 6, 7]
 
 
 @pytest.mark.slow

@@ -63,6 +63,7 @@ def build(folder: Path) -> Path:
         TEMPLATE,
         eos_token="<｜hy_Assistant｜>",
         pad_token="<｜hy_▁pad▁｜>",
+        extra_special_tokens=dict(zip(("image_start_token", "image_end_token", "image_token"), _IMAGE, strict=True)),
     )
     end = ids["<｜hy_Assistant｜>"]
     text = {
@@ -118,7 +119,7 @@ def build(folder: Path) -> Path:
         "img_max_token_num": 64,
         "max_vit_seq_len": 256,
         "add_patchemb_bias": True,
-        "max_image_size": 160,
+        "max_image_size": 64,
     }
     config = {
         "architectures": ["HunYuanVLForConditionalGeneration"],

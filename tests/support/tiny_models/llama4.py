@@ -51,9 +51,9 @@ def build(folder: Path) -> Path:
         "interleave_moe_layer_step": 2,
         "moe_layers": [1, 3],
         "no_rope_layers": [1, 1, 1, 0],
-        "attention_chunk_size": 8192,
+        "attention_chunk_size": 16,  # shorter than prompts
         "attn_temperature_tuning": True,
-        "floor_scale": 8192,
+        "floor_scale": 16,
         "attn_scale": 0.1,
         "use_qk_norm": True,
         "attention_bias": False,

@@ -19,11 +19,11 @@ def build(folder: Path) -> Path:
     )
     text = {
         "vocab_size": len(ids),
-        "hidden_size": 64,
-        "intermediate_size": 128,
+        "hidden_size": 256,  # that of all heads together, as in the real model
+        "intermediate_size": 512,
         "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
         "head_dim": 128,  # mlx-vlm's sections of positions fill it
         "rms_norm_eps": 1e-6,
         "rope_theta": 1000000.0,

@@ -36,6 +36,9 @@ from tests.support.tiny_models.weights import change_weights
 
 SHRUNK = ("phi3_v", "fastvlm", "hunyuan_vl")
 FAST = ("qwen3_vl", "llava")
+ZAYA1_PARTS = {"linear_q", "linear_k", "val_proj1", "val_proj2", "o_proj", "down_proj", *"0124"}
+"""The last parts of the names of ZAYA1-VL's layers with an adapter: attention, the router (``down_proj``), and, by their numbers,
+the adapters for images that the model has itself, and the router's layers."""
 TRAINABLE = [
     pytest.param(name, marks=[pytest.mark.slow] * (name not in FAST)) for name in FAMILIES if name not in UNTRAINABLE
 ]
@@ -101,8 +104,11 @@ def test_adapters_are_of_the_language_model_alone(family: str, rows: list[ChatRo
         )
     names = loop._model._vlm_adapter_config["lora_parameters"]["keys"]
     parts = {name.rpartition(".")[2] for name in names}
-    assert {"q_proj", "qkv_proj", "linear_q"} & parts
-    assert {"down_proj", "w2"} & parts or family == "zaya1_vl"  # whose layers are all experts
+    if family == "zaya1_vl":
+        assert parts == ZAYA1_PARTS
+    else:
+        assert {"q_proj", "qkv_proj"} & parts
+        assert {"down_proj", "w2"} & parts
     assert "lm_head" not in parts
     assert all(".layers." in name and "vision" not in name for name in names)
 
@@ -248,6 +254,8 @@ def test_memory_is_at_most_as_predicted(
     family: str, vocabulary: int | None, objective: str, rows: list[ChatRow], tmp_path: Path
 ) -> None:
     """Each family, with activations that are kept and computed again. ``pytest -s`` prints the numbers."""
+    if family == "hunyuan_vl":
+        pytest.skip("a process of its own has the published ids")
     import mlx.core as mx
 
     shrunk = import_module(f"tests.support.tiny_models.{family}").shrunk() if family in SHRUNK else nullcontext()
