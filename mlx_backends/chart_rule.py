@@ -52,7 +52,11 @@ value values number amount percentage percent share rate total figure bar bars c
 """)
 _HIGHEST = word_set("highest largest biggest most maximum max peak greatest longest tallest")
 _LOWEST = word_set("lowest smallest least minimum min shortest tiniest fewest")
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
+_SENTENCE_END = re.compile(r"(?<!\bMrd)(?<!\bMio)[.!?](?=\s)|\n", re.IGNORECASE)
+_MINUS_BEFORE = re.compile(r"(?:^|[(|:]|(?:^|\s)(?:\S*[^\W\d_]\S*|[^\w\s]+)\s)-$")
+"""A minus sign that touches the number behind it, and follows no number: "was -4.6" and "Q3 -4.6", but not "2017 -2019"."""
+_BRACKETS = re.compile(r"(?:^|\n|\|)\s*\($"), re.compile(r"\)[\s%]*(?:$|\n|\|)")
+"""What stands around a number that is a negative one in accounts: brackets, and nothing else in its line or its cell."""
 _ASKS_YEAR = re.compile(r"\b(?:when|(?:what|which) year)\b")
 
 
@@ -108,7 +112,16 @@ def _value(line: Line, asks_year: bool) -> _Value | None:
         return None
     start, end = numbers[0].start, numbers[0].end
     words = [word for word in _words(f"{text[:start]} {text[end:]}") if not word[0].isdigit()]
-    return _Value(text[start:end], float(numbers[0].value), line, tuple(words)) if len(words) <= _MOST_WORDS else None
+    sign = _sign(text, numbers[0])
+    amount = float(numbers[0].value) * (-1 if sign else 1)
+    return _Value(sign + text[start:end], amount, line, tuple(words)) if len(words) <= _MOST_WORDS else None
+
+
+def _sign(text: str, number: Number) -> str:
+    """Return the minus sign that a number has by what is around it in a text; empty if none, or if it is negative already."""
+    before, after = text[: number.start][-20:], text[number.end :][:20]
+    has_brackets = _BRACKETS[0].search(before) and _BRACKETS[1].match(after)
+    return "-" if number.value > 0 and (has_brackets or _MINUS_BEFORE.search(before)) else ""
 
 
 def _is_wanted(number: Number, asks_year: bool) -> bool:
@@ -227,5 +240,5 @@ def value_in_text(question: str, text: str) -> str:
             for number in find_numbers(sentence):
                 value = sentence[number.start : number.end].rstrip(" .,")
                 if _is_wanted(number, years) and (asks_year or value not in asked):
-                    return value
+                    return _sign(sentence, number) + value
     return ""
