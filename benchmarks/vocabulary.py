@@ -81,7 +81,7 @@ model that judges and no person sees it, except under :data:`CLOSED_BOOK` or whe
 
 NOT_SHOWN = "not shown"
 """A key of ``Instance.references``: the sources whose references label an answer, but which the condition does not display. Only
-policies read it."""
+policies and readers of printed numbers read it."""
 
 FOR_POLICIES = (SHOWN_TEXT, NOT_SHOWN)
 """The beginnings of the keys that no judge and no person sees."""
@@ -228,7 +228,8 @@ class Request:
     """One call of a backend: step ``step`` of instance ``instance_id``.
 
     ``form`` is the required form of the answer; a backend enforces it if its engine can, and every reader of the answer
-    checks it again. ``references`` are for the policy baselines only; no model reads them, and ``digest`` excludes them.
+    checks it again. ``references`` are for the policy baselines only; no model reads them, and ``digest`` excludes them. Their
+    keys also tell readers of printed numbers which sources are shown.
     ``question`` is the instance's, which the messages contain among other text; ``digest`` excludes it, too.
     ``is_continued`` says that the instance's next request begins with the same messages, so that what was read is of use.
     """

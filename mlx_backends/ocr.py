@@ -7,15 +7,18 @@ RapidOCR finds the lines of text in a picture with the weights of PP-OCRv6 that 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from benchmarks.errors import ExtraMissingError, ModelError, SpecError, did_you_mean
+from benchmarks.prompt_template import shipped_templates
 from benchmarks.protocols import ABSTENTION
+from benchmarks.remedies import ANSWER_AGAIN, CHECK, COMPARE, READ_FIRST
 from benchmarks.values import compare
-from benchmarks.vocabulary import Generation, Media, Request, Text
+from benchmarks.vocabulary import NOT_SHOWN, SHOWN_TEXT, Generation, Media, Request, Text
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.chart_rule import Line, answer_on_chart, value_in_text
 from mlx_backends.core.error_text import one_line
@@ -132,11 +135,34 @@ class OCRBackend(Backend):
 
 
 def split_prompt(request: Request) -> tuple[str, str, Sequence[Media]]:
-    """Return the question of a prompt, its other text, and its images."""
+    """Return the question of a prompt, the text that it shows as a source, and its images.
+
+    The text is all that is neither the question nor wording of a protocol or a shipped prompt set. It is empty where the
+    request's references say that no text is shown.
+    """
     parts = [part for message in request.messages if message.role == "user" for part in message.parts]
     text = "\n".join(part.text for part in parts if isinstance(part, Text))
     question = request.question or text
-    return question, text.replace(question, "", 1), [part for part in parts if isinstance(part, Media)]
+    images = [part for part in parts if isinstance(part, Media)]
+    if not _shows_text(request.references):
+        return question, "", images
+    lines = text.replace(question, "", 1).splitlines()
+    return question, "\n".join(line for line in lines if line.strip() not in _wording()), images
+
+
+def _shows_text(references: Mapping[str, Sequence[str]]) -> bool:
+    is_source = "text" in references or SHOWN_TEXT in references
+    return not references or (is_source and "text" not in references.get(NOT_SHOWN, ()))
+
+
+@cache
+def _wording() -> frozenset[str]:
+    """Return the lines of protocols and shipped prompt sets that have no source in them."""
+    texts = [text for template in shipped_templates().values() for text in (template.user, template.alone)]
+    lines = (
+        "\n".join((READ_FIRST, COMPARE, CHECK, ANSWER_AGAIN, *texts)).replace("{abstention}", ABSTENTION).splitlines()
+    )
+    return frozenset(line.strip() for line in lines if "{" not in line)
 
 
 def choose(model: str, question: str, read: str, stated: str, *, has_image: bool) -> str:
