@@ -263,13 +263,15 @@ def _cost_ratios(
 def _counted_answers(run: RunView, views: RunViews) -> CountedAnswers:
     benchmark = views.benchmark
     codes = label_codes(views.label_metrics)
-    places, keys = [], list[Counted]()
+    places, keys, missing = [], list[Counted](), Counter[str]()
     for place, answer in enumerate(run.coded.values()):
-        if (code := codes.get(answer.outcome)) is not None:
-            is_right = benchmark.correct(answer.condition, benchmark.labels[code])
-            places.append(place)
-            keys.append((answer.condition, answer.single_source, is_right))
-    return CountedAnswers(keys, run.coded.clusters.at(np.array(places, dtype=np.int64)))
+        if (code := codes.get(answer.outcome)) is None:
+            missing[answer.single_source] += 1
+            continue
+        is_right = benchmark.correct(answer.condition, benchmark.labels[code])
+        places.append(place)
+        keys.append((answer.condition, answer.single_source, is_right))
+    return CountedAnswers(keys, run.coded.clusters.at(np.array(places, dtype=np.int64)), missing)
 
 
 def _single_sources_table(readings: Mapping[str, Mapping[str, SourceAccuracy]]) -> Table | None:
@@ -282,7 +284,7 @@ def _single_sources_table(readings: Mapping[str, Mapping[str, SourceAccuracy]]) 
         (run, tuple(by_source[source].share if source in by_source else missing for source in sources))
         for run, by_source in readings.items()
     )
-    note = "Shares of right labels where the prompt has the right source only."
+    note = "Shares of right labels where the prompt has the right source only; n is printed where some answers have no label."
     return Table("alone", "Each source alone", tuple(f"{source} alone" for source in sources), rows, (note,))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,6 +26,8 @@ class CountedAnswers:
 
     keys: Sequence[Counted]
     clusters: Clusters
+    missing: Mapping[str, int] = field(default_factory=dict)
+    """The answers that do not count, such as empty ones, by the single source of their prompts."""
 
     @classmethod
     def of(cls, answers: Answers, key: Callable[[AnswerKind], Counted | None]) -> CountedAnswers:
@@ -43,9 +45,13 @@ class CountedAnswers:
 
     @property
     def sources(self) -> dict[str, SourceAccuracy]:
-        """The accuracy on each source alone."""
+        """The accuracy on each source alone, with the number of the answers that do not count."""
         names = dict.fromkeys(source for _, source, _ in self.keys if source)
-        return {name: self.share(lambda condition, source, name=name: source == name) for name in names}  # type: ignore[misc]
+        shares = {name: self.share(lambda condition, source, name=name: source == name) for name in names}  # type: ignore[misc]
+        return {
+            name: replace(accuracy, share=replace(accuracy.share, missing=self.missing.get(name, 0)))
+            for name, accuracy in shares.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from app.compare.packed_answers import LabelledAnswer
 from app.compare.recommend import Recommendation, recommend, recommend_views
 from app.compare.run_view import RunCost, RunView
 from app.compare.sample_size import plan
+from app.report.render import cell_text
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
@@ -242,6 +243,15 @@ def test_models_that_cannot_read_an_image_are_told_so_first_and_no_more_examples
     assert recommendation.single_sources is not None
     assert value(cells(recommendation.single_sources, "a")["image alone"]) == 0
     assert value(cells(recommendation.single_sources, "b")["text alone"]) == 1
+
+
+def test_empty_answers_to_one_source_are_counted_beside_its_share() -> None:
+    run = reads("a", 52)
+    empty = {f"none{i}": LabelledAnswer(f"none{i}", "image-only", "empty", 0, "image") for i in range(8)}
+    table = recommend_views(sides(replace(run, answers={**run.answers, **empty}), reads("b", 52))).single_sources
+    assert table is not None
+    assert cell_text(cells(table, "a")["image alone"]).endswith(" n=52/60")
+    assert "n=" not in cell_text(cells(table, "b")["image alone"])
 
 
 def test_one_model_of_two_that_cannot_read_is_named_and_examples_still_tell() -> None:
