@@ -12,6 +12,7 @@ from benchmarks.base import Benchmark
 from benchmarks.remedies import DIRECT, READ
 from mlx_backends.baseline import WITHOUT_REQUESTS
 from mlx_backends.models.adapters import split_adapter
+from mlx_backends.ocr import PREFIX as READER
 from mlx_backends.policy import PREFIX as POLICY
 
 _PROMPT_SET = "expect-conflict"
@@ -31,11 +32,12 @@ class Remedy:
 def remedies(run: str, spec: Mapping[str, Any], benchmark: Benchmark, answers: CountedAnswers) -> list[Remedy]:
     """Return what to try with the model of the run named ``run``, from its counted answers.
 
-    What the run has already is left out. Nothing is returned for a policy, a baseline or imported answers, and where conflicts
-    are not shown to make the model worse: where the 95% intervals of its accuracy under conflict and without overlap.
+    What the run has already is left out. Nothing is returned for a policy, a reader of printed numbers, a baseline or imported
+    answers, and where conflicts are not shown to make the model worse: where the 95% intervals of its accuracy under conflict and
+    without overlap.
     """
     model = str(spec["model"])
-    if model.startswith((POLICY, *WITHOUT_REQUESTS)):
+    if model.startswith((POLICY, READER, *WITHOUT_REQUESTS)):
         return []
     conflicts, counted, readings = benchmark.conflicts, benchmark.counted_conditions, answers.sources
     if unread := [source for source, reading in readings.items() if reading.fails]:

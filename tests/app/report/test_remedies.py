@@ -50,6 +50,7 @@ def test_what_costs_least_comes_first() -> None:
         ({"prompt_set": "expect-conflict", "protocol": "verify"}, ["baselines", "training"]),
         ({"model": "org/model+trained"}, ["baselines", "show", "--batch", "--batch"]),
         ({"model": "policy:always-text"}, []),
+        ({"model": "ocr:text"}, []),
         ({"model": "baseline:agree:org/model"}, []),
         ({"model": "imported:org/model"}, []),
     ],
