@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks.errors import ExtraMissingError, ModelError, SpecError, did_you_mean
+from benchmarks.errors import ExtraMissingError, ModelError, SpecError
 from benchmarks.prompt_template import shipped_templates
 from benchmarks.protocols import ABSTENTION
 from benchmarks.remedies import ANSWER_AGAIN, CHECK, COMPARE, READ_FIRST
@@ -53,7 +53,7 @@ class OCREngine(Engine):
     def describe(self, model: str) -> EngineInfo:
         """Describe the reader ``model``. Raises SpecError for an unknown name, ExtraMissingError without the extra."""
         if model not in READERS:
-            raise SpecError(f"there is no reader {model!r}; {did_you_mean(model, READERS)}")
+            raise SpecError(f"there is no reader {model!r}; known are {', '.join(READERS)}.")
         try:
             versions = {name: version(name) for name in _LIBRARIES}
         except PackageNotFoundError as error:

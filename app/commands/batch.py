@@ -241,7 +241,12 @@ def _state_of(left: WorkLeft, total: int) -> str:
 
 
 def _print_calls(workspace: Workspace, spec: RunSpec, options: ExecutionOptions) -> None:
-    """Print the calls of a run whose model is not on this machine, as another model would make them."""
+    """Print the calls of a run whose model is not on this machine, as another model would make them.
+
+    Nothing is printed for a name without a slash, which no model has that could be brought here.
+    """
+    if "/" not in spec.model:
+        return
     with suppress(RashomonError):  # there may be none that answers this benchmark
         run = check_spec(workspace, spec.model_copy(update={"model": _STAND_IN, "name": None}))
         if not run.existing:
