@@ -39,7 +39,6 @@ READERS: Mapping[str, str] = {
 _LIBRARIES = ("rapidocr", "onnxruntime")
 _WEIGHTS = {
     "Det.model_path": "PP-OCRv6_det_small.onnx",
-    "Cls.model_path": "ch_ppocr_mobile_v2.0_cls_mobile.onnx",
     "Rec.model_path": "PP-OCRv6_rec_small.onnx",
 }
 _MOST_ELONGATED = 8
@@ -192,9 +191,9 @@ def _weights() -> Mapping[str, Path]:
 def _reader() -> Any:
     from rapidocr import RapidOCR
 
-    return RapidOCR(
-        params={**{option: str(file) for option, file in _weights().items()}, "Global.log_level": "critical"}
-    )
+    # Its classifier of directions turns lines by 180 degrees, and so reads "999" as "666".
+    options = {"Global.log_level": "critical", "Global.use_cls": False}
+    return RapidOCR(params={**{option: str(file) for option, file in _weights().items()}, **options})
 
 
 def _widened(image: Any) -> Any:

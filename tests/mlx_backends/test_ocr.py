@@ -225,6 +225,13 @@ def test_a_drawn_number_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_ocr
+def test_a_number_that_reads_upside_down_is_not_turned(tmp_path: Path) -> None:
+    path = tmp_path / "0.png"
+    assert answer("ocr:image", path, chart(path, value="999")).text == "999"
+
+
+@pytest.mark.slow
+@needs_ocr
 @pytest.mark.parametrize("size", [(1, 1), (3000, 2), (2, 3000), (7000, 7000), (640, 200)], ids=str)
 def test_an_empty_picture_of_any_size_is_survived(tmp_path: Path, size: tuple[int, int]) -> None:
     path = tmp_path / "0.png"
