@@ -53,6 +53,7 @@ value values number amount percentage percent share rate total figure bar bars c
 _HIGHEST = word_set("highest largest biggest most maximum max peak greatest longest tallest")
 _LOWEST = word_set("lowest smallest least minimum min shortest tiniest fewest")
 _SENTENCE_END = re.compile(r"(?<!\bMrd)(?<!\bMio)[.!?](?=\s)|\n", re.IGNORECASE)
+_TWO_YEARS = re.compile(r"[12]\d{3}/(?:\d\d){1,2}")
 _MINUS_BEFORE = re.compile(r"(?:^|[(|:]|(?:^|\s)(?:\S*[^\W\d_]\S*|[^\w\s]+)\s)-$")
 """A minus sign that touches the number behind it, and follows no number: "was -4.6" and "Q3 -4.6", but not "2017 -2019"."""
 _BRACKETS = re.compile(r"(?:^|\n|\|)\s*\($"), re.compile(r"\)[\s%]*(?:$|\n|\|)")
@@ -107,7 +108,7 @@ def _words(text: str) -> list[str]:
 def _value(line: Line, asks_year: bool) -> _Value | None:
     """Return the number of a line that may be a value, with the words beside it."""
     text = clean(line.text)
-    numbers = [number for number in find_numbers(text) if not number.spelled and _is_wanted(number, asks_year)]
+    numbers = [number for number in find_numbers(text) if not number.spelled and _is_wanted(number, text, asks_year)]
     if len(numbers) != 1 or text[: numbers[0].start][-1:].isalpha():  # "instructi0ns"
         return None
     start, end = numbers[0].start, numbers[0].end
@@ -124,8 +125,9 @@ def _sign(text: str, number: Number) -> str:
     return "-" if number.value > 0 and (has_brackets or _MINUS_BEFORE.search(before)) else ""
 
 
-def _is_wanted(number: Number, asks_year: bool) -> bool:
-    return (number.form == "year") == asks_year and number.form != "ordinal"
+def _is_wanted(number: Number, text: str, asks_year: bool) -> bool:
+    is_year = number.form == "year" or _TWO_YEARS.fullmatch(text, number.start, number.end) is not None
+    return is_year == asks_year and number.form != "ordinal"
 
 
 def _axis_numbers(values: Sequence[_Value]) -> set[_Value]:
@@ -239,6 +241,6 @@ def value_in_text(question: str, text: str) -> str:
         for sentence in ranked:
             for number in find_numbers(sentence):
                 value = sentence[number.start : number.end].rstrip(" .,")
-                if _is_wanted(number, years) and (asks_year or value not in asked):
+                if _is_wanted(number, sentence, years) and (asks_year or value not in asked):
                     return _sign(sentence, number) + value
     return ""
