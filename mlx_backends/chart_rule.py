@@ -1,8 +1,8 @@
 """Rule that answers a question on a chart from the lines of text that were read on it.
 
 1. **Numbers.** A line that is a number, or a number beside at most four words, is a value. No value is: a number of an axis (of
-   a row or a column of at least four whose amounts grow evenly with their place), a number that the question names, and a year,
-   unless the question asks for one.
+   a row or a column of at least four whose amounts grow evenly with their place), a number that the question names, and a year
+   (2021, 2021/22), unless the question asks for one. A number in brackets that fills its line is negative.
 2. **Labels.** A line is a label as far as its words are the question's: by the share of its words, and the letters of those,
    shared among the lines that have the same word. Words of five letters match with a slip. Lines wider than half of the text,
    and lines that run upwards, are titles, and no labels.
