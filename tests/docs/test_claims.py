@@ -98,6 +98,7 @@ def check_rates(tally: Tally, slack: float) -> None:
             assert tally.rate(row.key) <= row.limit + slack, row.claim
 
 
+@pytest.mark.slow
 def test_few_claims_of_a_few_studies_are_false() -> None:
     tally, small = Tally(), partial(claims.open_tables, pages=20)
     unequal: claims.Kind = partial(claims.unequal_study, worlds=1, chunks=2)

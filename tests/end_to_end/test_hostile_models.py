@@ -72,6 +72,7 @@ def check(results: dict[str, dict[str, Any]]) -> None:
         assert result["grown"] < MEMORY, (name, result)
 
 
+@pytest.mark.slow
 def test_endless_work_is_refused_quickly(home: Path, tmp_path: Path) -> None:
     results = loaded_apart(home, tmp_path, FEW)
     check(results)

@@ -106,7 +106,7 @@ def test_missing_or_broken_images_fail_only_their_answers(home: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "says"),
     [
-        ("model.safetensors", None, "are missing"),
+        ("model.safetensors", None, "lacks 1 of its 1 weight files"),
         ("model.safetensors", "cut", "not a whole safetensors file"),
         ("config.json", '{"model_type": "llama", "vocab_size": 8}', "text-only model"),
         ("config.json", None, "no config.json"),

@@ -58,6 +58,7 @@ def answers(files: dict[str, bytes]) -> list[Any]:
     return [(sample["id"], sample["answer"], sample["verdicts"]) for sample in samples]
 
 
+@pytest.mark.slow
 def test_one_corrected_cell_is_asked_about_and_all_else_reused(tmp_path: Path) -> None:
     rashomon, fresh = Rashomon(tmp_path / "a"), Rashomon(tmp_path / "b")
     for home in (rashomon, fresh):

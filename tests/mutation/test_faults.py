@@ -36,6 +36,7 @@ def test_operators_boundaries_and_returns_are_changed() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["benchmarks/stats/intervals.py", "judges/panel.py", "app/store/run.py"])
 def test_a_fault_leaves_every_other_line_where_it_is(name: str) -> None:
     source = (ROOT / name).read_bytes()

@@ -47,6 +47,7 @@ def build_of(rashomon: Rashomon) -> Path:
     return rashomon.workspace / "benchmarks" / "crosscheck-bench"
 
 
+@pytest.mark.slow
 def test_a_build_has_its_audit_beside_it(rashomon: Rashomon) -> None:
     stored = (build_of(rashomon) / FILE).read_bytes()
     tasks = audit(rashomon, "crosscheck-bench")

@@ -138,6 +138,7 @@ def test_answers_that_are_broken_without_need_count_too(
     assert "fuse with --bits 8, which keeps it" in lost.stderr
 
 
+@pytest.mark.slow
 def test_the_models_themselves_answer(home: Rashomon, adapter: Path, training_set: Path) -> None:
     """Without fewer bits nothing is lost; an interrupted check has every answer, and asks for none again."""
     target = home.home / "fused"

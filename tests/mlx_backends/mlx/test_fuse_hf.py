@@ -94,6 +94,7 @@ def test_experts_in_the_layout_of_mlx_are_refused(tmp_path: Path) -> None:
     assert not list((tmp_path / "hf").iterdir())
 
 
+@pytest.mark.slow
 def test_the_command_says_which_programs_answer_alike(tmp_path: Path) -> None:
     rashomon, model = Rashomon(tmp_path, variables={"OMP_NUM_THREADS": "1"}), tiny_models.qwen3_vl(tmp_path / "model")
     adapter = make_adapter(model, tmp_path / "adapter")

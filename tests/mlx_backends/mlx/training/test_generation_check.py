@@ -145,6 +145,7 @@ def test_a_training_with_checks_makes_the_same_adapter(
         assert without.weights(name) == undisturbed.weights(name)
 
 
+@pytest.mark.slow
 def test_killed_within_each_check_and_stopped_within_it_afterwards_it_is_the_same(
     undisturbed: Training, tmp_path: Path, model: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +181,7 @@ def test_a_check_changes_neither_weights_nor_random_numbers_and_stops_within_an_
     assert replace(again, seconds=0.0) == replace(report, seconds=0.0)
 
 
+@pytest.mark.slow
 def test_answers_are_those_of_a_run_with_the_adapter_to_the_token(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     source = own_rows(tmp_path / "source", [str(20 + 7 * n) for n in range(6)], "What is the value of kale?")
