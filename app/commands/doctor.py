@@ -56,13 +56,16 @@ def doctor(workspace: Workspace, run: str | None, options: DoctorOptions) -> int
         from app.commands.doctor_full import doctor_full
 
         return doctor_full(workspace, model=options.model, file=typed_path(options.report or REPORT_FILE))
+    file = None if options.report is None else typed_path(options.report)
+    if file is not None:
+        from app.doctor.report import check_file
+
+        check_file(file)
     results = list(_results(workspace, run, options.read))
     _print(workspace, results, as_json=options.as_json)
-    if options.report is not None:
-        from app.doctor.report import check_file, measurements, report, write_report
+    if file is not None:
+        from app.doctor.report import measurements, report, write_report
 
-        file = typed_path(options.report)
-        check_file(file)
         print("measuring with the demo's model ...", file=sys.stderr, flush=True)
         write_report(file, report(workspace, results, measurements()))
         print(

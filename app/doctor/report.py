@@ -26,7 +26,7 @@ from app.system.mac import load_state, panics_problem, recent_panics
 from app.text.escape import clean
 from app.text.plural import count_of
 from benchmarks.errors import SpecError, StoreError
-from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
+from benchmarks.untrusted.safe_files import UnsafeFileError, is_disk_full, read_bytes, replace_file
 from mlx_backends.mlx.metal.switches import NO_WIRED_LIMIT, SERIAL_IMAGES, TF32, is_on
 from mlx_backends.models.catalog import catalog_models
 from mlx_backends.models.host import host_info
@@ -59,15 +59,28 @@ _MAX_OLD = 1 << 20
 
 
 def check_file(file: Path) -> None:
-    """Raise SpecError if ``file`` is something else than a report, which must not be overwritten."""
+    """Check that a report can be written to ``file``, unless its disk is full now.
+
+    Raises SpecError if it is something else than a report, which must not be overwritten; StoreError if its folder does not
+    exist or cannot be written.
+    """
     try:
-        old = read_bytes(file.parent, file.name, limit=_MAX_OLD)
-    except FileNotFoundError:
-        return
+        if not read_bytes(file.parent, file.name, limit=_MAX_OLD).startswith(TITLE.encode()):
+            raise SpecError(f"{file} exists and is no report; name another file.")
+    except (FileNotFoundError, NotADirectoryError):
+        pass
     except (OSError, UnsafeFileError) as error:
         raise SpecError(f"{file} is no report; name another file.") from error
-    if not old.startswith(TITLE.encode()):
-        raise SpecError(f"{file} exists and is no report; name another file.")
+    try:
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", suffix=".part"):
+            pass
+    except OSError as error:
+        if not is_disk_full(error):
+            raise _unwritable(file) from error
+
+
+def _unwritable(file: Path) -> StoreError:
+    return StoreError(f"cannot write {file}; name a file in a folder that you can write with --report.")
 
 
 def write_report(file: Path, text: str) -> None:
@@ -79,7 +92,7 @@ def write_report(file: Path, text: str) -> None:
     try:
         replace_file(file.parent, file.name, text.encode())
     except (OSError, UnsafeFileError) as error:
-        raise StoreError(f"cannot write {file}; name a file in a folder that you can write.") from error
+        raise _unwritable(file) from error
 
 
 def report(
