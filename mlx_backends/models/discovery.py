@@ -16,7 +16,7 @@ from mlx_backends.models.adapters import split_adapter
 from mlx_backends.models.config_limits import check_config, check_folder
 from mlx_backends.models.contract import check_weights
 from mlx_backends.models.modalities import supported_modalities
-from mlx_backends.models.model_types import folder_refusal, type_problem
+from mlx_backends.models.model_types import folder_problem
 from mlx_backends.models.weights import (
     IncompleteModelError,
     incomplete,
@@ -205,7 +205,7 @@ def _cached(folder: Path) -> ModelInfo:
     except ModelError as error:
         return ModelInfo(name, folder, 0, None, None, problem=str(error))
     config = read_config(info.path)
-    problem = folder_refusal(info.path, config) or (type_problem(config) if info.engine == "mlx-vlm" else None)
+    problem = folder_problem(info.path, config, is_vision_language=info.engine == "mlx-vlm")
     return replace(info, problem=problem and f"{name} {problem}")
 
 

@@ -112,6 +112,11 @@ def refusal(config: Mapping[str, Any]) -> str | None:
     return None
 
 
+def folder_problem(path: Path, config: Mapping[str, Any], *, is_vision_language: bool) -> str | None:
+    """Return why the model in the folder ``path`` cannot be run, by its type and its files; see :func:`folder_refusal`."""
+    return folder_refusal(path, config) or (type_problem(config) if is_vision_language else None)
+
+
 def type_problem(config: Mapping[str, Any]) -> str | None:
     """Return why a vision-language model with this ``config.json`` cannot be run through mlx-vlm, by its type alone.
 
@@ -124,6 +129,10 @@ def type_problem(config: Mapping[str, Any]) -> str | None:
         return reason
     if kind in types:
         return None
+    if not isinstance(declared, str) or not declared:
+        return (
+            "has no model_type in its config.json, which says how to run it; fetch the model again, or choose another."
+        )
     near_types = difflib.get_close_matches(kind, sorted(types), n=1, cutoff=0.5)
     nearest = f"the nearest type that it knows is {near_types[0]!r}; " if near_types else ""
     return (
