@@ -77,6 +77,7 @@ def import_answers(workspace: Workspace, file: Path, arguments: ImportArguments)
     )
     identity["answers digest"] = file_digest
     folder = workspace.runs_folder / spec.run_name(file_digest)
+    workspace.check_run_name(folder.name)
     if (folder / DATABASE).is_file():
         _check_same(folder, spec, identity)
         print_message(f"{folder.name}: the answers are imported already.", arguments.display)
