@@ -21,6 +21,7 @@ from mlx_backends import stored_checks
 from mlx_backends.mlx import feature_folder
 
 REPORT_FILE = "rashomon-report.txt"
+_NARROWEST, _WIDEST = 12, 40  # columns for the names of checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,9 @@ def _print(workspace: Workspace, results: Sequence[CheckResult], *, as_json: boo
         ]
         print_json("doctor", checks)
         return
+    width = max((len(result.check) for result in results), default=0)
+    width = min(max(width, _NARROWEST), _WIDEST)
     for result in results:
-        print(clean(f"{result.state:<4}  {result.check:<12} {result.message}"))
+        print(clean(f"{result.state:<4}  {result.check:<{width}} {result.message}"))
         if result.fix:
-            print(clean(f"      {'':<12} -> {result.fix}"))
+            print(clean(f"      {'':<{width}} -> {result.fix}"))
