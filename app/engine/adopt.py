@@ -368,7 +368,7 @@ def _new_name(workspace: Workspace, old: str, name: str | None) -> str:
     try:
         TypeAdapter(RunName).validate_python(name)
     except ValidationError as error:
-        raise SpecError("--name takes at most 80 letters, digits, '.', '_' and '-'.") from error
+        raise SpecError("--name takes at most 80 letters from a to z, digits, '.', '_' and '-'.") from error
     workspace.check_run_name(name)
     if name_key(name) in taken_names:
         raise StoreError(f"there is a run {name} already; give another --name.")

@@ -87,9 +87,9 @@ def _snapshot(model: str) -> Path:
     except LocalEntryNotFoundError as error:
         if repository_folder(model).is_dir():
             raise _partly_fetched(model) from error
-        raise ModelError(
-            f"{model!r} is neither a folder nor in the Hugging Face cache; `rashomon models get {model}` fetches it."
-        ) from error
+        cached = next((name for name in map(_id, _repositories()) if name.casefold() == model.casefold()), None)
+        advice = f"`rashomon models get {model}` fetches it." if cached is None else f"did you mean {cached!r}?"
+        raise ModelError(f"{model!r} is neither a folder nor in the Hugging Face cache; {advice}") from error
 
 
 def repository_folder(model: str) -> Path:
@@ -195,7 +195,11 @@ def _inspect(path: Path) -> ModelInfo:
 
 def cached_models() -> list[ModelInfo]:
     """Return every model of the Hugging Face cache, by name. One that cannot be run is listed with its ``problem``."""
-    return [_cached(folder) for folder in sorted(hub_cache().glob("models--*"))]
+    return [_cached(folder) for folder in _repositories()]
+
+
+def _repositories() -> list[Path]:
+    return sorted(hub_cache().glob("models--*"))
 
 
 def _cached(folder: Path) -> ModelInfo:

@@ -73,6 +73,15 @@ def test_a_model_of_no_known_type_is_refused_before_a_run(
     assert ("update mlx-vlm" in str(refusal.value)) == isinstance(config.get("model_type"), str)
 
 
+def test_a_cached_model_in_other_capitals_is_suggested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    (tmp_path / "models--lena--Whole-4bit").mkdir()
+    with pytest.raises(ModelError, match="did you mean 'lena/Whole-4bit'"):
+        describe("lena/whole-4bit")
+    with pytest.raises(ModelError, match="models get lena/other"):
+        describe("lena/other")
+
+
 def write_model(folder: Path, tensor: str, **config: object) -> Path:
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps({"model_type": "qwen3", **config}))
