@@ -143,7 +143,9 @@ class FullCheck:
         home = Workspace(self._workspace.path / PILOT_FOLDER)
         home.make()
         run = _answer_pilot(home, self._model.name, update)
-        return Outcome(FAILED if run.errors else OK, run_line(self._model.public_name, run))
+        return Outcome(
+            FAILED if run.errors else OK, f"{run_line(self._model.public_name, run)}, for {_EXAMPLES} examples"
+        )
 
     def _tokens(self, update: Callable[[str], None]) -> Outcome:
         self._agreement = agreement = compare_with_loop(self._model.name)

@@ -128,8 +128,14 @@ def _machine() -> Iterator[str]:
     host = host_info()
     yield f"chip: {host.chip}"
     yield f"memory: {host.memory / 1e9:.1f} GB"
-    yield f"system: {host.system}, {platform.machine()}"
+    yield f"system: {host.system if sys.platform == 'darwin' else _kernel()}, {platform.machine()}"
     yield f"python: {host.python}, {platform.python_implementation()}"
+
+
+def _kernel() -> str:
+    """Return the kernel's name and version number, without the rest of its release, which may name a provider or a user."""
+    number = re.match(r"\d+(?:\.\d+)*", platform.release())
+    return f"{platform.system()} {number[0] if number else 'of an unknown version'}"
 
 
 def _libraries() -> Iterator[str]:
@@ -165,7 +171,8 @@ def _state() -> Iterator[str]:
 
 def _checks(results: Sequence[CheckResult]) -> Iterator[str]:
     for result in results:
-        yield f"{result.check}: {result.state}" + (f", {result.message}" if result.check in _PUBLIC_CHECKS else "")
+        state = "FAIL" if not result.ok else "ok, with advice" if result.fix else "ok"
+        yield f"{result.check}: {state}" + (f", {result.message}" if result.check in _PUBLIC_CHECKS else "")
 
 
 def measurements() -> Mapping[str, Any] | str:
@@ -199,8 +206,8 @@ def _rows(name: str, rows: Any, line: Any) -> Iterator[str]:
 
 def _speed_line(row: Mapping[str, Any]) -> str:
     prefill, decode = (f"{value:.0f} tokens/s" if value else "unknown" for value in (row["prefill"], row["decode"]))
-    peak = row["peak_memory"] / 2**20
-    return f"prompt of {row['prompt_tokens']} tokens: prefill {prefill}, decode {decode}, peak {peak:.0f} MiB"
+    peak = row["peak_memory"] / 1e9
+    return f"prompt of {row['prompt_tokens']} tokens: prefill {prefill}, decode {decode}, peak {peak:.3f} GB"
 
 
 def _image_line(row: Mapping[str, Any]) -> str:
@@ -211,14 +218,20 @@ def _sight_line(sight: Any) -> str:
     if isinstance(sight, str):
         return f"sight check: {sight}"
     outcome = sight["problem"] or "the model sees its images"
-    return f"sight check: {outcome}; changed {sight['changed']:.3g}, repeated {sight['repeated']:.3g}"
+    return (
+        f"sight check: {outcome}; another image changes a logprob by {sight['changed']:.3g} nats or more, "
+        f"a repetition by {sight['repeated']:.3g} or less"
+    )
 
 
 def _batches_line(batches: Any) -> str:
     if isinstance(batches, str):
         return f"batch check: {batches}"
     failed = "".join(f"; {way}: {reason}" for way, reason in batches["failed"].items())
-    return f"batch check: {batches['way']}, noise {batches['noise']:.2g} over {batches['tokens']} tokens{failed}"
+    return (
+        f"batch check: {batches['way']}, padding changes a logit by {batches['noise']:.2g} or less, "
+        f"over {batches['tokens']} tokens{failed}"
+    )
 
 
 def _runs(workspace: Workspace) -> Iterator[str]:
