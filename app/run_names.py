@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 from mlx_backends.models.adapters import adapter_name, split_adapter
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
-NAME_ADVICE = "use letters, digits, '.', '_' and '-', at most 80, beginning with a letter or digit"
+NAME_ADVICE = "use letters from a to z, digits, '.', '_' and '-', at most 80, beginning with a letter or digit"
 PATTERN = r"^(?:[A-Za-z0-9]|\{(?:date|time|model)\})(?:[A-Za-z0-9._-]|\{(?:date|time|model)\}){0,79}$"
 """A name, or a pattern for names; in braces, nothing but these three placeholders."""
 _PLACEHOLDER = re.compile(r"\{(date|time|model)\}")

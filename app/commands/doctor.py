@@ -21,6 +21,7 @@ from mlx_backends import stored_checks
 from mlx_backends.mlx import feature_folder
 
 REPORT_FILE = "rashomon-report.txt"
+_NARROWEST, _WIDEST = 12, 40  # columns for the names of checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,16 @@ def doctor(workspace: Workspace, run: str | None, options: DoctorOptions) -> int
         from app.commands.doctor_full import doctor_full
 
         return doctor_full(workspace, model=options.model, file=typed_path(options.report or REPORT_FILE))
+    file = None if options.report is None else typed_path(options.report)
+    if file is not None:
+        from app.doctor.report import check_file
+
+        check_file(file)
     results = list(_results(workspace, run, options.read))
     _print(workspace, results, as_json=options.as_json)
-    if options.report is not None:
-        from app.doctor.report import check_file, measurements, report, write_report
+    if file is not None:
+        from app.doctor.report import measurements, report, write_report
 
-        file = typed_path(options.report)
-        check_file(file)
         print("measuring with the demo's model ...", file=sys.stderr, flush=True)
         write_report(file, report(workspace, results, measurements()))
         print(
@@ -115,7 +119,9 @@ def _print(workspace: Workspace, results: Sequence[CheckResult], *, as_json: boo
         ]
         print_json("doctor", checks)
         return
+    width = max((len(result.check) for result in results), default=0)
+    width = min(max(width, _NARROWEST), _WIDEST)
     for result in results:
-        print(clean(f"{result.state:<4}  {result.check:<12} {result.message}"))
+        print(clean(f"{result.state:<4}  {result.check:<{width}} {result.message}"))
         if result.fix:
-            print(clean(f"      {'':<12} -> {result.fix}"))
+            print(clean(f"      {'':<{width}} -> {result.fix}"))

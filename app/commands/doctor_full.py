@@ -143,7 +143,9 @@ class FullCheck:
         home = Workspace(self._workspace.path / PILOT_FOLDER)
         home.make()
         run = _answer_pilot(home, self._model.name, update)
-        return Outcome(FAILED if run.errors else OK, run_line(self._model.public_name, run))
+        return Outcome(
+            FAILED if run.errors else OK, f"{run_line(self._model.public_name, run)}, for {_EXAMPLES} examples"
+        )
 
     def _tokens(self, update: Callable[[str], None]) -> Outcome:
         self._agreement = agreement = compare_with_loop(self._model.name)
@@ -228,7 +230,8 @@ def doctor_full(workspace: Workspace, *, model: str | None, file: Path) -> int:
     """Do all steps, print a line for each, write the report to ``file`` and return 0.
 
     Raises EndedError if a step failed, or if the command was interrupted, with a report on what was done.
-    Raises SpecError or ModelError before the first step if ``file`` is no report or ``model`` cannot be measured.
+    Raises SpecError, StoreError or ModelError before the first step if ``file`` is no report or cannot be written, or
+    ``model`` cannot be measured.
     """
     check_file(file)
     check = FullCheck(workspace, choose_pilot_model(model))
@@ -239,9 +242,11 @@ def doctor_full(workspace: Workspace, *, model: str | None, file: Path) -> int:
         interruption = error
     check.write(file)
     if interruption is not None:
+        is_written = check.outcomes["report"].state == OK
         raise EndedError(
             INTERRUPTED,
-            "interrupted; the report has what was done. The same command resumes the pilot and repeats the other steps.",
+            f"interrupted; {'the report has what was done' if is_written else 'no report was written'}. "
+            "The same command resumes the pilot and repeats the other steps.",
         ) from interruption
     failed = [name for name, step in check.outcomes.items() if step.state == FAILED]
     if failed:

@@ -77,6 +77,7 @@ def import_answers(workspace: Workspace, file: Path, arguments: ImportArguments)
     )
     identity["answers digest"] = file_digest
     folder = workspace.runs_folder / spec.run_name(file_digest)
+    workspace.check_run_name(folder.name)
     if (folder / DATABASE).is_file():
         _check_same(folder, spec, identity)
         print_message(f"{folder.name}: the answers are imported already.", arguments.display)
@@ -125,7 +126,7 @@ def _spec(arguments: ImportArguments, benchmark: Benchmark) -> RunSpec:
     """Return the spec of the imported run. Raises SpecError for an argument that does not fit the benchmark."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._:/+()-]{0,99}", arguments.model):
         raise SpecError(
-            f"--model {arguments.model!r} is not usable as a name; use at most 100 letters, digits and ' ._:/+()-'."
+            f"--model {arguments.model!r} is not usable as a name; use at most 100 letters from a to z, digits and ' ._:/+()-'."
         )
     prompt_set = arguments.prompt_set or next(iter(benchmark.prompt_sets))
     if prompt_set not in benchmark.prompt_sets:

@@ -202,6 +202,8 @@ def _print_catalog(models: Iterable[CatalogEntry], heading: str) -> None:
             f"{mac:<8} {state:<12} {', '.join(model.benchmarks)}{'' if model.checked else '?'}"
         )
         print(line.rstrip())
+        if model.caution:
+            print(f"{'':<48} {model.caution}")
 
 
 def judges(*, as_json: bool) -> None:

@@ -115,7 +115,7 @@ def _measure(model: str, folder: Path) -> Mapping[str, Any]:
     margin = largest_tie(0.0 if check is None else check.noise, info.quantisation)
     return {
         "engine": f"{info.engine} {info.versions.get(info.engine, '')} on {mx.default_device()}, "
-        f"patches: {info.versions.get('patches') or 'none'}",
+        f"patches for this model: {info.versions.get('patches') or 'none'}",
         "prompts": [_prompt(backend, request, pictures) for request in requests],
         "exact": asdict(exact),
         "batched": asdict(batched),

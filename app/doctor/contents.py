@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
 from app.system.paths import ASSETS
 from benchmarks.errors import RashomonError
 from benchmarks.registry import benchmark_names
+
+if TYPE_CHECKING:
+    from mlx_backends.models.discovery import ModelInfo
 
 _MAX_LISTED = 5
 _SUGGESTED_MODEL = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
@@ -31,11 +35,8 @@ def models(workspace: Workspace) -> CheckResult:
             f"`rashomon models get {_SUGGESTED_MODEL}` fetches one; `rashomon demo` needs none.",
         )
     unusable_models = [model for model in cached if model.problem is not None]
-    fix = (
-        f"{len(unusable_models)} more cannot run; {unusable_models[0].name}: {unusable_models[0].problem}"
-        if unusable_models
-        else ""
-    )
+    more = " `rashomon models` names the others." if len(unusable_models) > 1 else ""
+    fix = f"{len(unusable_models)} more cannot run; {_reason(unusable_models[0])}{more}" if unusable_models else ""
     return CheckResult("models", True, message, fix)
 
 
@@ -139,3 +140,8 @@ def device(workspace: Workspace) -> CheckResult:
 
     holder = FileLock(device_lock_path()).holder()
     return CheckResult("device", True, f"held by {holder}; other runs wait for it" if holder else "free")
+
+
+def _reason(model: ModelInfo) -> str:
+    problem = model.problem or ""
+    return problem if problem.startswith(f"{model.name} ") else f"{model.name}: {problem}"

@@ -59,7 +59,7 @@ def mlx_vlm(workspace: Workspace) -> CheckResult:
         return CheckResult("mlx-vlm", False, "not installed", "install Rashomon again with pip.")
     if installed in AFFECTED_VERSIONS:
         return CheckResult(
-            "mlx-vlm", True, f"{installed}: patched when it is loaded, so that Qwen3-VL answers correctly in batches"
+            "mlx-vlm", True, f"{installed}: patched for Qwen3-VL alone, so that it answers correctly in batches"
         )
     message = f"{installed}: no known problem; each run checks that batched answers equal sequential ones"
     return CheckResult("mlx-vlm", True, message)

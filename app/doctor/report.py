@@ -26,7 +26,7 @@ from app.system.mac import load_state, panics_problem, recent_panics
 from app.text.escape import clean
 from app.text.plural import count_of
 from benchmarks.errors import SpecError, StoreError
-from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
+from benchmarks.untrusted.safe_files import UnsafeFileError, is_disk_full, read_bytes, replace_file
 from mlx_backends.mlx.metal.switches import NO_WIRED_LIMIT, SERIAL_IMAGES, TF32, is_on
 from mlx_backends.models.catalog import catalog_models
 from mlx_backends.models.host import host_info
@@ -59,15 +59,28 @@ _MAX_OLD = 1 << 20
 
 
 def check_file(file: Path) -> None:
-    """Raise SpecError if ``file`` is something else than a report, which must not be overwritten."""
+    """Check that a report can be written to ``file``, unless its disk is full now.
+
+    Raises SpecError if it is something else than a report, which must not be overwritten; StoreError if its folder does not
+    exist or cannot be written.
+    """
     try:
-        old = read_bytes(file.parent, file.name, limit=_MAX_OLD)
-    except FileNotFoundError:
-        return
+        if not read_bytes(file.parent, file.name, limit=_MAX_OLD).startswith(TITLE.encode()):
+            raise SpecError(f"{file} exists and is no report; name another file.")
+    except (FileNotFoundError, NotADirectoryError):
+        pass
     except (OSError, UnsafeFileError) as error:
         raise SpecError(f"{file} is no report; name another file.") from error
-    if not old.startswith(TITLE.encode()):
-        raise SpecError(f"{file} exists and is no report; name another file.")
+    try:
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", suffix=".part"):
+            pass
+    except OSError as error:
+        if not is_disk_full(error):
+            raise _unwritable(file) from error
+
+
+def _unwritable(file: Path) -> StoreError:
+    return StoreError(f"cannot write {file}; name a file in a folder that you can write with --report.")
 
 
 def write_report(file: Path, text: str) -> None:
@@ -79,7 +92,7 @@ def write_report(file: Path, text: str) -> None:
     try:
         replace_file(file.parent, file.name, text.encode())
     except (OSError, UnsafeFileError) as error:
-        raise StoreError(f"cannot write {file}; name a file in a folder that you can write.") from error
+        raise _unwritable(file) from error
 
 
 def report(
@@ -115,8 +128,14 @@ def _machine() -> Iterator[str]:
     host = host_info()
     yield f"chip: {host.chip}"
     yield f"memory: {host.memory / 1e9:.1f} GB"
-    yield f"system: {host.system}, {platform.machine()}"
+    yield f"system: {host.system if sys.platform == 'darwin' else _kernel()}, {platform.machine()}"
     yield f"python: {host.python}, {platform.python_implementation()}"
+
+
+def _kernel() -> str:
+    """Return the kernel's name and version number, without the rest of its release, which may name a provider or a user."""
+    number = re.match(r"\d+(?:\.\d+)*", platform.release())
+    return f"{platform.system()} {number[0] if number else 'of an unknown version'}"
 
 
 def _libraries() -> Iterator[str]:
@@ -152,7 +171,8 @@ def _state() -> Iterator[str]:
 
 def _checks(results: Sequence[CheckResult]) -> Iterator[str]:
     for result in results:
-        yield f"{result.check}: {result.state}" + (f", {result.message}" if result.check in _PUBLIC_CHECKS else "")
+        state = "FAIL" if not result.ok else "ok, with advice" if result.fix else "ok"
+        yield f"{result.check}: {state}" + (f", {result.message}" if result.check in _PUBLIC_CHECKS else "")
 
 
 def measurements() -> Mapping[str, Any] | str:
@@ -186,8 +206,8 @@ def _rows(name: str, rows: Any, line: Any) -> Iterator[str]:
 
 def _speed_line(row: Mapping[str, Any]) -> str:
     prefill, decode = (f"{value:.0f} tokens/s" if value else "unknown" for value in (row["prefill"], row["decode"]))
-    peak = row["peak_memory"] / 2**20
-    return f"prompt of {row['prompt_tokens']} tokens: prefill {prefill}, decode {decode}, peak {peak:.0f} MiB"
+    peak = row["peak_memory"] / 1e9
+    return f"prompt of {row['prompt_tokens']} tokens: prefill {prefill}, decode {decode}, peak {peak:.3f} GB"
 
 
 def _image_line(row: Mapping[str, Any]) -> str:
@@ -198,14 +218,20 @@ def _sight_line(sight: Any) -> str:
     if isinstance(sight, str):
         return f"sight check: {sight}"
     outcome = sight["problem"] or "the model sees its images"
-    return f"sight check: {outcome}; changed {sight['changed']:.3g}, repeated {sight['repeated']:.3g}"
+    return (
+        f"sight check: {outcome}; another image changes a logprob by {sight['changed']:.3g} nats or more, "
+        f"a repetition by {sight['repeated']:.3g} or less"
+    )
 
 
 def _batches_line(batches: Any) -> str:
     if isinstance(batches, str):
         return f"batch check: {batches}"
     failed = "".join(f"; {way}: {reason}" for way, reason in batches["failed"].items())
-    return f"batch check: {batches['way']}, noise {batches['noise']:.2g} over {batches['tokens']} tokens{failed}"
+    return (
+        f"batch check: {batches['way']}, padding changes a logit by {batches['noise']:.2g} or less, "
+        f"over {batches['tokens']} tokens{failed}"
+    )
 
 
 def _runs(workspace: Workspace) -> Iterator[str]:

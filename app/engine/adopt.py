@@ -35,6 +35,7 @@ from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError, StoreError, StoreFullError
 from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.file_names import name_key
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import is_disk_full, make_folder, open_read, open_write
 from benchmarks.untrusted.typed_paths import typed_path
@@ -359,16 +360,17 @@ def _copy_build(workspace: Workspace, received: ReceivedRun, source: Path) -> Pa
 
 def _new_name(workspace: Workspace, old: str, name: str | None) -> str:
     """Return an unused run name: ``name``, or else the old one, with "-adopted" if that is taken."""
-    taken_names = set(workspace.run_names())
+    taken_names = set(map(name_key, workspace.run_names()))
     if name is None:
         base = re.sub(r"[^A-Za-z0-9._-]+", "-", old).lstrip("._-")[:64] or "run"
         numbered = (f"{base}-adopted{number}" for number in ("", *range(2, len(taken_names) + 3)))
-        return next(candidate for candidate in (base, *numbered) if candidate not in taken_names)
+        return next(candidate for candidate in (base, *numbered) if name_key(candidate) not in taken_names)
     try:
         TypeAdapter(RunName).validate_python(name)
     except ValidationError as error:
-        raise SpecError("--name takes at most 80 letters, digits, '.', '_' and '-'.") from error
-    if name in taken_names:
+        raise SpecError("--name takes at most 80 letters from a to z, digits, '.', '_' and '-'.") from error
+    workspace.check_run_name(name)
+    if name_key(name) in taken_names:
         raise StoreError(f"there is a run {name} already; give another --name.")
     return name
 

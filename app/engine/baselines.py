@@ -139,6 +139,7 @@ def make_baseline(workspace: Workspace, source: Path, rule: str) -> MadeBaseline
         name = f"{source.name[: 79 - len(rule)]}-{rule}"
         answers_digest = digest([rule, digest_of_list(_texts(store))])
         folder = workspace.runs_folder / name
+        workspace.check_run_name(name)
         if folder.exists():
             return _existing(folder, answers_digest, conditions.total())
         made_spec = spec.model_copy(

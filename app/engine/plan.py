@@ -41,7 +41,6 @@ from benchmarks.errors import BusyError, NoAccessError, SpecError, StoreError, S
 from benchmarks.registry import get_benchmark
 from benchmarks.repeats import RepeatedInstances
 from benchmarks.sampling import Selection, select
-from benchmarks.untrusted.file_names import twin
 from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_file
 from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.untrusted.typed_paths import typed_path
@@ -121,10 +120,7 @@ def check_spec(
     check_kv_bits(spec.model, spec.kv_bits)
     identity = identity_of(spec, build, info)
     folder = workspace.runs_folder / spec.run_name(build.digest)
-    if (other := twin(folder.name, workspace.run_names())) is not None:
-        raise SpecError(
-            f"there is a run {other}, which some disks do not tell from {folder.name}; choose another --name."
-        )
+    workspace.check_run_name(folder.name)
     if (folder / DATABASE).is_file():
         # Equal data and an equal spec select equal instances; selecting 100,000 of them again would waste seconds.
         with RunStore.read(folder) as store:
@@ -320,8 +316,10 @@ def create_run(
 ) -> None:
     """Create the run ``folder``, completely or not at all; ``fill`` adds its initial contents.
 
-    Raises StoreError if it cannot be written, or another process created it first.
+    Raises StoreError if it cannot be written, or another process created it first; SpecError as
+    :meth:`Workspace.check_run_name`.
     """
+    workspace.check_run_name(folder.name)
     benchmark = get_benchmark(spec.benchmark)
     meta = {
         "spec": spec.model_dump(mode="json"),

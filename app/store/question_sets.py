@@ -116,7 +116,8 @@ def set_name(text: str) -> str:
     text = normalize("NFC", text)
     if not _NAME.fullmatch(text):
         raise SpecError(
-            f"{text[:40]!r} cannot name a set; use at most {_LONGEST_NAME} letters, digits, dots, dashes and underscores."
+            f"{text[:40]!r} cannot name a set; use at most {_LONGEST_NAME} letters from a to z, digits, dots, dashes and "
+            "underscores."
         )
     return text
 

@@ -18,6 +18,7 @@ from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from benchmarks.errors import BusyError, NoAccessError, StoreError
+from benchmarks.untrusted.file_names import twin
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import make_folder, write_error
 
@@ -70,8 +71,9 @@ class Trash:
             raise StoreError("there is no deleted run to restore.")
         run = self._deleted[-1 - skip]
         place = self._runs / _name(run)
-        if os.path.lexists(place):
-            raise StoreError(f"there is another run {place.name} now; delete or move it, then restore this one.")
+        other = place.name if os.path.lexists(place) else twin(place.name, self._workspace.run_names())
+        if other is not None:
+            raise StoreError(f"there is another run {other} now; delete or move it, then restore {place.name}.")
         _rename(run, place)
         self._deleted.remove(run)
         return place

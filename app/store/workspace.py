@@ -32,7 +32,8 @@ from app.store.run_facts import is_judged
 from app.store.sqlite_errors import typed_run
 from app.store.title import TITLE_FILE, read_title
 from benchmarks.build import read_manifest
-from benchmarks.errors import NoAccessError, RashomonError, StoreError
+from benchmarks.errors import NoAccessError, RashomonError, SpecError, StoreError
+from benchmarks.untrusted.file_names import twin
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import UnsafeFileError
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
@@ -269,6 +270,11 @@ class Workspace:
                 return sorted(entry.name for entry in entries if not entry.name.startswith(".") and _holds_run(entry))
         except OSError:
             return []
+
+    def check_run_name(self, name: str) -> None:
+        """Raise SpecError if another run's name differs from ``name`` only in what some disks ignore, such as capitals."""
+        if (other := twin(name, self.run_names())) is not None:
+            raise SpecError(f"there is a run {other}, which some disks do not tell from {name}; choose another --name.")
 
     def demos(self) -> list[Workspace]:
         """Return the workspaces of the demos that were run in this one, newest first."""

@@ -28,7 +28,7 @@ from mlx_backends.models.adapters import (
 from mlx_backends.models.context_length import context_length
 from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
 from mlx_backends.models.memory_estimate import memory_fit, required_memory
-from mlx_backends.models.model_types import folder_refusal
+from mlx_backends.models.model_types import folder_problem
 from mlx_backends.models.request_memory import head_size, kv_group_size
 from mlx_backends.models.weights import weight_files, weights_digest
 from mlx_backends.options import LoadOptions
@@ -41,7 +41,7 @@ class MLXEngine(Engine):
 
     def describe(self, model: str) -> EngineInfo:
         info = inspect(resolve(model))
-        if reason := folder_refusal(info.path, read_config(info.path)):
+        if reason := folder_problem(info.path, read_config(info.path), is_vision_language=info.engine == "mlx-vlm"):
             raise ModelError(f"{info.name} {reason}")
         return _describe(info, _adapter(model))
 

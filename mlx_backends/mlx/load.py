@@ -21,7 +21,7 @@ from mlx_backends.models.config_forms import library_form
 from mlx_backends.models.contract import check_tokens, has_head
 from mlx_backends.models.discovery import model_name, read_config
 from mlx_backends.models.end_tokens import end_tokens
-from mlx_backends.models.model_types import refusal, type_problem
+from mlx_backends.models.model_types import refusal, text_type_problem, type_problem
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 
 
@@ -46,18 +46,8 @@ def check_supported(path: Path) -> None:
 
 def check_text_supported(path: Path) -> None:
     """Raise ModelError where mlx-lm has no model of the type that the folder ``path`` declares."""
-    declared = read_config(path).get("model_type")
-    with contained():
-        import mlx_lm.models
-        from mlx_lm.utils import MODEL_REMAPPING
-
-        roots = [Path(root) for root in mlx_lm.models.__path__]
-    kind = MODEL_REMAPPING.get(declared, declared) if isinstance(declared, str) else ""
-    if not re.fullmatch(r"[\w-]+", kind) or not any((root / f"{kind}.py").is_file() for root in roots):
-        raise ModelError(
-            f"{model_name(path)} is a text-only model of type {declared!r}, which this version of mlx-lm does not know; "
-            "update mlx-lm or choose another model."
-        )
+    if (problem := text_type_problem(read_config(path))) is not None:
+        raise ModelError(f"{model_name(path)} {problem}")
 
 
 def import_libraries(engine: str) -> None:

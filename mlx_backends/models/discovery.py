@@ -16,7 +16,7 @@ from mlx_backends.models.adapters import split_adapter
 from mlx_backends.models.config_limits import check_config, check_folder
 from mlx_backends.models.contract import check_weights
 from mlx_backends.models.modalities import supported_modalities
-from mlx_backends.models.model_types import folder_refusal, type_problem
+from mlx_backends.models.model_types import folder_problem
 from mlx_backends.models.weights import (
     IncompleteModelError,
     incomplete,
@@ -87,9 +87,9 @@ def _snapshot(model: str) -> Path:
     except LocalEntryNotFoundError as error:
         if repository_folder(model).is_dir():
             raise _partly_fetched(model) from error
-        raise ModelError(
-            f"{model!r} is neither a folder nor in the Hugging Face cache; `rashomon models get {model}` fetches it."
-        ) from error
+        cached = next((name for name in map(_id, _repositories()) if name.casefold() == model.casefold()), None)
+        advice = f"`rashomon models get {model}` fetches it." if cached is None else f"did you mean {cached!r}?"
+        raise ModelError(f"{model!r} is neither a folder nor in the Hugging Face cache; {advice}") from error
 
 
 def repository_folder(model: str) -> Path:
@@ -195,7 +195,11 @@ def _inspect(path: Path) -> ModelInfo:
 
 def cached_models() -> list[ModelInfo]:
     """Return every model of the Hugging Face cache, by name. One that cannot be run is listed with its ``problem``."""
-    return [_cached(folder) for folder in sorted(hub_cache().glob("models--*"))]
+    return [_cached(folder) for folder in _repositories()]
+
+
+def _repositories() -> list[Path]:
+    return sorted(hub_cache().glob("models--*"))
 
 
 def _cached(folder: Path) -> ModelInfo:
@@ -205,7 +209,7 @@ def _cached(folder: Path) -> ModelInfo:
     except ModelError as error:
         return ModelInfo(name, folder, 0, None, None, problem=str(error))
     config = read_config(info.path)
-    problem = folder_refusal(info.path, config) or (type_problem(config) if info.engine == "mlx-vlm" else None)
+    problem = folder_problem(info.path, config, is_vision_language=info.engine == "mlx-vlm")
     return replace(info, problem=problem and f"{name} {problem}")
 
 

@@ -112,6 +112,11 @@ def refusal(config: Mapping[str, Any]) -> str | None:
     return None
 
 
+def folder_problem(path: Path, config: Mapping[str, Any], *, is_vision_language: bool) -> str | None:
+    """Return why the model in the folder ``path`` cannot be run, by its type and its files; see :func:`folder_refusal`."""
+    return folder_refusal(path, config) or (type_problem if is_vision_language else text_type_problem)(config)
+
+
 def type_problem(config: Mapping[str, Any]) -> str | None:
     """Return why a vision-language model with this ``config.json`` cannot be run through mlx-vlm, by its type alone.
 
@@ -124,12 +129,46 @@ def type_problem(config: Mapping[str, Any]) -> str | None:
         return reason
     if kind in types:
         return None
+    if not isinstance(declared, str) or not declared:
+        return _WITHOUT_TYPE
     near_types = difflib.get_close_matches(kind, sorted(types), n=1, cutoff=0.5)
     nearest = f"the nearest type that it knows is {near_types[0]!r}; " if near_types else ""
     return (
         f"is of type {declared!r}, which this version of mlx-vlm does not know; "
         f"{nearest}update mlx-vlm or choose another model."
     )
+
+
+def text_type_problem(config: Mapping[str, Any]) -> str | None:
+    """Return why a text-only model with this ``config.json`` cannot be run through mlx-lm, by its type alone; None if it can."""
+    declared, package = config.get("model_type"), find_spec("mlx_lm")
+    if not isinstance(declared, str) or not declared:
+        return _WITHOUT_TYPE
+    if package is None or package.origin is None:
+        return None
+    root = Path(package.origin).parent
+    kind = _aliases(root / "utils.py").get(declared, declared)
+    if re.fullmatch(r"[\w-]+", kind) and (root / "models" / f"{kind}.py").is_file():
+        return None
+    return (
+        f"is a text-only model of type {declared!r}, which this version of mlx-lm does not know; "
+        "update mlx-lm or choose another model."
+    )
+
+
+_WITHOUT_TYPE = (
+    "has no model_type in its config.json, which says how to run it; fetch the model again, or choose another."
+)
+
+
+@cache
+def _aliases(file: Path) -> Mapping[str, str]:
+    """Return the other names of types in the ``utils.py`` of mlx-vlm or mlx-lm."""
+    for statement in ast.parse(file.read_text("utf-8")).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "MODEL_REMAPPING":
+            aliases: dict[str, str] = ast.literal_eval(statement.value)
+            return aliases
+    return {}
 
 
 @cache
@@ -144,8 +183,5 @@ def _known() -> tuple[frozenset[str], Mapping[str, str]] | None:
         for file in (root / "models").glob("*/__init__.py")
         if re.search(r"\bModel\b", file.read_text("utf-8"))  # others hold parts, or pipelines that draw
     )
-    aliases: dict[str, str] = {}
-    for statement in ast.parse((root / "utils.py").read_text("utf-8")).body:
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "MODEL_REMAPPING":
-            aliases = ast.literal_eval(statement.value)
+    aliases = _aliases(root / "utils.py")
     return types, {name: kind for name, kind in aliases.items() if re.fullmatch(r"\w+", kind)}

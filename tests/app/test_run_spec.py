@@ -149,3 +149,9 @@ def test_a_spec_that_an_earlier_release_stored_can_be_read() -> None:
         parse(RunSpec, old, "the command line")
     training = training_spec({"model": "m", "data": "."}).model_dump(mode="json")
     assert parse_stored(TrainingSpec, {**training, "max_length": 10**9, "alpha": 1e9}, "x").max_length == 10**9
+
+
+@pytest.mark.parametrize("name", ["Café", "ночь", "夜"])
+def test_a_name_of_other_letters_is_refused_with_those_that_it_may_have(name: str) -> None:
+    with pytest.raises(SpecError, match="use letters from a to z, digits"):
+        parse(BatchSpec, {"benchmark": "cmc-bench", "model": ["policy:uniform"], "name": name}, "here")

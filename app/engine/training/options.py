@@ -17,7 +17,7 @@ _HINTS: Mapping[str, Mapping[str, str]] = {
         "model": "ctrl+o lists fetched models",
         "data": "ctrl+o lists training sets",
         "recipe": " or ".join(RECIPES),
-        "name": "letters, digits and . _ -",
+        "name": "letters from a to z, digits and . _ -",
     },
     "What is learnt": {
         "objective": "answer or orpo",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,8 +37,18 @@ def checked(tmp_path: Path, text: str) -> dict[str, str]:
         lambda text: text.replace("\n", "  \n").replace("[", "    ["),
         lambda text: f"Hello,\nhere it is:\n```\n{text}```\nBest wishes: a reader\n",
         lambda text: f"{text}\n[make mac]\ntests: ok\n",
+        lambda text: "".join(f"> {line}\n" for line in text.splitlines()),
+        lambda text: "".join(f">> > {line}\n" for line in text.splitlines()),
+        lambda text: "".join(f"| {line}\n" for line in text.splitlines()),
+        lambda text: text.replace(" ", "\u00a0"),
+        lambda text: f"\ufeff{text}",
+        lambda text: f"Subject: {text.splitlines()[0]}\n\n{text}",
+        lambda text: text * 2,
     ],
-    ids=["as written", "of Windows", "indented", "in a mail", "with make's section"],
+    ids=[
+        *("as written", "of Windows", "indented", "in a mail", "with make's section", "quoted", "quoted thrice"),
+        *("barred", "no-break spaces", "a mark of Windows", "a subject", "twice"),
+    ],
 )
 def test_a_report_that_was_only_passed_on_is_as_written(
     change: Callable[[str], str], text: str, tmp_path: Path
@@ -56,6 +67,9 @@ def test_a_report_that_was_only_passed_on_is_as_written(
         (lambda text: text[: text.index("[digests]")], "report"),
         (lambda text: text[: text.rindex("whole: ")], "report"),
         (lambda text: text[: text.rindex("whole: ") + 9], "digests"),
+        (lambda text: re.sub("(?m)^libraries: .*\n", "", text), "libraries"),
+        (lambda text: text.replace("[machine]", "[X]"), "X"),
+        (lambda text: text + text.replace("tokens: failed", "tokens: ok"), "steps of doctor --full (copy 2)"),
     ],
     ids=[
         "a value",
@@ -66,6 +80,9 @@ def test_a_report_that_was_only_passed_on_is_as_written(
         "no digests",
         "cut off",
         "cut in the line",
+        "a section's digest less",
+        "a section's name",
+        "a second one",
     ],
 )
 def test_what_was_edited_is_named(change: Callable[[str], str], section: str, text: str, tmp_path: Path) -> None:
@@ -75,6 +92,18 @@ def test_what_was_edited_is_named(change: Callable[[str], str], section: str, te
 
 def test_a_section_that_was_not_edited_is_not_named(text: str, tmp_path: Path) -> None:
     assert set(checked(tmp_path, text.replace("tokens: failed", "tokens: ok"))) == {"steps of doctor --full"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_a_report_that_windows_saved_is_as_written(encoding: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "report.txt").write_bytes(text.encode(encoding))
+    assert [result.ok for result in check_report(tmp_path / "report.txt")] == [True]
+
+
+def test_a_report_without_its_last_line_is_read_and_the_reason_is_true(text: str, tmp_path: Path) -> None:
+    problems = checked(tmp_path, text[: text.rindex("whole: ")].replace("tokens: failed", "tokens: ok"))
+    assert problems.keys() == {"steps of doctor --full", "report"}
+    assert problems["report"] == "cut off, or its line 'whole' removed, since the report was written"
 
 
 @pytest.mark.parametrize("content", [b"", b"a thesis", b"\xff\xfe\x00", b"x" * (2 << 20)])

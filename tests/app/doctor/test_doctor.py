@@ -170,6 +170,12 @@ def test_a_model_that_cannot_be_run_is_named_with_its_reason(tmp_path: Path, exa
     assert "2 vision-language and 0 text models" in match["message"]
     assert match["fix"].startswith("1 more cannot run; org/broken: ")
     assert "cannot be read as JSON" in match["fix"]
+    for name in ("dangling", "dangling-too"):
+        (tmp_path / f"cache/huggingface/hub/models--lena--{name}").mkdir()
+    (tmp_path / "cache/huggingface/hub/models--org--broken/snapshots/abc/config.json").unlink()
+    match = examined()["models"]
+    assert match["fix"].startswith("3 more cannot run; lena/dangling is only partly fetched")
+    assert match["fix"].endswith("`rashomon models` names the others.")
 
 
 def test_data_that_were_fetched_in_part_fetched_built_or_damaged(tmp_path: Path, examined: Examined) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from app.doctor.agreement import Agreement, Answers, compare_with_loop, near_tie
 from app.doctor.digests import check_report
 from app.doctor.measure import PASSAGE, QUESTION, Pictures, answer_all, make_request
 from app.doctor.pilot_model import PilotModel, choose_pilot_model
+from app.exit_codes import EndedError
 from app.store.workspace import Workspace
 from benchmarks.errors import ModelError, SpecError
 from mlx_backends.registry import load_backend
@@ -94,6 +97,36 @@ def test_another_file_is_not_overwritten_and_nothing_is_run_for_it(tmp_path: Pat
     (tmp_path / "thesis.txt").write_text("a thesis")
     done = Rashomon(tmp_path).run("doctor", "--full", "--report", tmp_path / "thesis.txt", code=2)
     assert (done.stdout, (tmp_path / "thesis.txt").read_text()) == ("", "a thesis")
+
+
+@pytest.mark.parametrize("place", ["missing/r.txt", "file/r.txt", "locked/r.txt", "r" * 250])
+@pytest.mark.parametrize("option", [(), ("--full",)], ids=["report", "full"])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(
+    option: tuple[str, ...], place: str, tmp_path: Path
+) -> None:
+    if place.startswith("locked") and os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "locked").mkdir(mode=0o500)
+    before = {path.name for path in tmp_path.iterdir()}
+    done = Rashomon(tmp_path).run("doctor", *option, "--report", tmp_path / place, code=2)
+    assert (done.stdout, {path.name for path in tmp_path.iterdir()} - before) == ("", set())
+    assert f"cannot write {tmp_path / place}" in done.stderr or "is no report" in done.stderr
+
+
+def test_after_an_interruption_the_last_sentence_says_if_there_is_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(check: FullCheck) -> None:
+        shutil.rmtree(tmp_path / "reports")
+        raise KeyboardInterrupt
+
+    (tmp_path / "reports").mkdir()
+    monkeypatch.setattr(FullCheck, "run", interrupt)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    with pytest.raises(EndedError, match="interrupted; no report was written") as end:
+        doctor_full.doctor_full(Workspace(tmp_path), model=None, file=tmp_path / "reports" / "r.txt")
+    assert end.value.exit_code == 130
 
 
 def test_whatever_fails_does_not_stop_the_others_and_names_no_private_model(

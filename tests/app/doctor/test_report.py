@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import socket
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -135,3 +137,16 @@ def test_the_demos_model_is_measured(tmp_path: Path) -> None:
     assert len(measured["images"]) == 3
     assert measured["sight"]["problem"] == ""
     assert measured["batches"]["failed"] == {}
+
+
+def test_a_stranger_can_read_it_and_learns_no_provider(hostile: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "release", lambda: "6.8.0-1015-aws-quillon")
+    text = report.report(hostile, [CheckResult("models", True, "x", "y"), CheckResult("data", True, "x")], MEASURED)
+    assert "system: Linux 6.8.0, " in text
+    assert "aws" not in text
+    assert "models: ok, with advice\ndata: ok\n" in text
+    assert "MiB" not in text
+    assert "another image changes a logprob by 6.2 nats or more, a repetition by 0 or less" in text
+    assert " GB" in text.partition("prefill 4000")[2].splitlines()[0]

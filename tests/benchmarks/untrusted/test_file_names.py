@@ -5,12 +5,15 @@ The file system of these tests may tell them apart: what is compared are the nam
 
 from __future__ import annotations
 
+import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
 import pytest
 
+from app.engine.adopt import _new_name
 from app.engine.training.folder import trainings_folder
 from app.engine.training.plan import _known
 from app.exports.expected_files import expected_files
@@ -18,8 +21,9 @@ from app.exports.export_input import file_names
 from app.run_spec import BatchSpec
 from app.store.bundles.layout import bundled_names
 from app.store.question_sets import SETS, default_name, set_folder, set_name
+from app.store.trash import Trash
 from app.store.workspace import Workspace
-from benchmarks.errors import SpecError
+from benchmarks.errors import SpecError, StoreError
 from benchmarks.untrusted.file_names import distinct_names, name_key, repeated_name, twin
 from tests.support.command import Rashomon
 
@@ -102,3 +106,23 @@ def test_a_run_has_a_name_that_every_disk_tells_from_others(rashomon: Rashomon) 
     refused = rashomon.run(*command, "night", code=2)
     assert "there is a run Night, which some disks do not tell from night; choose another --name." in refused.stderr
     assert [run["name"] for run in rashomon.json("runs")] == ["Night"]
+
+
+def test_a_run_that_is_adopted_imported_or_restored_takes_no_name_of_another(rashomon: Rashomon) -> None:
+    command = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:always-image", "--limit", "2", "--name")
+    rashomon.run(*command, "Night")
+    workspace, received = Workspace(rashomon.workspace), rashomon.home / "mail" / "NIGHT"
+    shutil.copytree(workspace.runs_folder / "Night", received)
+    (rashomon.home / "answers.jsonl").write_text("{}\n")
+    refused = "there is a run Night, which some disks do not tell from nIGHT; choose another --name."
+    assert refused in rashomon.run("adopt", received, "--yes", "--name", "nIGHT", code=2).stderr
+    imported = ("import", rashomon.home / "answers.jsonl", "--benchmark", "cmc-bench", "--model", "m")
+    assert refused in rashomon.run(*imported, "--name", "nIGHT", code=2).stderr
+    assert _new_name(workspace, "NIGHT", None) == "NIGHT-adopted"
+    with closing(Trash(workspace)) as trash:
+        trash.delete(workspace.runs_folder / "Night")
+        rashomon.run(*command, "night")
+        with pytest.raises(StoreError, match=r"there is another run night now; .* restore Night"):
+            trash.restore()
+        assert workspace.run_names() == ["night"]
+        trash.empty()

@@ -543,7 +543,7 @@ def no_tokenizer(folder: Path) -> None:
         (unknown_type, "'qwen9', which this version of mlx-lm does not know"),
         (a_path, "does not know"),
         (a_submodule, "does not know"),
-        (no_type, "does not know"),
+        (no_type, "has no model_type in its config.json"),
         (a_library_module, "could not be loaded"),
         (a_wrong_shape, "names or shapes of the weights"),
         (pickles, "only pickled weights"),

@@ -328,7 +328,7 @@ def test_a_processor_that_needs_torchvision_is_named(tmp_path: Path) -> None:
         (text_only, "the text-only model broken could not be loaded"),
         (unknown_type, "'qwen9_vl', which this version of mlx-vlm does not know"),
         (type_a_path, "does not know"),
-        (type_no_string, "does not know"),
+        (type_no_string, "has no model_type in its config.json"),
         (odd_architectures, "does not know"),
         (runs_a_file, "asks to run its own code"),
         (missing_tensor, "names or shapes of the weights"),

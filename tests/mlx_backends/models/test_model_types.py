@@ -55,6 +55,39 @@ def test_a_cached_model_of_an_unknown_type_has_a_problem(tmp_path: Path, monkeyp
     assert "'gemma3'" in (model.problem or "")
 
 
+VISION: dict[str, object] = {"vision_config": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"model_type": "quaggle", **VISION}, "which this version of mlx-vlm does not know"),
+        ({"model_type": "qwen9"}, "type 'qwen9', which this version of mlx-lm does not know"),
+        ({"model_type": "../utils"}, "which this version of mlx-lm does not know"),
+        ({}, "has no model_type in its config.json"),
+        (VISION, "has no model_type in its config.json"),
+        ({"model_type": 7, **VISION}, "has no model_type in its config.json"),
+    ],
+)
+def test_a_model_of_no_known_type_is_refused_before_a_run(
+    config: dict[str, object], reason: str, tmp_path: Path
+) -> None:
+    folder = write_model(tmp_path / "model", "norm.weight", **{"model_type": None, **config})
+    (folder / "preprocessor_config.json").write_text("{}")
+    with pytest.raises(ModelError, match=reason) as refusal:
+        describe(str(folder))
+    assert ("update mlx-" in str(refusal.value)) == isinstance(config.get("model_type"), str)
+
+
+def test_a_cached_model_in_other_capitals_is_suggested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    (tmp_path / "models--lena--Whole-4bit").mkdir()
+    with pytest.raises(ModelError, match="did you mean 'lena/Whole-4bit'"):
+        describe("lena/whole-4bit")
+    with pytest.raises(ModelError, match="models get lena/other"):
+        describe("lena/other")
+
+
 def write_model(folder: Path, tensor: str, **config: object) -> Path:
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps({"model_type": "qwen3", **config}))
