@@ -31,8 +31,6 @@ _STATES_KEPT, _STATES_PASSING = 4, 4
 _COPIES_ON_DISK = 8
 """32-bit numbers on disk for each of an adapter's: two checkpoints of itself and two moments while one replaces the other, and
 two adapters."""
-_NOT_CHECKPOINTED = ("aya_vision", "llama4", "llava_next", "minicpmo", "zaya1_vl")
-"""Types of models whose peak checkpointing was measured not to lower, by how MLX orders what it computes again."""
 _LOGITS = 4  # arrays of an answer's logits, in 32 bits
 
 
@@ -117,7 +115,6 @@ def training_memory(
     learning rates are tried first.
     """
     text = text_config(config)
-    checkpointing = checkpointing and config.get("model_type") not in _NOT_CHECKPOINTED
     layers = number(text, "num_hidden_layers") or 0
     hidden, inner = number(text, "hidden_size") or 0, _inner_size(text)
     heads = number(text, "num_attention_heads") or 1

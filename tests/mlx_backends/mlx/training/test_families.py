@@ -34,6 +34,8 @@ from tests.support.demo import HeldOutSet
 from tests.support.tiny_models import FAMILIES
 from tests.support.tiny_models.weights import change_weights
 
+COMPUTE_IN_32_BITS = {"aya_vision", "llama4", "minicpmo", "zaya1_vl"}
+"""Tiny models compute in 32 bits without saying so; the test says it of those whose predictions leave no room for it."""
 SHRUNK = ("phi3_v", "fastvlm", "hunyuan_vl")
 FAST = ("qwen3_vl", "llava")
 ZAYA1_PARTS = {"linear_q", "linear_k", "val_proj1", "val_proj2", "o_proj", "down_proj", *"0124"}
@@ -234,6 +236,11 @@ def with_vocabulary(folder: Path, size: int) -> Path:
     config = json.loads((folder / "config.json").read_text())
     config["text_config"]["vocab_size"] = size
     (folder / "config.json").write_text(json.dumps(config))
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    words = tokenizer["model"]["vocab"]
+    words |= {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
+    words |= {f"<spare {number}>": number for number in {*range(size)} - {*words.values()}}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     return change_weights(folder, enlarge)
 
 
@@ -267,8 +274,11 @@ def test_memory_is_at_most_as_predicted(
         model = FAMILIES[family](tmp_path / family)
         if vocabulary is not None:
             with_vocabulary(model, vocabulary)
-        info, config = inspect(model), read_config(model)
+        info, config = inspect(model), dict(read_config(model))
+        if family in COMPUTE_IN_32_BITS:
+            config["dtype"] = "float32"
         row = longest_row(model, long, max_length=4096, max_pixels=None, pairs=pairs)
+        peaks, predictions = [], []
         for checkpointing in (False, True):
             gc.collect()  # other models
             options: dict[str, Any] = {"objective": objective, "gradient_checkpointing": checkpointing, "batch_size": 1}
@@ -278,8 +288,12 @@ def test_memory_is_at_most_as_predicted(
                 config, info.weights_bytes, row, rank=4, dropout=0.1, checkpointing=checkpointing, answers=1 + pairs
             )
             predicted = memory.total - memory.runtime
+            peaks.append(measured)
+            predictions.append(predicted)
             print(family, vocabulary, objective, checkpointing, row.total, measured, predicted, sep="\t")
             assert predicted * 0.3 <= measured <= predicted * 1.05
+        if predictions[1] < 0.9 * predictions[0]:  # otherwise the peak is elsewhere
+            assert peaks[1] < 0.95 * peaks[0]
     weights: Any = mx.load(str(folder / "adapter" / "adapters.safetensors"))
     stored = sum(value.nbytes for value in weights.values())
     assert stored <= memory.adapter / 6 <= 1.5 * stored

@@ -130,6 +130,20 @@ def test_stop_within_a_validation_loses_no_update(
     assert_same(training, undisturbed)
 
 
+def test_dropout_changes_what_is_learnt_and_checkpointing_does_not(
+    tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]]
+) -> None:
+    trainings = {}
+    for dropout, checkpointing in ((0.0, False), (0.5, False), (0.5, True)):
+        options: dict[str, Any] = {"dropout": dropout, "gradient_checkpointing": checkpointing, "steps": 2}
+        training = Training(tmp_path / f"{dropout}-{checkpointing}", model, {"train": rows["train"]}, **options)
+        assert training.run()
+        trainings[dropout, checkpointing] = training
+    learnt = {key: training.of_type(StepReport)[-1].loss for key, training in trainings.items()}
+    assert learnt[0.5, True] == pytest.approx(learnt[0.5, False], rel=1e-5)
+    assert learnt[0.5, False] != pytest.approx(learnt[0.0, False], rel=1e-5)
+
+
 def test_checkpoint_is_saved_before_the_validation(
     tmp_path: Path, model: Path, rows: dict[str, list[ChatRow]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
