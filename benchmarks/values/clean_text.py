@@ -54,7 +54,7 @@ def clean(text: str) -> str:
     if not text.isascii():
         text = _SUPERSCRIPT.sub(lambda m: "^" + unicodedata.normalize("NFKC", m[0]).replace("−", "-"), text)
         text = unicodedata.normalize("NFKC", text.translate(_CHARACTERS)).translate(_CHARACTERS)
-        text = "".join(map(_visible, text))
+        text = text.translate({ord(character): _visible(character) for character in set(text)})
     if "half" in text:
         text = _AND_A_HALF.sub(lambda m: f"{'1' if m[1][0] in 'aA' else m[1]} 1/2 {m[2]}", text)
     return _BLANKS.sub(" ", _FEET.sub(r"\1 ft \2 in", text))

@@ -107,7 +107,7 @@ def test_a_named_table_is_the_papers_and_has_values_of_the_run(
         published.setdefault((cell["table"], cell.get("ours", "")), {})[cell["column"]] = None
     for part, _, command in rows(benchmark):
         words = shlex.split(command)
-        if words[1:3] != ["show", "RUN"] or words[3] != "--table":
+        if words[1:4] != ["show", "RUN", "--table"]:
             continue
         table = shown[words[4]]
         own = [row for row in table["rows"] if not row["label"].endswith(" (paper)")]
