@@ -57,7 +57,7 @@ _TWO_YEARS = re.compile(r"[12]\d{3}/(?:\d\d){1,2}")
 _MINUS_BEFORE = re.compile(r"(?:^|[(|:]|(?:^|\s)(?:\S*[^\W\d_]\S*|[^\w\s]+)\s)-$")
 """A minus sign that touches the number behind it, and follows no number: "was -4.6" and "Q3 -4.6", but not "2017 -2019"."""
 _BRACKETS = re.compile(r"(?:^|\n|\|)\s*\($"), re.compile(r"\)[\s%]*(?:$|\n|\|)")
-"""What stands around a number that is a negative one in accounts: brackets, and nothing else in its line or its cell."""
+"""The surroundings of a number that is negative in accounts: brackets, and nothing else in its line or its cell."""
 _ASKS_YEAR = re.compile(r"\b(?:when|(?:what|which) year)\b")
 
 

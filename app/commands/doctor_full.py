@@ -101,8 +101,7 @@ class FullCheck:
         return lines
 
     def _checks(self, update: Callable[[str], None]) -> Outcome:
-        for result in examine(self._workspace):
-            self._results.append(result)
+        self._results.extend(examine(self._workspace))  # one by one, so that Ctrl-C keeps those before it
         failed = [result.check for result in self._results if not result.ok]
         if not failed:
             return Outcome(OK, f"all {len(self._results)} checks")

@@ -29,15 +29,18 @@ def twin(name: str, names: Iterable[str]) -> str | None:
     return next((other for other in names if name_key(other) == name_key(name)), None)
 
 
-def distinct_names(names: Iterable[str]) -> list[str]:
-    """Return ``names`` with a number after each that may be the same file as another, such as ``a``, ``A (2)``."""
+def distinct_names(names: Iterable[str], numbered: str = "{} ({})", longest: int | None = None) -> list[str]:
+    """Return ``names`` with a number after each that may be the same file as another, such as ``a``, ``A (2)``.
+
+    ``numbered`` is the form of such a name, of which at most ``longest`` characters come before the number.
+    """
     taken: set[str] = set()
     distinct: list[str] = []
     for name in names:
         number, candidate = 1, name
         while name_key(candidate) in taken:
             number += 1
-            candidate = f"{name} ({number})"
+            candidate = numbered.format(name[:longest], number)
         taken.add(name_key(candidate))
         distinct.append(candidate)
     return distinct

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from app.store.database import DATABASE
 from app.store.title import TITLE_FILE
 from benchmarks.errors import StoreError
-from benchmarks.untrusted.file_names import name_key
+from benchmarks.untrusted.file_names import distinct_names
 from benchmarks.untrusted.safe_files import read_bytes
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 
@@ -66,17 +66,11 @@ def is_sha256(text: object) -> bool:
 
 def bundled_names(names: Iterable[str]) -> list[str]:
     """Return a name in a bundle for each run: its own, or a similar one if that is taken or of another form."""
-    taken: set[str] = set()
-    bundled: list[str] = []
-    for name in names:
-        base = name if _RUN.fullmatch(name) else re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip("._-")[:70] or "run"
-        number, candidate = 1, base
-        while name_key(candidate) in taken:
-            number += 1
-            candidate = f"{base[:70]}-{number}"
-        taken.add(name_key(candidate))
-        bundled.append(candidate)
-    return bundled
+    bases = (
+        name if _RUN.fullmatch(name) else re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip("._-")[:70] or "run"
+        for name in names
+    )
+    return distinct_names(bases, "{}-{}", longest=70)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What Python imports as ``sitecustomize`` on a simulated Mac; beside it lie its facts and its tools."""
+"""The module that Python imports as ``sitecustomize`` on a simulated Mac; beside it lie its facts and its tools."""
 
 from __future__ import annotations
 
