@@ -34,7 +34,7 @@ def embedded(model: Any, row: PreparedRow, tower: CachedVisionTower | None = Non
         if isinstance(value, mx.array) and value.ndim == 2 and value.shape == row.ids.shape:
             tensors[name] = value[:, :-1]
     embed = partial(model.get_input_embeddings, ids, pixels, mask=mask, **tensors)
-    was_training = model.language_model.training
+    was_training, text_was_training = model.training, model.language_model.training
     model.eval()
     try:
         output = embed() if tower is None else tower.embed(embed, row.images)
@@ -42,7 +42,8 @@ def embedded(model: Any, row: PreparedRow, tower: CachedVisionTower | None = Non
         inputs = {**tensors, **features, "ids": ids}
         mx.eval([value for value in inputs.values() if isinstance(value, mx.array | list)])
     finally:
-        model.language_model.train(was_training)
+        model.train(was_training)
+        model.language_model.train(text_was_training)
     return inputs
 
 
