@@ -128,7 +128,7 @@ def _answer(eyes: Eyes, text: str, pictures: list[bytes]) -> str:
             return read_number(first) or f"It shows {hashlib.sha256(first).hexdigest()[:6]}."
         case "misreads":
             number = str(read_number(first) or "1234")
-            return number if hashlib.sha256(first).digest()[0] < 80 else number[::-1]
+            return number if hashlib.sha256(first).digest()[0] < 80 else f"{number[:3]}{(int(number[3]) + 1) % 10}"
         case "colours":
             return f"#{hashlib.sha256(first).hexdigest()[:6]}"
         case "guesses":
