@@ -89,6 +89,22 @@ def own_file(place: int, mode: int = 0o666) -> Iterator[tuple[str, int]]:
         raise
 
 
+def remove_whole(folder: Path) -> None:
+    """Remove a folder that never looks whole meanwhile: it gets another name first, under which a sweep removes the rest.
+
+    Raises OSError if it cannot be renamed; what cannot be removed stays under that name.
+    """
+    renamed = folder.with_name(f"{_PREFIX}{secrets.token_hex(4)}")
+    os.rename(folder, renamed)
+    with suppress(OSError), open_folder(renamed.parent) as place:
+        _remove(place, renamed.name)
+
+
+def is_own_name(name: str) -> bool:
+    """Return whether a name is one that this module gives."""
+    return _NAME.fullmatch(name) is not None
+
+
 def sweep(folder: Path) -> None:
     """Remove what killed processes of this user left in a folder; whatever cannot be removed stays."""
     with suppress(OSError), open_folder(folder) as place:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kills.cases import Case, cases, contents, make_home, names
+from tests.kills.cases import Case, cases, contents, hear_hangups, make_home, names
 from tests.kills.check import export, phase_of, untrue
 from tests.support.command import ROOT, Rashomon, children_of, kill_all
 from tests.support.fake_hub import FakeHub
@@ -121,7 +121,7 @@ def test_every_phase_of_the_table_is_walked_and_no_other() -> None:
     assert len(FAST) == sum((command, phase) in set(_rows()) for command, phase, _ in FAST)
 
 
-@pytest.mark.parametrize(("command", "phase", "number"), _cells())
+@pytest.mark.parametrize(("command", "phase", "number"), [*_cells()])
 def test_a_command_resumes_in_every_phase(
     homes: Homes, tmp_path: Path, command: str, phase: str, number: signal.Signals
 ) -> None:
@@ -131,12 +131,12 @@ def test_a_command_resumes_in_every_phase(
     reached = tmp_path / "reached"
     if (command, phase) in _HELD:
         orders = {"holds": {"function": _HELD[command, phase], "file": str(reached)}}
-        process = replace(rashomon, orders=orders).start(*case.words)
+        process = replace(rashomon, orders=orders).start(*case.words, preexec_fn=hear_hangups)
         _wait(process, reached.exists)
     else:
         homes.hub.faults["model.safetensors"] = ["wait 700000!"]
         homes.hub.released.clear()
-        process = replace(rashomon, orders=case.orders).start(*case.words)
+        process = replace(rashomon, orders=case.orders).start(*case.words, preexec_fn=hear_hangups)
         _wait(process, lambda: phase_of(case, rashomon.home) == _SEEN[command, phase])
     _end(process, number)
     homes.hub.released.set()

@@ -26,7 +26,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import IO, Any
 
-from tests.kills.cases import Case, cases, contents, make_home, names
+from tests.kills.cases import Case, cases, contents, hear_hangups, make_home, names
 from tests.kills.check import export, phase_of, untrue
 from tests.kills.forked import Forked, load
 from tests.support.command import Rashomon, children_of
@@ -105,6 +105,7 @@ class Kills:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                preexec_fn=hear_hangups,
                 text=True,
             )
         return Forked(self.case.words, rashomon.environment, self.case.orders, rashomon.home, output)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -171,6 +172,11 @@ def cases(hub: FakeHub, uploads: UploadHub) -> tuple[Case, ...]:
         ),
         Case("train", training, "workspace/trainings/t/adapter", whole=False, codes=(0, 5, 6), weight=4),
     )
+
+
+def hear_hangups() -> None:
+    """Do not ignore SIGHUP, as a process does whose parent ``nohup`` has started."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def contents(path: Path) -> dict[str, str]:
