@@ -22,7 +22,9 @@ def phase_of(case: Case, home: Path) -> str:
         return str(json.loads(state.read_text())["state"])
     if (run / "run.sqlite").exists():
         counts = _counts(run / "run.sqlite")
-        return "answering" if counts[1] < counts[0] else "judging" if counts[2] < counts[0] else "ended"
+        if counts[1] < counts[0]:
+            return "answering" if counts[1] else "planned"
+        return "ended" if counts[2] == counts[0] else "judging" if counts[2] else "answered"
     if case.whole and case.target and (home / case.target).exists():
         return "in place"
     for path in home.rglob(".*"):
