@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.kills.cases import SEEN, Case, contents
 from tests.support.command import Rashomon
@@ -85,7 +86,7 @@ def _wrong_runs(rashomon: Rashomon) -> Iterator[str]:
             yield f"{run['name']} is listed as done with {counts}"
 
 
-def _json(rashomon: Rashomon, *words: str) -> object:
+def _json(rashomon: Rashomon, *words: str) -> Any:
     """Return the result of a listing, or a sentence on why there is none."""
     code, out, err = run_inside([*words, "--json"], rashomon.environment, rashomon.home)
     return json.loads(out)["result"] if code == 0 else f"`rashomon {' '.join(words)}` ends with {code}: {err.strip()}"
