@@ -17,13 +17,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from app.cli import cli, completion
 
         sys.exit(completion.respond(cli))
-    from app.cli import run_cli
-    from app.cli.options import asks_for_events
-    from app.system.open_file_limit import raise_open_files_limit
-    from app.system.signals import handle_stop_signals
-
-    _warn_of_machine()
-    handle_stop_signals(_interrupt)
     sys.unraisablehook = _repeat_lost_interrupt
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -32,6 +25,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     message = ""
     end: BaseException | None = None
     try:
+        from app.system.signals import handle_stop_signals
+
+        handle_stop_signals(_interrupt)
+        from app.cli import run_cli
+        from app.system.open_file_limit import raise_open_files_limit
+
+        _warn_of_machine()
         raise_open_files_limit()
         try:
             code = run_cli(arguments)
@@ -40,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (Exception, Interrupted, KeyboardInterrupt) as error:
         code, message = _end(error)
         end = error
+    from app.cli.options import asks_for_events
+
     if asks_for_events(arguments):
         from app.json_output.events import outcome
 

@@ -299,6 +299,7 @@ class BuildWriter:
                 raise
             raise NoAccessError(f"cannot build in {self.out.parent}: {error.strerror}; name another folder.") from error
         try:
+            self._restore_replaced()
             for leftover in self._folder.iterdir():  # of an interrupted build
                 _remove(leftover)
             make_folder(self._folder, _MEDIA)
@@ -431,9 +432,19 @@ class BuildWriter:
         except SourceError:
             return False
 
+    def _restore_replaced(self) -> None:
+        """Put the build back that a killed process had moved away, and not yet replaced."""
+        old = self._replaced
+        if not os.path.lexists(self.out) and old.is_dir() and not old.is_symlink():
+            os.rename(old, self.out)
+
+    @property
+    def _replaced(self) -> Path:
+        return self.out.with_name(f".{self.out.name}.replaced")
+
     def _put_in_place(self) -> None:
         # The old build is renamed before it is deleted, so that no half-deleted build is ever at ``out``.
-        old = self.out.with_name(f".{self.out.name}.replaced")
+        old = self._replaced
         with suppress(FileNotFoundError):
             _remove(old)
         if os.path.lexists(self.out):

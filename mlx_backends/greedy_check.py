@@ -10,13 +10,13 @@ import hashlib
 import json
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError, RashomonError
+from benchmarks.untrusted.own_files import scratch_folder
 from benchmarks.vocabulary import Decoding, Media, Message, Part, Request, Text
 from mlx_backends.core.error_text import one_line
 
@@ -115,8 +115,7 @@ def _main(model: str, peft: str | None = None) -> Any:
     """Return the answers, or a sentence on why there are none."""
     from mlx_backends.registry import load_backend
 
-    with tempfile.TemporaryDirectory(prefix="rashomon-check-") as name:
-        folder = Path(name)
+    with scratch_folder() as folder:
         requests = _requests(folder)
         try:
             backend: Any = load_backend(model, lambda medium: folder / medium.name)

@@ -8,7 +8,6 @@ model (:mod:`mlx_backends.stored_checks`), which replace one image only.
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import ModelError, RashomonError
+from benchmarks.untrusted.own_files import scratch_folder
 from benchmarks.vocabulary import Media, Message, Part, Request
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault, out_of_memory
@@ -81,10 +81,10 @@ class ReplaceableMedia:
     @contextmanager
     def temporary(self) -> Iterator[Callable[[Any], Media]]:
         """Yield a function that adds a picture until the context ends, and returns its :class:`Media`."""
-        with tempfile.TemporaryDirectory(prefix="rashomon-sight-") as folder:
+        with scratch_folder() as folder:
 
             def add(picture: Any) -> Media:
-                path = Path(folder) / "picture.png"
+                path = folder / "picture.png"
                 picture.save(path)
                 medium = Media(hashlib.sha256(path.read_bytes()).hexdigest(), ".png")
                 self._added[medium.name] = path.rename(path.with_name(medium.name))

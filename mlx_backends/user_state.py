@@ -9,12 +9,13 @@ import errno
 import fcntl
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.errors import StoreError
+from benchmarks.untrusted.own_files import open_folder, own_file
+from benchmarks.untrusted.safe_files import write_error
 
 _MAX_BYTES = 1 << 20
 
@@ -55,28 +56,21 @@ def write(name: str, text: str, *, replace: bool = True) -> None:
     Raises StoreError.
     """
     folder = state_folder()
-    temporary: str | None = None
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)  # 0600, whatever the umask
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open_folder(folder) as place, own_file(place, 0o600) as (part, descriptor), open(descriptor, "wb") as file:
+            file.write(text.encode())
             file.flush()
             os.fsync(descriptor)
-        if replace:
-            os.replace(temporary, folder / name)
-            temporary = None
-        else:
-            with suppress(FileExistsError):  # another process was faster
-                os.link(temporary, folder / name)
+            if replace:
+                os.rename(part, name, src_dir_fd=place, dst_dir_fd=place)
+            else:
+                with suppress(FileExistsError):  # another process was faster
+                    os.link(part, name, src_dir_fd=place, dst_dir_fd=place)
+                os.unlink(part, dir_fd=place)
     except OSError as error:
-        raise StoreError(
-            f"cannot write {folder / name}: {error.strerror}; make the folder writable, or name another with XDG_STATE_HOME."
-        ) from error
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
+        advice = "make room or the folder writable, or name another with XDG_STATE_HOME"
+        raise write_error(folder / name, error, advice) from error
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from app.text.plural import count_of
 from benchmarks.build import BuildOptions
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.own_files import scratch_folder
 from benchmarks.vocabulary import digest
 from mlx_backends.core.error_text import one_line
 from mlx_backends.registry import describe
@@ -131,8 +131,8 @@ class FullCheck:
         return Outcome(OK, f"MLX computed on {self._measured['facts'].get('device_name', 'an unnamed device')}")
 
     def _demo(self, update: Callable[[str], None]) -> Outcome:
-        with tempfile.TemporaryDirectory(prefix="rashomon-doctor-") as folder, redirect_stdout(io.StringIO()):
-            demo(Workspace(Path(folder)), BENCHMARK, display="none")
+        with scratch_folder() as folder, redirect_stdout(io.StringIO()):
+            demo(Workspace(folder), BENCHMARK, display="none")
         return Outcome(OK, f"{DEMOS[BENCHMARK].examples} examples, two models and the baselines, in a temporary folder")
 
     def _pilot(self, update: Callable[[str], None]) -> Outcome:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from app.annotation.review_session import find_build
 from app.commands.model_export import print_agreements
-from app.commands.new_folder import new_folder, sweep, temporary_folder, writing
+from app.commands.new_folder import new_folder, temporary_folder, writing
 from app.commands.spinner import counter, spinner
 from app.engine.fusing.answers import answers
 from app.engine.fusing.held_out import HeldOutRows, rows_of, validation_rows
@@ -25,6 +25,7 @@ from app.text.escape import clean, size
 from benchmarks import number_ranges as ranges
 from benchmarks.errors import BusyError, ModelError, RashomonError, SourceError, SpecError, StoreError
 from benchmarks.training.training_set import TrainingSet, is_training_set
+from benchmarks.untrusted.own_files import sweep
 from benchmarks.untrusted.safe_files import replace_file, write_error
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
@@ -95,7 +96,7 @@ def fuse_command(workspace: Workspace, arguments: FuseArguments) -> int:
         owner = f"fuse {target.name} (process {os.getpid()})"
         device = LocalModelSlot(_print_holder, owner=owner, patience=arguments.wait)
         stack.callback(device.close)
-        sweep(target)
+        sweep(target.parent)
         if record is None:
             device.hold()
             record = _write(info, adapter, target, options)
@@ -256,7 +257,7 @@ class _Check:
         """Return the effect of fusing otherwise, in a folder that is removed again; or why it was not measured."""
         try:
             with temporary_folder(self.target) as parent:
-                folder = parent / f"{self.target.name}{name}"  # the same at every try, so that answers are cached
+                folder = parent.path / f"{self.target.name}{name}"  # the same at every try, so that answers are cached
                 with writing(folder):
                     folder.mkdir()
                     fuse(self.info, self.adapter, folder, options)

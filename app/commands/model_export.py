@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from app.commands.new_folder import new_folder
 from app.commands.spinner import spinner
 from app.text.escape import clean
 from benchmarks.errors import ModelError, SpecError
+from benchmarks.untrusted.own_files import scratch_folder
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from mlx_backends.greedy_check import TORCH, Agreement, compare, greedy_answers, torch_problem
 from mlx_backends.models.adapters import TRAINING, Adapter, join_adapter, read_adapter
@@ -94,9 +94,9 @@ def _read_back(adapter: Adapter, info: ModelInfo, folder: Path) -> str:
 
     from mlx_backends.mlx.from_peft import convert_from_peft
 
-    with tempfile.TemporaryDirectory(prefix="rashomon-peft-") as name:
-        convert_from_peft(folder, info, Path(name))
-        copy = read_adapter(name)
+    with scratch_folder() as copied:
+        convert_from_peft(folder, info, copied)
+        copy = read_adapter(copied)
         first: Any = mx.load(str(adapter.weights))
         second: Any = mx.load(str(copy.weights))
         is_same = first.keys() == second.keys() and all(bool(mx.array_equal(first[key], second[key])) for key in first)

@@ -2,51 +2,37 @@
 
 from __future__ import annotations
 
-import glob
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.system.signals import is_alive
 from app.text.escape import clean
 from benchmarks.errors import NoAccessError, StoreError
+from benchmarks.untrusted.own_files import OwnFolder
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
-
-_ENDING = ".writing"
 
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """Yield a folder that becomes ``target`` at the end, or is removed after an error. Raises StoreError.
-
-    Those that killed processes left for ``target`` are removed.
-    """
+    """Yield a folder that becomes ``target`` at the end, or is removed after an error. Raises StoreError."""
     target = typed_path(target)
     if path_exists(target):
         raise StoreError(f"{clean(str(target))} exists; name another folder.")
     with temporary_folder(target) as folder, writing(target):
-        yield folder
-        _sync(folder)
-        os.rename(folder, target)
+        yield folder.path
+        _sync(folder.path)
+        folder.keep_as(target)
         _sync_file(target.parent)
 
 
 @contextmanager
-def temporary_folder(target: Path) -> Iterator[Path]:
-    """Yield a hidden folder beside ``target`` that is removed at the end. Raises NoAccessError if it cannot be created.
-
-    Those that killed processes left for ``target`` are removed.
-    """
-    sweep(target)
-    hidden = target.parent / f".{target.name}-{os.getpid()}{_ENDING}"
-    try:
-        with writing(target):
-            hidden.mkdir(parents=True)
-        yield hidden
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
+def temporary_folder(target: Path) -> Iterator[OwnFolder]:
+    """Yield a folder beside ``target`` that is removed at the end. Raises StoreError if it cannot be created."""
+    with writing(target):
+        folder = OwnFolder(target.parent, mode=0o777)
+    with folder:
+        yield folder
 
 
 @contextmanager
@@ -58,13 +44,6 @@ def writing(target: Path) -> Iterator[None]:
         raise NoAccessError(
             f"cannot write {clean(str(target))}: {error}; free some space or name another folder."
         ) from error
-
-
-def sweep(target: Path) -> None:
-    """Remove the hidden folders that killed processes left for ``target``."""
-    for leftover in target.parent.glob(f".{glob.escape(target.name)}-*{_ENDING}"):
-        if not is_alive(leftover.name.removeprefix(f".{target.name}-").removesuffix(_ENDING)):
-            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _sync(folder: Path) -> None:

@@ -23,9 +23,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.training.leaks import REFUSED, LeakReport, check_leaks, leak_counts, leak_warnings
 from benchmarks.training.training_set import PARTS, TrainingSet
 from benchmarks.training.write_set import (
-    discard,
     drop_rows,
-    put_in_place,
     record_tests,
     training_filter,
     write_training_set,
@@ -64,38 +62,38 @@ def training(workspace: Workspace, name: str, arguments: TrainingArguments) -> N
         )
     builds = _source_builds(workspace, benchmark, arguments)
     options = TrainingOptions(arguments.seed, arguments.prompt_set, arguments.target, arguments.filter, arguments.limit)
-    staged = write_training_set(benchmark, builds, out, options, arguments.validation_share)
-    result = None
-    try:
-        report, tests = _compare(workspace, arguments, builds, staged)
-        places = {row.group: row.row for build in builds for row in build.built_rows()} if report.leaks else {}
-        warnings = [*leak_warnings(report, places), *tests.unread]
-        for warning in warnings:
-            print(f"warning: {clean(warning)}.", file=sys.stderr)
-        result = WrittenTrainingSet(
-            folder=None,
-            digest=None,
-            manifest=None,
-            leaks=leak_counts(report),
-            leaked_rows=tuple(
-                LeakedRow(row=leak.row, source=places.get(leak.example, ""), means=leak.means, test=leak.test)
-                for leak in report.leaks
-            ),
-            warnings=tuple(portable_message(warning, workspace.path) for warning in warnings),
-            test_builds=tuple(report.tests),
-            test_images=report.images,
-        )
-        check_leaks(report, drop=arguments.drop_leaks, places=places)
-        if report.refused and not drop_rows(staged, report.refused_rows):
-            raise SpecError(f"all rows are test data: {'; '.join(report.sentences(REFUSED, places))}; take other data.")
-        record_tests(staged, report.tests)
-        written = put_in_place(out)
-    except SpecError:
-        if arguments.as_json and result is not None:
-            print_json("training", result)
-        raise
-    finally:
-        discard(out)
+    with write_training_set(benchmark, builds, out, options, arguments.validation_share) as staged:
+        result = None
+        try:
+            report, tests = _compare(workspace, arguments, builds, staged.training_set)
+            places = {row.group: row.row for build in builds for row in build.built_rows()} if report.leaks else {}
+            warnings = [*leak_warnings(report, places), *tests.unread]
+            for warning in warnings:
+                print(f"warning: {clean(warning)}.", file=sys.stderr)
+            result = WrittenTrainingSet(
+                folder=None,
+                digest=None,
+                manifest=None,
+                leaks=leak_counts(report),
+                leaked_rows=tuple(
+                    LeakedRow(row=leak.row, source=places.get(leak.example, ""), means=leak.means, test=leak.test)
+                    for leak in report.leaks
+                ),
+                warnings=tuple(portable_message(warning, workspace.path) for warning in warnings),
+                test_builds=tuple(report.tests),
+                test_images=report.images,
+            )
+            check_leaks(report, drop=arguments.drop_leaks, places=places)
+            if report.refused and not drop_rows(staged.training_set, report.refused_rows):
+                raise SpecError(
+                    f"all rows are test data: {'; '.join(report.sentences(REFUSED, places))}; take other data."
+                )
+            record_tests(staged.training_set, report.tests)
+            written = staged.put_in_place()
+        except SpecError:
+            if arguments.as_json and result is not None:
+                print_json("training", result)
+            raise
     rows = written.manifest["rows"]
     if arguments.as_json:
         folder = portable_path(out, workspace.path)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
@@ -22,6 +21,7 @@ from app.parity.batching import largest_tie
 from app.parity.numerics import replay
 from app.parity.outputs import first_divergence
 from benchmarks.errors import RashomonError
+from benchmarks.untrusted.own_files import scratch_folder
 from benchmarks.vocabulary import Media, Request, Text
 from mlx_backends.base import Backend
 from mlx_backends.models.discovery import read_config, resolve
@@ -79,11 +79,11 @@ class Agreement:
 
 def compare_with_loop(model: str) -> Agreement | str:
     """Return the comparison for ``model``, which MLX runs, or a sentence on why there is none."""
-    with tempfile.TemporaryDirectory(prefix="rashomon-doctor-") as folder:
-        ours = child_json(["-m", "app.doctor.agreement", model, folder], _SECONDS, RASHOMON_VISION_CACHE="0")
+    with scratch_folder() as folder:
+        ours = child_json(["-m", "app.doctor.agreement", model, str(folder)], _SECONDS, RASHOMON_VISION_CACHE="0")
         if isinstance(ours, str) or "problem" in ours:
             return ours.removeprefix("none: ") if isinstance(ours, str) else str(ours["problem"])
-        file = Path(folder) / "prompts.json"
+        file = folder / "prompts.json"
         # The first prompt comes twice, because the first answer compiles kernels.
         file.write_text(json.dumps([ours["prompts"][0], *ours.pop("prompts")]))
         arguments = ["-m", "app.doctor.plain_loop", str(resolve(model)), str(file), ours["engine"].partition(" ")[0]]

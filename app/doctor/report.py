@@ -26,7 +26,8 @@ from app.system.mac import load_state, panics_problem, recent_panics
 from app.text.escape import clean
 from app.text.plural import count_of
 from benchmarks.errors import SpecError, StoreError
-from benchmarks.untrusted.safe_files import UnsafeFileError, is_disk_full, read_bytes, replace_file
+from benchmarks.untrusted.own_files import scratch_folder
+from benchmarks.untrusted.safe_files import UnsafeFileError, is_disk_full, read_bytes, replace_file, write_error
 from mlx_backends.mlx.metal.switches import NO_WIRED_LIMIT, SERIAL_IMAGES, TF32, is_on
 from mlx_backends.models.catalog import catalog_models
 from mlx_backends.models.host import host_info
@@ -72,15 +73,15 @@ def check_file(file: Path) -> None:
     except (OSError, UnsafeFileError) as error:
         raise SpecError(f"{file} is no report; name another file.") from error
     try:
-        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", suffix=".part"):
+        with tempfile.TemporaryFile(dir=file.parent):
             pass
     except OSError as error:
         if not is_disk_full(error):
-            raise _unwritable(file) from error
+            raise _unwritable(file, error) from error
 
 
-def _unwritable(file: Path) -> StoreError:
-    return StoreError(f"cannot write {file}; name a file in a folder that you can write with --report.")
+def _unwritable(file: Path, error: OSError) -> StoreError:
+    return write_error(file, error, "name a file in a folder with room that you can write with --report")
 
 
 def write_report(file: Path, text: str) -> None:
@@ -91,8 +92,8 @@ def write_report(file: Path, text: str) -> None:
     check_file(file)
     try:
         replace_file(file.parent, file.name, text.encode())
-    except (OSError, UnsafeFileError) as error:
-        raise _unwritable(file) from error
+    except OSError as error:
+        raise _unwritable(file, error) from error
 
 
 def report(
@@ -177,8 +178,8 @@ def _checks(results: Sequence[CheckResult]) -> Iterator[str]:
 
 def measurements() -> Mapping[str, Any] | str:
     """Return the measurements with the demo's model (:mod:`app.doctor.measure`), or why there are none."""
-    with tempfile.TemporaryDirectory(prefix="rashomon-report-") as folder:
-        return child_json(["-m", "app.doctor.measure", folder], _MEASURE_SECONDS)
+    with scratch_folder() as folder:
+        return child_json(["-m", "app.doctor.measure", str(folder)], _MEASURE_SECONDS)
 
 
 def _measured(measured: Mapping[str, Any] | str) -> Iterator[str]:

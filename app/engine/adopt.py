@@ -33,11 +33,12 @@ from app.store.salvage import Report, Salvage, SavedAnswer, SavedInstance
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import RashomonError, SpecError, StoreError, StoreFullError
+from benchmarks.errors import RashomonError, SpecError, StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.file_names import name_key
 from benchmarks.untrusted.finder_files import folder_entries
-from benchmarks.untrusted.safe_files import is_disk_full, make_folder, open_read, open_write
+from benchmarks.untrusted.own_files import OwnFolder
+from benchmarks.untrusted.safe_files import open_read, open_write, write_error
 from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Verdict
 from mlx_backends.remote import is_remote
@@ -338,23 +339,16 @@ def _copy_build(workspace: Workspace, received: ReceivedRun, source: Path) -> Pa
     target = usual.with_name(f"{usual.name}-{source.name[:8]}") if usual.exists() else usual
     workspace.make()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(target.with_name(f".{target.name}.building"), ignore_errors=True)  # of a copy that was killed
-        staging = make_folder(target.parent, f".{target.name}.building")
-        try:
+        with OwnFolder(target.parent, mode=0o777) as staging:
             for path in sorted(source.rglob("*")):
                 name = str(path.relative_to(source))
                 if is_member_name(f"{BUILDS}/{source.name}/{name}"):
-                    make_folder_of(staging, name)
-                    with open_read(source, name) as file, open_write(staging, name, new=True) as copy:
+                    make_folder_of(staging.path, name)
+                    with open_read(source, name) as file, open_write(staging.path, name, new=True) as copy:
                         shutil.copyfileobj(file, copy)
-            staging.rename(target)
-        except BaseException:
-            shutil.rmtree(staging, ignore_errors=True)
-            raise
+            staging.keep_as(target)
     except OSError as error:
-        kind = StoreFullError if is_disk_full(error) else StoreError
-        raise kind(f"cannot write {target}: {error.strerror}; name another --workspace.") from error
+        raise write_error(target, error, "name another --workspace") from error
     return target
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,7 +31,6 @@ from app.store.run_facts import (
     TrainedExamples,
 )
 from app.store.workspace import Workspace
-from app.system.signals import is_alive
 from app.text.shell import shell_quote
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
@@ -41,6 +38,7 @@ from benchmarks.errors import BusyError, NoAccessError, SpecError, StoreError, S
 from benchmarks.registry import get_benchmark
 from benchmarks.repeats import RepeatedInstances
 from benchmarks.sampling import Selection, select
+from benchmarks.untrusted.own_files import OwnFolder
 from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_file
 from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.untrusted.typed_paths import typed_path
@@ -335,22 +333,18 @@ def create_run(
         "state": {"state": "planned"},
         EXCLUDED: excluded.to_json(),
     }
-    # Created under a hidden name and then renamed, so that a run folder is always complete.
-    for stale in workspace.runs_folder.glob(".planning-*"):
-        if not is_alive(stale.name.split("-")[1]):
-            shutil.rmtree(stale, ignore_errors=True)
-    hidden_path: Path | None = None
     no_room = f"there is no room for a new run in {workspace.runs_folder}; free some space."
     try:
-        hidden_path = workspace.runs_folder / f".planning-{os.getpid()}-{secrets.token_hex(4)}"
-        hidden_path.mkdir()
         cells: set[tuple[str | None, ...]] = set()
-        with RunStore.create(hidden_path, meta, _noting_cells(instances, cells), benchmark.basis) as store:
-            if len(cells) > 1:
-                store.set_meta(CELLS_KEY, len(cells))
-            fill(store)
-        replace_file(hidden_path, _SPEC, tomli_w.dumps(without_none(spec.model_dump(mode="json"))).encode("utf-8"))
-        os.rename(hidden_path, folder)
+        with OwnFolder(
+            workspace.runs_folder, mode=0o777
+        ) as new:  # renamed at the end, so that a run is always complete
+            with RunStore.create(new.path, meta, _noting_cells(instances, cells), benchmark.basis) as store:
+                if len(cells) > 1:
+                    store.set_meta(CELLS_KEY, len(cells))
+                fill(store)
+            replace_file(new.path, _SPEC, tomli_w.dumps(without_none(spec.model_dump(mode="json"))).encode("utf-8"))
+            new.keep_as(folder)
     except StoreFullError as error:
         raise StoreFullError(no_room) from error
     except OSError as error:
@@ -367,9 +361,6 @@ def create_run(
         raise NoAccessError(
             f"cannot write in {workspace.runs_folder}: {error.strerror}; name another --workspace."
         ) from error
-    finally:
-        if hidden_path is not None:
-            shutil.rmtree(hidden_path, ignore_errors=True)
 
 
 def _noting_cells(instances: Iterable[Instance], cells: set[tuple[str | None, ...]]) -> Iterator[Instance]:

@@ -15,7 +15,6 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from app.exports.export_input import media_of
@@ -52,6 +51,7 @@ from app.system.version import rashomon_version
 from benchmarks.build import Build
 from benchmarks.errors import MediaError, NoAccessError, SourceError, StoreError, StoreFullError
 from benchmarks.licences import source_licences
+from benchmarks.untrusted.own_files import OwnFolder
 from benchmarks.untrusted.safe_files import is_disk_full, open_read, open_write
 from benchmarks.vocabulary import Media
 
@@ -103,9 +103,8 @@ def write_bundle(
         raise StoreError(f"{out} exists and is not a bundle; name another file with --out.")
     out = Path(os.path.realpath(out))  # a link stays one
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=".rashomon-bundle-", dir=out.parent) as place:
-            staging = Path(place) / "bundle"
+        with OwnFolder(out.parent) as folder:
+            staging = folder.path / "bundle"
             staging.mkdir()
             return _Writer(workspace, staging, step).write(folders, out, media)
     except StoreFullError as error:  # it names the file of a run, which is not at fault

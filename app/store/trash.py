@@ -20,13 +20,14 @@ from app.store.workspace import Workspace
 from benchmarks.errors import BusyError, NoAccessError, StoreError
 from benchmarks.untrusted.file_names import twin
 from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.untrusted.own_files import is_own_name, remove_whole, sweep
 from benchmarks.untrusted.safe_files import make_folder, write_error
 
 FOLDER = ".trash"
 """The folder for deleted runs in a workspace's folder of runs; names with a leading dot are not runs."""
 _LOCK = ".lock"
 _HALF = ".half-"
-"""The prefix of names that are never taken over: a folder in creation, or a run that is being removed for good."""
+"""The prefix of a folder in creation, which is never taken over."""
 
 
 class Trash:
@@ -100,8 +101,7 @@ class Trash:
                 freed += folder_size(run)
                 _remove(run)
             shutil.rmtree(folder, ignore_errors=True)
-        for half in self._runs.glob(f"{_HALF}*"):  # a removal on a full disk that was interrupted
-            shutil.rmtree(half, ignore_errors=True)
+        sweep(self._runs)  # of a removal that was interrupted
         with suppress(OSError):  # in use by others
             (self._runs / FOLDER).rmdir()
         return freed
@@ -173,7 +173,7 @@ def _rename(run: Path, place: Path) -> None:
 
 
 def _runs_in(folder: Path) -> list[Path]:
-    return [run for run in folder_entries(folder) if run.name != _LOCK and not run.name.startswith(_HALF)]
+    return [run for run in folder_entries(folder) if run.name != _LOCK and not is_own_name(run.name)]
 
 
 def folder_size(folder: Path) -> int:
@@ -182,8 +182,6 @@ def folder_size(folder: Path) -> int:
 
 
 def _remove(run: Path) -> None:
-    """Remove a run for good; rename it first, so that an incomplete run cannot be restored."""
-    renamed = run.with_name(f"{_HALF}{uuid4().hex}")
+    """Remove a run for good, so that an incomplete run cannot be restored."""
     with suppress(OSError):
-        run.rename(renamed)
-        shutil.rmtree(renamed, ignore_errors=True)
+        remove_whole(run)

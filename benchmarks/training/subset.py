@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.errors import SourceError
 from benchmarks.rows.base import open_source
 from benchmarks.training.training_set import PARTS, ChatRow, TrainingSet
-from benchmarks.untrusted.safe_files import is_disk_full
+from benchmarks.untrusted.own_files import OwnFolder
+from benchmarks.untrusted.safe_files import is_disk_full, write_error
 from benchmarks.vocabulary import digest
 
 
@@ -28,23 +31,29 @@ def write_subset(training_set: TrainingSet, rows: int, out: Path, *, seed: int) 
         raise SourceError(f"{training_set.path} has {len(learnt)} rows to learn from, not {rows}; name fewer.")
     chosen = sorted(sorted(range(len(learnt)), key=lambda place: digest([seed, "subset", place]))[:rows])
     parts[PARTS[0]] = [learnt[place] for place in chosen]
-    new = out.with_name(f".{out.name}-{os.getpid()}")
     try:
-        new.mkdir(parents=True)
-        for part, members in parts.items():
-            if members:
-                (new / f"{part}.jsonl").write_bytes(b"".join(line for line, _ in members))
-            for image in dict.fromkeys(image for _, row in members for image in row.all_images):
-                _copy_image(image, training_set.path, new)
-        manifest = {**training_set.manifest, "subset": {"rows": rows, "seed": seed, "of": training_set.digest}}
-        (new / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
-        os.rename(new, out)
+        with OwnFolder(out.parent, mode=0o777) as folder:
+            _write(folder.path, training_set, parts, {"rows": rows, "seed": seed, "of": training_set.digest})
+            folder.keep_as(out)
     except OSError as error:
-        advice = "free some space" if is_disk_full(error) else "name another folder"
-        raise SourceError(f"cannot write a part of the training set to {out}: {error.strerror}; {advice}.") from error
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
+        raise write_error(out, error, "free some space" if is_disk_full(error) else "name another folder") from error
     return TrainingSet.open(out)
+
+
+def _write(
+    folder: Path,
+    training_set: TrainingSet,
+    parts: Mapping[str, Sequence[tuple[bytes, ChatRow]]],
+    subset: Mapping[str, Any],
+) -> None:
+    """Write the rows of ``parts`` with their images, and a manifest that states the subset. Raises OSError."""
+    for part, members in parts.items():
+        if members:
+            (folder / f"{part}.jsonl").write_bytes(b"".join(line for line, _ in members))
+        for image in dict.fromkeys(image for _, row in members for image in row.all_images):
+            _copy_image(image, training_set.path, folder)
+    manifest = {**training_set.manifest, "subset": dict(subset)}
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
 
 
 def _rows(training_set: TrainingSet, part: str) -> list[tuple[bytes, ChatRow]]:

@@ -5,50 +5,67 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import MediaError, SourceError, SpecError, did_you_mean
+from benchmarks.errors import MediaError, SourceError, SpecError, StoreError, did_you_mean
 from benchmarks.media import load_image, read_media
 from benchmarks.training.training_set import FORMAT, IMAGES, MANIFEST, PARTS, TrainingSet, read_manifest
 from benchmarks.training_rows import TARGETS, TrainingOptions, TrainingRow, choose_filter, row_to_json
 from benchmarks.untrusted.finder_files import folder_entries
-from benchmarks.untrusted.safe_files import is_disk_full
+from benchmarks.untrusted.own_files import OwnFolder
+from benchmarks.untrusted.safe_files import is_disk_full, write_error
 from benchmarks.vocabulary import Media, digest
 
 
-def staging_folder(out: Path) -> Path:
-    """Return the hidden folder in which a training set is written before it is renamed to ``out``."""
-    return out.with_name(f".{out.name}.writing")
+@dataclass(frozen=True)
+class StagedSet:
+    """A training set in a folder beside ``out``, which is removed at the end of the block unless it was put in place."""
+
+    out: Path
+    folder: OwnFolder
+    training_set: TrainingSet
+
+    def put_in_place(self) -> TrainingSet:
+        """Rename the folder to ``out``. Raises StoreError."""
+        try:
+            self.folder.keep_as(self.out)
+        except OSError as error:
+            raise _unwritable(self.out, error) from error
+        return TrainingSet.open(self.out)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.folder.remove()
 
 
 def write_training_set(
     benchmark: Benchmark, builds: Sequence[Build], out: Path, options: TrainingOptions, validation_share: float
-) -> TrainingSet:
-    """Write the training rows of ``builds`` to the staging folder of ``out``; :func:`put_in_place` renames it.
+) -> StagedSet:
+    """Write the training rows of ``builds`` to a folder beside ``out``.
 
     Examples that share a group or an image stay together. Raises SpecError for options that the benchmark does not have,
-    SourceError if no row can be used, an image is gone, or ``out`` cannot be written or is not empty.
+    SourceError if no row can be used, an image is gone, or ``out`` is not empty, StoreError if it cannot be written.
     """
     options = _checked(benchmark, builds, options, validation_share)
     if not out.name:
         raise SourceError(f"{out} is not empty; name a new folder.")
-    new = staging_folder(out)
     counts: Counter[str] = Counter()
+    folder: OwnFolder | None = None
     try:
         if out.exists() and any(folder_entries(out)):
             raise SourceError(f"{out} is not empty; name a new folder.")
-        shutil.rmtree(new, ignore_errors=True)
-        (new / IMAGES).mkdir(parents=True)
-        with _Rows(new) as rows:
+        folder = OwnFolder(out.parent, mode=0o777)
+        (folder.path / IMAGES).mkdir()
+        with _Rows(folder.path) as rows:
             for build in builds:
                 build.require_plain()
                 for row in benchmark.training_rows(build, options):
@@ -66,31 +83,18 @@ def write_training_set(
             "options": asdict(options) | {"validation_share": validation_share},
             "rows": dict(counts),
         }
-        _write_manifest(new, manifest)
-    except OSError as error:
-        shutil.rmtree(new, ignore_errors=True)
-        advice = "free some space" if is_disk_full(error) else "name another folder"
-        raise SourceError(f"cannot write the training set to {out}: {error.strerror}; {advice}.") from error
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
+        _write_manifest(folder.path, manifest)
+        return StagedSet(out, folder, TrainingSet.open(folder.path))
+    except BaseException as error:
+        if folder is not None:
+            folder.remove()
+        if isinstance(error, OSError):
+            raise _unwritable(out, error) from error
         raise
-    return TrainingSet.open(new)
 
 
-def put_in_place(out: Path) -> TrainingSet:
-    """Rename the staging folder of ``out`` to ``out``. Raises SourceError."""
-    try:
-        if out.is_dir():
-            out.rmdir()
-        os.replace(staging_folder(out), out)
-    except OSError as error:
-        raise SourceError(f"cannot write the training set to {out}: {error.strerror}; name another folder.") from error
-    return TrainingSet.open(out)
-
-
-def discard(out: Path) -> None:
-    """Remove the staging folder of ``out``."""
-    shutil.rmtree(staging_folder(out), ignore_errors=True)
+def _unwritable(out: Path, error: OSError) -> StoreError:
+    return write_error(out, error, "free some space" if is_disk_full(error) else "name another folder")
 
 
 def record_tests(training_set: TrainingSet, tests: Sequence[str]) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from io import BufferedReader, BufferedWriter
 from pathlib import Path, PurePosixPath
 
 from benchmarks.errors import NoAccessError, StoreError, StoreFullError
+from benchmarks.untrusted.own_files import own_file
 
 _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
     (stat.S_ISLNK, "a link"),
@@ -90,21 +90,18 @@ def replace_file(folder: Path, name: str, data: bytes | Iterable[bytes]) -> None
 def replacing(folder: Path, name: str) -> Iterator[BufferedWriter]:
     """Yield a new file, which is synced to disk and renamed to ``name`` after the block.
 
-    If the block raises, the new file is removed, and one of that name remains as it was.
+    If the block raises, the new file is removed, and one of that name remains as it was. What a killed process left in the
+    folder is removed.
     """
-    with _parent(folder, name) as (place, last, _):
-        part = f".{last}.{secrets.token_hex(4)}.part"
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON, 0o666, dir_fd=place)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.rename(part, last, src_dir_fd=place, dst_dir_fd=place)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(part, dir_fd=place)
-            raise
+    with (
+        _parent(folder, name) as (place, last, _),
+        own_file(place) as (part, descriptor),
+        os.fdopen(descriptor, "wb") as stream,
+    ):
+        yield stream
+        stream.flush()
+        os.fsync(descriptor)
+        os.rename(part, last, src_dir_fd=place, dst_dir_fd=place)
 
 
 def write_named(path: Path, data: bytes) -> None:

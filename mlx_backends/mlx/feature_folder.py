@@ -30,10 +30,6 @@ SUFFIX = ".features"
 ENCODERS = "encoders.json"
 """The file with the digests of encoders."""
 
-_PART = ".part"
-_ABANDONED_S = 3600
-"""The age of a file in progress whose process has ended."""
-
 _CLOCK_S = 2
 """By how much the times of files may be behind the clock."""
 
@@ -44,7 +40,7 @@ _GB = 10**9
 
 @dataclass(frozen=True, slots=True, order=True)
 class StoredFile:
-    """A file of features, or the remains of one: the time of its last use in seconds since 1970, its bytes, and its name."""
+    """A file of features: the time of its last use in seconds since 1970, its bytes, and its name."""
 
     used: float
     size: int
@@ -132,18 +128,16 @@ def _chosen_limit() -> int | None:
 
 
 def stored_files(cache: Path) -> list[StoredFile]:
-    """Return the files of features, and those whose writing was abandoned. Raises OSError where the folder cannot be read."""
+    """Return the files of features. Raises OSError where the folder cannot be read."""
     files: list[StoredFile] = []
     if (cache / FOLDER).is_symlink():  # whose target is somebody else's
         return files
     with suppress(FileNotFoundError), os.scandir(cache / FOLDER) as entries:
         for entry in entries:
-            if entry.name.endswith((SUFFIX, _PART)) and entry.is_file(follow_symlinks=False):
+            if entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
                 with suppress(FileNotFoundError):
                     status = entry.stat(follow_symlinks=False)
-                    file = StoredFile(status.st_mtime, status.st_size, entry.name)
-                    if not file.name.endswith(_PART) or file.used < time.time() - _ABANDONED_S:
-                        files.append(file)
+                    files.append(StoredFile(status.st_mtime, status.st_size, entry.name))
     return files
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import json
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from benchmarks.untrusted.own_files import scratch_folder
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.isolation import contained
 from mlx_backends.mlx.contract import check_model
@@ -169,9 +169,9 @@ def library_folder(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     if config == stated and not glob.has_magic(str(path)):
         yield path, config
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         for file in path.absolute().iterdir():
             if file.name != "config.json":
-                (Path(folder) / file.name).symlink_to(file)
-        (Path(folder) / "config.json").write_text(json.dumps(config), "utf-8")
-        yield Path(folder), config
+                (folder / file.name).symlink_to(file)
+        (folder / "config.json").write_text(json.dumps(config), "utf-8")
+        yield folder, config

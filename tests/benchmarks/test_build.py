@@ -51,6 +51,21 @@ def test_another_build_is_replaced_only_on_request(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
 
 
+def test_a_build_that_a_killed_process_had_moved_away_is_back_with_its_filled_in_sheet(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with BuildWriter(out) as writer:
+        writer.add_sheet("checks.csv", b"question,choice\n")
+        writer.finish({"benchmark": "x"})
+    (out / "checks.csv").write_bytes(b"question,choice\nq1,A\n")
+    out.rename(tmp_path / ".out.replaced")  # between its two renames
+    with BuildWriter(out) as writer:
+        assert (out / "checks.csv").exists()
+        writer.add_sheet("checks.csv", b"question,choice\n")
+        writer.finish({"benchmark": "x"}, replace=True)
+    assert (out / "previous-checks.csv").read_bytes() == b"question,choice\nq1,A\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 def test_filled_in_sheet_survives_being_replaced_again_and_again(tmp_path: Path) -> None:
     def build() -> None:
         with BuildWriter(tmp_path / "out") as writer:

@@ -225,7 +225,7 @@ def test_a_full_disk_costs_no_answer(home: Home, expected: str, monkeypatch: pyt
         assert home.answers("full") == expected
         stored = len(home.files)
         assert 0 < stored < home.work("full")["distinct_images"]
-        assert not list(home.folder.glob(".*.part"))
+        assert not list(home.folder.glob(".rashomon-*"))
         assert home.answers("again") == expected
         assert home.work("again")["from_disk"] >= stored
 

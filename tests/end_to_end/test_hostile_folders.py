@@ -47,7 +47,7 @@ NAMES = (
     *(f"{_SEEING}/{name}" for name in ("parity.log", "probes", "probes/probes.json", "probes/pixels.npz")),
     *(f"{_BUILD}/{name}" for name in ("manifest.json", "instances.jsonl", "skipped.jsonl", "media", "media/*.png")),
     *(f"workspace/benchmarks/{name}" for name in (".cmc-bench.building", ".cmc-bench.replaced")),
-    "workspace/runs/.planning-1-0",
+    "workspace/runs/.rashomon-00000000",
     *(f"workspace/replies.sqlite{suffix}" for suffix in ("", "-wal", "-shm", "-journal")),
     *(f"workspace/{name}" for name in ("jobs", "jobs/new.toml", "runs/.trash")),
     *(f"workspace/runs/.trash/{name}" for name in ("left", "left/.lock", "left/0000-gone")),
@@ -57,7 +57,7 @@ NAMES = (
     *(f"cache/rashomon/vision-features{name}" for name in ("", "/encoders.json", "/*.features")),
     "cache/rashomon/device.lock",
     "cache/rashomon/weights.json",
-    *(f"export/{name}" for name in ("tables.md", "samples.jsonl", "main.csv", ".tables.md.part")),
+    *(f"export/{name}" for name in ("tables.md", "samples.jsonl", "main.csv", ".rashomon-00000000")),
     "comparison/differences.csv",
     "sheet.csv",
     ".config/rashomon/settings.toml",
@@ -331,7 +331,7 @@ def test_new_files_honour_the_umask(tmp_path: Path, template: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_exports_and_caches_do_not_write_through_links(tmp_path: Path, outside: Outside, kind: str) -> None:
-    places = [tmp_path / "out" / name for name in ("tables.md", ".tables.md.part", "figures")]
+    places = [tmp_path / "out" / name for name in ("tables.md", ".rashomon-00000000", "figures")]
     for place in (*places, tmp_path / "replies.sqlite"):
         outside.put(place, kind)
     before = outside.state()

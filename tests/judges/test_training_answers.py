@@ -14,7 +14,7 @@ from benchmarks.contra4.sample import Contra4Sample, Scene
 from benchmarks.contra4.training import training_rows as contra4_rows
 from benchmarks.registry import get_benchmark
 from benchmarks.training.training_set import ChatRow, TrainingSet
-from benchmarks.training.write_set import put_in_place, write_training_set
+from benchmarks.training.write_set import write_training_set
 from benchmarks.training_rows import TARGETS, Target, TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Message
 from judges.training_answers import judge_answer, names_conflict
@@ -128,8 +128,7 @@ def chat(row: TrainingRow, benchmark: str) -> ChatRow:
 
 def written(build: Build, out: Path, target: Target = "name") -> Iterator[ChatRow]:
     """Yield the rows of a training set on disk."""
-    write_training_set(get_benchmark(build.benchmark), [build], out, TrainingOptions(target=target), 0.0)
-    put_in_place(out)
+    write_training_set(get_benchmark(build.benchmark), [build], out, TrainingOptions(target=target), 0.0).put_in_place()
     yield from TrainingSet.open(out).rows("train")
 
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import ModuleType
@@ -126,7 +127,7 @@ def apply(orders: dict[str, Any]) -> None:
     ``load_holds`` (a file that is made as a load begins, which takes a minute),
     ``hangs`` (``after`` so many answers a worker makes a ``file`` and comes back from nothing), ``stop_seconds``,
     ``gate`` (a worker answers no more ``after`` so many, ``until`` there is a file of that name),
-    ``holds`` (a ``function``, as MODULE:NAME, that makes a ``file`` and takes a minute before it first begins),
+    ``holds`` (a ``function``, MODULE:NAME or MODULE:CLASS.NAME, makes a ``file`` and takes a minute before it first begins),
     ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
     ``memory`` (the bytes that a model may take), ``ray_versions`` (of Ray and Python, as Ray compares them),
     ``missing`` (packages that are not installed),
@@ -178,8 +179,10 @@ def apply(orders: dict[str, Any]) -> None:
 
         loading.load = load_before_faults
     if "holds" in orders:
-        module, _, name = orders["holds"]["function"].partition(":")
-        held = getattr(importlib.import_module(module), name)
+        module, _, path = orders["holds"]["function"].partition(":")
+        *owners, name = path.split(".")
+        owner = reduce(getattr, owners, importlib.import_module(module))
+        held = getattr(owner, name)
 
         def hold(*arguments: Any, **options: Any) -> Any:
             if not os.path.exists(orders["holds"]["file"]):
@@ -187,7 +190,7 @@ def apply(orders: dict[str, Any]) -> None:
                 time.sleep(60)
             return held(*arguments, **options)
 
-        setattr(importlib.import_module(module), name, hold)
+        setattr(owner, name, hold)
     if "judge_seconds" in orders:
         from app.engine import loop
 

@@ -17,7 +17,7 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.registry import get_benchmark
 from benchmarks.training.leaks import LeakReport
 from benchmarks.training.training_set import TrainingSet
-from benchmarks.training.write_set import drop_rows, put_in_place, write_training_set
+from benchmarks.training.write_set import drop_rows, write_training_set
 from benchmarks.training_rows import TrainingOptions
 
 Row = dict[str, Any]
@@ -161,8 +161,7 @@ def plant(folder: Path, tests: Sequence[Example], clean: Sequence[Example], plan
     of_table = [(example, kind) for example, kind in zip(tests, kinds, strict=False) if kind in _CHANGES]
     build = _build(folder / "train", [*((example, "") for example in clean), *of_table])
     benchmark, out = get_benchmark("cmc-bench"), folder / "set"
-    write_training_set(benchmark, [build], out, TrainingOptions(), 0.1)
-    training_set = put_in_place(out)
+    training_set = write_training_set(benchmark, [build], out, TrainingOptions(), 0.1).put_in_place()
     groups = groups_of(build)
     result = PlantedSet(training_set, test, clean=set(groups[: len(clean)]))
     result.planted = dict(zip(groups[len(clean) :], (kind for _, kind in of_table), strict=True))

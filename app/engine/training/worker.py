@@ -21,7 +21,7 @@ from typing import Any
 
 from app.engine.training.answer_checks import answer_check
 from app.engine.training.data_record import read_data_record
-from app.engine.training.folder import DIVERGED, WORKER_LOG, Training
+from app.engine.training.folder import ADAPTER, BEST, DIVERGED, WORKER_LOG, Training
 from app.engine.training.log import LogWriter, read_curve
 from app.engine.training.rows import check_rows, split_rows, unusable_error
 from app.engine.training.verdict import verdict_of
@@ -33,6 +33,7 @@ from app.system.logs import drop_output
 from app.system.signals import ended_by_signals
 from benchmarks.errors import BusyError, StoreError
 from benchmarks.training.training_set import PARTS, ChatRow, TrainingSet
+from benchmarks.untrusted.own_files import sweep
 from benchmarks.vocabulary import digest
 from mlx_backends.training import CONFLICT, LEAST_GAIN, DivergedError, TrainingSettings
 
@@ -106,6 +107,9 @@ def _train(training: Training, flags: _Flags) -> bool:
     if training_set.digest != training.identity.get("data digest"):
         raise StoreError(f"{training_set.path} was changed since {training.name} began; choose another --name.")
     rows = split_rows(training_set, training.spec)
+    for adapter in (training.path / ADAPTER, training.path / BEST):
+        if not adapter.is_symlink():
+            sweep(adapter)
     settings = replace(training.spec.settings(len(rows[PARTS[0]])), steps=training.steps)
     with _ends_at_once(flags):
         loaded, features = _load(training)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import shutil
 import stat
 import time
@@ -17,8 +16,10 @@ from io import BufferedReader
 from pathlib import Path
 
 from app.store.bundles.layout import MANIFEST, BundleError
+from benchmarks.errors import StoreFullError
 from benchmarks.untrusted.finder_files import folder_entries
-from benchmarks.untrusted.safe_files import make_folder, open_regular
+from benchmarks.untrusted.own_files import OwnFolder
+from benchmarks.untrusted.safe_files import is_disk_full, make_folder, open_regular
 
 _FOLDER = "bundles"
 _KEPT_S = 30 * 24 * 3600
@@ -54,7 +55,8 @@ def open_bundle(path: Path) -> Path:
                 _remove_old(cache)
                 _extract(path, stream, folder)
     except OSError as error:
-        raise BundleError(f"cannot open {path}: {error.strerror or error}.") from error
+        kind = StoreFullError if is_disk_full(error) else BundleError
+        raise kind(f"cannot open {path}: {error.strerror or error}.") from error
     with suppress(OSError):
         os.utime(folder)
     _NAMES[folder] = path.name
@@ -85,26 +87,17 @@ def _extract(path: Path, stream: BufferedReader, folder: Path) -> None:
     """Extract the bundle in an open file to ``folder``, which appears complete; ``path`` is for messages."""
     from app.store.bundles.archive import open_archive
 
-    staging = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    try:
-        staging.mkdir(mode=0o700)
+    with OwnFolder(folder.parent) as staging:
         with open_archive(path, stream) as archive:
-            archive.extract(staging)
-        _set_modes(staging, file=0o400, inner=0o500)
+            archive.extract(staging.path)
+        _set_modes(staging.path, file=0o400, inner=0o500)
         try:
-            os.rename(staging, folder)
+            staging.keep_as(folder)
         except OSError:
             if not is_opened_bundle(folder):  # otherwise another process was faster
                 raise
-            _remove(staging)
         else:
             os.chmod(folder, 0o500)
-    except OSError as error:
-        _remove(staging)
-        raise BundleError(f"cannot extract {path.name} to {folder}: {error.strerror or error}.") from error
-    except BaseException:
-        _remove(staging)
-        raise
 
 
 def _remove_old(cache: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import ClassVar
 
 from textual import on
@@ -37,6 +37,7 @@ from benchmarks.build import BuildOptions
 from benchmarks.errors import RashomonError, UnknownKeysError
 from benchmarks.rows.files import Loader
 from benchmarks.rows.row_checks import ReadRow, RowCheck, TableCheck
+from benchmarks.untrusted.own_files import OwnFolder
 from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import Instance, Media, Text
 
@@ -106,11 +107,11 @@ class OwnRowsScreen(RashomonScreen):
     def on_mount(self) -> None:
         self.query_one("#field-reader").display = False  # until a retrieval log is checked
         self._show_form(False)
-        self._pictures = TemporaryDirectory(prefix="rashomon-rows-")
+        self._pictures = OwnFolder(Path(gettempdir()))
         self.set_focus(self.query_one("#input-table"))
 
     def on_unmount(self) -> None:
-        self._pictures.cleanup()
+        self._pictures.remove()
 
     # --- the table ------------------------------------------------------------------------------------
 
@@ -281,7 +282,7 @@ class OwnRowsScreen(RashomonScreen):
         """Write a medium to a temporary file and return its path; the table may embed its images."""
         if media is None or load is None:
             return None
-        path = Path(self._pictures.name) / media.name
+        path = self._pictures.path / media.name
         if not path.exists():
             path.write_bytes(load())
         return path

@@ -7,12 +7,12 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import StoreError
+from benchmarks.untrusted.own_files import OwnFolder
 from benchmarks.untrusted.safe_files import make_folder, replace_file, write_error
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault
@@ -156,18 +156,14 @@ def save_arrays(path: Path, arrays: Mapping[str, Any], metadata: Mapping[str, st
 
     Raises StoreError, and the RuntimeError of a fault of the GPU that has computed the arrays.
     """
-    new = path.with_name(f".{path.name.removesuffix('.safetensors')}.writing.safetensors")
     try:
-        new.unlink(missing_ok=True)  # which could be a link
-        new.touch(exist_ok=False)
-        _write_arrays(new, arrays, metadata)
-        settle()
-        os.replace(new, path)
+        with OwnFolder(path.parent) as folder:
+            new = folder.path / path.name
+            _write_arrays(new, arrays, metadata)
+            settle()
+            os.replace(new, path)
     except OSError as error:
         raise write_error(path, error, KEPT) from error
-    finally:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
 
 
 def _write_arrays(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:

@@ -368,7 +368,7 @@ def undisturbed(
 def phase_of(target: Path) -> str:
     """The phase that a command is in, by what it has written so far."""
     if not target.exists():
-        return "writing" if any(target.parent.glob(f".{target.name}-*")) else "start"
+        return "writing" if any(target.parent.glob(".rashomon-*")) else "start"
     check = record(target).get("check")
     return "check" if check is None else "end" if "options" in check else "options"
 
@@ -409,7 +409,7 @@ def test_a_command_that_was_ended_continues(
         "start" if (phase, end) == ("writing", interrupt) else phase,
     )
     if end is interrupt:
-        assert not list(home.home.glob(".fused*")), "an interrupted command tidies up"
+        assert not list(home.home.glob(".rashomon-*")), "an interrupted command tidies up"
     done = home.process(*words, code=5)
     assert (done.stdout.replace(str(home.home), ""), record(target)) == undisturbed
-    assert not list(home.home.glob(".fused*")), "nothing unfinished is left"
+    assert not list(home.home.glob(".rashomon-*")), "nothing unfinished is left"

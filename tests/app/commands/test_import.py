@@ -256,7 +256,7 @@ def test_an_import_resumes_in_every_phase(rashomon: Rashomon, phase: str, number
     assert listed(rashomon)["imp"]["state"] == "done"
     expected, result = ([(s["id"], s["answer"], s["verdicts"]) for s in samples(rashomon, n)] for n in ("here", "imp"))
     assert result == expected
-    assert not list((rashomon.workspace / "runs").glob(".planning-*"))
+    assert not list((rashomon.workspace / "runs").glob(".rashomon-*"))
 
 
 def judged(rashomon: Rashomon, name: str) -> int:

@@ -115,8 +115,8 @@ def test_runs_whose_names_begin_alike_are_told_apart_newest_first(tmp_path: Path
 
 def test_a_run_that_is_being_planned_is_not_listed(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
-    (workspace.runs_folder / ".planning-1-x").mkdir(parents=True)
-    (workspace.runs_folder / ".planning-1-x" / "run.sqlite").write_bytes(b"")
+    (workspace.runs_folder / ".rashomon-00000000").mkdir(parents=True)
+    (workspace.runs_folder / ".rashomon-00000000" / "run.sqlite").write_bytes(b"")
     assert workspace.run_names() == []
     assert workspace.summaries() == []
 

@@ -159,7 +159,7 @@ def test_a_run_half_removed_does_not_come_back(workspace: Workspace) -> None:
     assert killed._lock is not None
     killed._lock.release()
     (left,) = (workspace.runs_folder / FOLDER).iterdir()
-    (left / "0000-one").rename(left / ".half-0123")
+    (left / "0000-one").rename(left / ".rashomon-01230123")
     trash = Trash(workspace)
     assert trash.take_over() == []
     assert not left.exists()

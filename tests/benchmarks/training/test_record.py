@@ -16,7 +16,7 @@ from benchmarks.training import record as module
 from benchmarks.training.prompt_texts import instance_text
 from benchmarks.training.record import TrainingRecord
 from benchmarks.training.training_set import TrainingSet
-from benchmarks.training.write_set import put_in_place, write_training_set
+from benchmarks.training.write_set import write_training_set
 from benchmarks.training_rows import TrainingOptions
 from benchmarks.varied import in_cell
 from benchmarks.vocabulary import Instance, Media
@@ -40,8 +40,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Build:
 @pytest.fixture(scope="module")
 def training_set(trained: Build, tmp_path_factory: pytest.TempPathFactory) -> TrainingSet:
     out = tmp_path_factory.mktemp("set") / "set"
-    write_training_set(get_benchmark("cmc-bench"), [trained], out, TrainingOptions(), 0.3)
-    return put_in_place(out)
+    return write_training_set(get_benchmark("cmc-bench"), [trained], out, TrainingOptions(), 0.3).put_in_place()
 
 
 def test_examples_are_recognised_in_their_build_in_a_part_of_it_and_under_factors(

@@ -18,7 +18,7 @@ from benchmarks.contra4.constants import FILTERS
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.training.training_set import TrainingSet
-from benchmarks.training.write_set import put_in_place, write_training_set
+from benchmarks.training.write_set import write_training_set
 from benchmarks.training_rows import ABSTENTION, TrainingOptions
 from benchmarks.vocabulary import Generation, Record
 from judges.registry import get_judge
@@ -35,8 +35,8 @@ def build(benchmark: str, out: Path, **sources: Path) -> Build:
 
 
 def write(build: Build, out: Path, share: float = 0.0, **options: Any) -> TrainingSet:
-    write_training_set(get_benchmark(build.benchmark), [build], out, TrainingOptions(**options), share)
-    return put_in_place(out)
+    staged = write_training_set(get_benchmark(build.benchmark), [build], out, TrainingOptions(**options), share)
+    return staged.put_in_place()
 
 
 def rows(training_set: TrainingSet, part: str = "train") -> Iterator[dict[str, Any]]:

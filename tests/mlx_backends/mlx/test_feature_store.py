@@ -405,7 +405,7 @@ def test_a_file_that_another_process_removes_ends_no_storing(folder: Path, monke
 
     def save_and_lose(*arguments: Any, **named: Any) -> None:
         save(*arguments, **named)
-        for part in (folder / "vision-features").glob(".*.part"):
+        for part in (folder / "vision-features").glob(".rashomon-*"):
             part.unlink()
 
     monkeypatch.setattr(mx, "save_safetensors", save_and_lose)

@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from app.engine.workers.cluster.held_folder import HeldFolder, remove_leftovers
 from app.system.paths import free_space
 from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.untrusted.own_files import OwnFolder, sweep
 from mlx_backends.models.adapters import CONFIG, WEIGHTS, adapter_files
 from mlx_backends.models.discovery import resolve
 from mlx_backends.models.weights import DECIDING, files_digest, weights_digest
@@ -17,7 +17,6 @@ from mlx_backends.models.weights import DECIDING, files_digest, weights_digest
 PIECE_BYTES = 16 << 20
 """The bytes that are sent at a time."""
 
-_PARTIAL = ".partial-"
 
 CopiedPart = Literal["model", "adapter"]
 """What a node may lack of the model that it is to answer as."""
@@ -49,7 +48,8 @@ def copied_folder(part: CopiedPart, name: str, digest: str | None) -> str | None
 
 def remove_partial_copies() -> None:
     """Remove the copies on this machine whose worker ended while it received them."""
-    remove_leftovers(_cache(), f"*/*/{_PARTIAL}*")
+    for folder in _cache().glob("*/*/"):
+        sweep(folder)
 
 
 def _cache() -> Path:
@@ -75,7 +75,7 @@ class FolderCopy:
         self._digest = digest
         self._sizes = files
         self._final = _folder(part, name, digest)
-        self._partial: HeldFolder | None = None
+        self._partial: OwnFolder | None = None
 
     def begin(self) -> str:
         """Make the folder, if there is room."""
@@ -85,7 +85,7 @@ class FolderCopy:
         try:
             if free_space(self._final) < needed:
                 return f"its disk has no room for the {self._part}'s {needed / 1e9:.1f} GB"
-            self._partial = HeldFolder(self._final.parent, _PARTIAL)
+            self._partial = OwnFolder(self._final.parent)
         except OSError as error:
             return f"its folder {self._final.parent} cannot be written ({error.strerror})"
         return ""

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from app.engine.workers.cluster.folder_copy import CopiedPart, FolderCopy, copied_folder, remove_partial_copies
-from app.engine.workers.cluster.held_folder import HeldFolder, remove_leftovers
 from app.engine.workers.cluster.messages import (
     Loaded,
     MediaReferences,
@@ -31,6 +30,7 @@ from app.engine.workers.cluster.messages import (
 from app.engine.workers.device_lock import device_lock_path
 from app.store.locks import FileLock
 from benchmarks.errors import MediaError, ModelError, RashomonError
+from benchmarks.untrusted.own_files import OwnFolder, sweep
 from benchmarks.vocabulary import Generation, Media, Request
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.core.batch_invariance import BatchInvariance
@@ -52,7 +52,6 @@ SLICE_SECONDS = 2.0
 GATHER_SECONDS = 0.02
 """The time in which a worker waits for further answers before it reports the first."""
 
-_MEDIA_PREFIX = "rashomon-media-"
 
 MEDIA_BYTES = 1 << 30
 """The most bytes of media that a worker keeps."""
@@ -102,7 +101,7 @@ class NodeWorker:
             return NotLoaded(
                 f"it has Rashomon {version('rashomon')}, not {job.version}; install the same version there"
             )
-        remove_leftovers(Path(tempfile.gettempdir()), f"{_MEDIA_PREFIX}*")
+        sweep(Path(tempfile.gettempdir()))
         remove_partial_copies()
         try:
             return self._load(job)
@@ -255,7 +254,7 @@ class MediaCache:
         self.problem: Problem | None = None
         self._fetch = fetch
         self._limit = limit
-        self._folder: HeldFolder | None = None
+        self._folder: OwnFolder | None = None
         self._references: dict[str, Any] = {}
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._guard = threading.Lock()  # a backend prepares requests in a thread
@@ -323,7 +322,7 @@ class MediaCache:
 
     def _path(self, name: str) -> Path:
         if self._folder is None:
-            self._folder = HeldFolder(Path(tempfile.gettempdir()), _MEDIA_PREFIX)
+            self._folder = OwnFolder(Path(tempfile.gettempdir()))
         return self._folder.path / name
 
 

@@ -23,10 +23,10 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from app.engine.workers.cluster.address import head_of
-from app.engine.workers.cluster.held_folder import HeldFolder, remove_leftovers
 from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
 from app.engine.workers.cluster.node import SECRETS, NodeWorker
 from app.engine.workers.cluster.seam import Cluster, ClusterError, Member, WorkerLostError
+from benchmarks.untrusted.own_files import OwnFolder
 from mlx_backends.core.error_text import one_line
 from mlx_backends.pytorch.spec import wants_gpu
 from mlx_backends.remote.api_keys import hidden_from_processes
@@ -57,7 +57,7 @@ HEALTH = "health"
 _MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """The variable, read on every system, without which Ray listens on the loopback address only."""
 
-_FILES, _FOLDER = "RAY_TMPDIR", "rashomon-ray-"
+_FILES = "RAY_TMPDIR"
 """The variable with the folder for the files of a cluster that Ray starts, and the beginning of the name of ours."""
 
 T = TypeVar("T")
@@ -142,7 +142,7 @@ class RayCluster(Cluster):
         self._listing: Future[Sequence[Member]] | None = None
         self._head: tuple[str, int] | None = None
         self._head_seen = time.monotonic()
-        self._folder: HeldFolder | None = None
+        self._folder: OwnFolder | None = None
         address = os.environ.get("RAY_ADDRESS", "") if head_of(workers) is None else workers
         if head := head_of(address) or _node_address(address):
             _check_head(address, *head)
@@ -276,12 +276,11 @@ class RayCluster(Cluster):
             self._folder.remove()
 
 
-def _own_folder() -> HeldFolder:
+def _own_folder() -> OwnFolder:
     """Return a new folder for the files of a cluster of our own. Raises ModelError."""
     parent = Path(os.environ.get(_FILES) or "/tmp")  # not TMPDIR: a path of Ray's sockets has at most 103 bytes
     try:
-        remove_leftovers(parent, f"{_FOLDER}*")
-        return HeldFolder(parent, _FOLDER)
+        return OwnFolder(parent)
     except OSError as error:
         raise ClusterError(
             f"{parent} cannot be written ({error.strerror}); set {_FILES} to a folder that can."
@@ -391,7 +390,7 @@ def _explained(address: str, error: Exception) -> ClusterError:
 
 
 @contextmanager
-def _environment(own_folder: HeldFolder | None) -> Iterator[None]:
+def _environment(own_folder: OwnFolder | None) -> Iterator[None]:
     """Set Ray's variables, and hide keys from the processes that start within the block.
 
     A cluster of our own, with a folder for its files, listens on the loopback address only.
