@@ -343,7 +343,7 @@ def test_a_listing_that_names_a_file_outside_is_refused(hub: FakeHub, rashomon: 
     hub.repos["MMMU/MMMU"].names = {
         "Physics/validation-00000-of-00001.parquet": "Physics/validation-/../../../../../x.parquet"
     }
-    assert "nothing was fetched" in rashomon.run("data", "get", "cmc-bench", "--yes", code=2).stderr
+    assert "nothing was fetched" in rashomon.run("data", "get", "cmc-bench", "--yes", code=3).stderr
 
 
 def test_a_model_without_safetensors_or_too_large_is_not_fetched(hub: FakeHub, rashomon: Rashomon) -> None:
