@@ -330,7 +330,7 @@ def test_a_model_that_broke_off_is_no_model_until_it_is_whole(hub: FakeHub, rash
     process.communicate(timeout=60)
     assert process.returncode == 130
     listed = {item["name"]: item for item in rashomon.json("models")["cached"]}
-    assert "`rashomon models get org/tiny` fetches it" in listed["org/tiny"]["problem"]
+    assert "`rashomon models get org/tiny` fetches the rest" in listed["org/tiny"]["problem"]
     hub.released.set()
     hub.faults.clear()
     rashomon.run("models", "get", "org/tiny", "--yes")
