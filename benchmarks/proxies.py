@@ -63,6 +63,12 @@ def proxy_for_scheme(scheme: str) -> Proxy | None:
     return Proxy(name, _with_scheme(proxies[key]), source)
 
 
+def check_proxies() -> None:
+    """Raise SpecError if the proxy for any scheme is invalid."""
+    for scheme in CARRIED:
+        proxy_for_scheme(scheme)
+
+
 def proxy_name(url: str, what: str) -> str:
     """Return the address of a proxy without credentials, such as ``http://host:8080``. Raises SpecError, naming ``what``."""
     with suppress(ValueError):

@@ -97,7 +97,7 @@ def _setups(context: click.Context) -> list[str]:
 
 
 def _cached(context: click.Context) -> list[str]:
-    from mlx_backends.models.discovery import hub_cache
+    from benchmarks.fetch.hub_cache import hub_cache
 
     try:
         names = sorted(os.listdir(hub_cache()))

@@ -9,7 +9,6 @@ from pathlib import Path
 from app.commands.spinner import spinner
 from app.fetch import manifest
 from app.fetch.execute import confirm_fetch, execute_plan
-from app.fetch.hub import check_online
 from app.fetch.plan import make_plan, read_small
 from app.fetch.recipes import NOT_PUBLISHED, RECIPES, get_recipe, source_options
 from app.json_output.catalog import DataEntry
@@ -19,6 +18,7 @@ from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from app.text.escape import clean, size
 from benchmarks.errors import BusyError, NoAccessError
+from benchmarks.fetch.hub import check_online
 from benchmarks.untrusted.safe_files import make_folder
 from benchmarks.untrusted.typed_paths import typed_path
 

@@ -34,11 +34,11 @@ from app.store.judge_checks import JudgeCheck, current_checks
 from app.store.workspace import Workspace
 from app.text.escape import clean, size
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.fetch.hub_cache import hub_cache
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.vocabulary import WITHOUT_SOURCES
 from judges.registry import get_judge, judge_names
 from mlx_backends.models.catalog import CatalogModel, catalog_models
-from mlx_backends.models.discovery import hub_cache
 from mlx_backends.models.memory_estimate import memory_fit, required_memory, smallest_mac
 from mlx_backends.ocr import READERS
 from mlx_backends.shared_names import without_folders

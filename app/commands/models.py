@@ -8,8 +8,7 @@ from pathlib import Path
 from app.commands.listing import catalog_entry
 from app.commands.spinner import spinner
 from app.fetch.execute import confirm_fetch, execute_plan
-from app.fetch.hub import check_online
-from app.fetch.model import blobs_folder, link_snapshot, list_files
+from app.fetch.model import blobs_folder, list_files
 from app.fetch.plan import make_plan
 from app.json_output.catalog import ModelRecommendation, RecommendedModel
 from app.json_output.envelope import print_json
@@ -18,6 +17,8 @@ from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks import number_ranges as ranges
 from benchmarks.errors import BusyError, ModelError, NoAccessError, SpecError
+from benchmarks.fetch.hub import check_online
+from benchmarks.fetch.hub_cache import link_snapshot
 from mlx_backends.models.catalog import catalog_models
 from mlx_backends.models.discovery import cached_models, inspect
 from mlx_backends.models.memory_estimate import memory_fit

@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 
 from app.doctor.check_result import CheckResult
-from app.fetch.hub import is_offline
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
+from benchmarks.fetch.hub import is_offline
 from benchmarks.proxies import CARRIED, proxy_for_scheme
 from benchmarks.untrusted.system_tools import tool_output
 
@@ -51,7 +51,7 @@ def workspace(workspace: Workspace) -> CheckResult:
 
 def cache(workspace: Workspace) -> CheckResult:
     """Check that the Hub's cache is writable and has free space."""
-    from mlx_backends.models.discovery import hub_cache
+    from benchmarks.fetch.hub_cache import hub_cache
 
     folder = hub_cache()
     try:

@@ -21,7 +21,8 @@ _SUGGESTED_MODEL = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
 
 def models(workspace: Workspace) -> CheckResult:
     """Count the cached models that can run, and say why others cannot."""
-    from mlx_backends.models.discovery import cached_models, hub_cache
+    from benchmarks.fetch.hub_cache import hub_cache
+    from mlx_backends.models.discovery import cached_models
 
     cached = cached_models()
     usable = [model for model in cached if model.problem is None]

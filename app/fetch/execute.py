@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 
 from app.exit_codes import INTERRUPTED, EndedError
-from app.fetch.download import DownloadProgress, download
 from app.fetch.plan import FetchPlan
-from app.fetch.remote_file import FetchError, RemoteFile
 from app.text.escape import clean, size
 from benchmarks.errors import SpecError
+from benchmarks.fetch.download import DownloadProgress, download
+from benchmarks.fetch.remote_file import FetchError, RemoteFile
 
 PROGRESS_LINE = "RASHOMON_PROGRESS_LINE"
 """The environment variable by which the interface asks for one line of progress that is rewritten, as on a terminal."""
@@ -55,10 +55,11 @@ def execute_plan(plan: FetchPlan, command: str) -> None:
 
 
 def _failure_text(failures: dict[RemoteFile, str], total: int, command: str) -> str:
-    examples = "; ".join(f"{file.path.name}: {reason}" for file, reason in list(failures.items())[:3])
+    examples = "; ".join(f"{file.name}: {reason}" for file, reason in list(failures.items())[:3])
     more = f" and {len(failures) - 3} more" if len(failures) > 3 else ""
     count = f"{len(failures):,} of {total:,} files could not be fetched"
-    return f"{count} ({examples}{more}); the others are kept, `{command}` tries again."
+    others = "the others are kept, " if len(failures) < total else ""
+    return f"{count} ({examples}{more}); {others}`{command}` tries again."
 
 
 def _progress_printer(plan: FetchPlan) -> Callable[[DownloadProgress], None]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.fetch.download import MAX_PARALLEL, Timeouts, access_denied, client, connection_failed, hub_headers
-from app.fetch.remote_file import FetchError, RemoteFile, distinct_files
 from app.system.paths import free_space
 from app.text.escape import clean, size
+from benchmarks.fetch.download import MAX_PARALLEL, Timeouts, connection_failed, length_of
+from benchmarks.fetch.hub import hub_token
+from benchmarks.fetch.remote_file import FetchError, RemoteFile, access_denied, distinct_files
 
 SIZE_SAMPLE = 24
 """The number of files of unknown size whose size is requested; the others count as the average of these."""
@@ -20,7 +21,8 @@ SIZE_SAMPLE = 24
 RESERVED_BYTES = 256 * 2**20
 """Bytes that stay free on the disk."""
 
-_ATTEMPTS = 3
+_ATTEMPTS, _SIZE_SECONDS = 3, 10.0
+"""Attempts to request the size of a file, and the seconds that each may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def read_small(file: RemoteFile) -> bytes:
     """
     import tempfile
 
-    from app.fetch.download import download
+    from benchmarks.fetch.download import download
 
     if file.is_complete():
         return file.path.read_bytes()
@@ -123,23 +125,31 @@ def _sizes(files: Sequence[RemoteFile], timeouts: Timeouts) -> list[int]:
     """Return the sizes that servers report, 0 if unknown. Raises FetchError if access is denied or a server is unreachable."""
     if not files:
         return []
-    with client(timeouts.silence) as session, ThreadPoolExecutor(MAX_PARALLEL) as pool:
-        token = hub_headers() if any(file.hub for file in files) else {}
-        return list(pool.map(lambda file: _size(session, file, token if file.hub else {}, timeouts), files))
+    from benchmarks.fetch.web import client
+
+    with client(_SIZE_SECONDS) as session, ThreadPoolExecutor(MAX_PARALLEL) as pool:
+        token = hub_token() if any(file.hub for file in files) else None
+        return list(pool.map(lambda file: _size(session, file, token if file.hub else None, timeouts), files))
 
 
-def _size(session: Any, file: RemoteFile, headers: dict[str, str], timeouts: Timeouts) -> int:
+def _size(session: Any, file: RemoteFile, token: str | None, timeouts: Timeouts) -> int:
     import httpx2
 
+    from benchmarks.fetch.web import OddReplyError, response_to
+
+    end = time.monotonic() + _SIZE_SECONDS
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            response = session.head(file.url, headers={"Accept-Encoding": "identity", **headers})
-            break
+            with response_to(
+                session, "HEAD", file.url, token=token, seconds=_SIZE_SECONDS, elsewhere=bool(file.digest)
+            ) as response:
+                break
+        except OddReplyError:
+            return 0
         except httpx2.TransportError as error:
-            if attempt == _ATTEMPTS:
+            if attempt == _ATTEMPTS or time.monotonic() > end:
                 raise connection_failed(file, f"the connection failed ({error.__class__.__name__})", attempt) from error
             time.sleep(timeouts.wait)
     if response.status_code in (401, 403):
         raise access_denied(file.owner, response.status_code, response.headers.get("X-Error-Code", ""), file.page)
-    length = response.headers.get("Content-Length", "")
-    return int(length) if response.status_code == 200 and length.isdigit() else 0
+    return (length_of(response) or 0) if response.status_code == 200 else 0

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from app.fetch import manifest
-from app.fetch.hub import Repository, repository
-from app.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, path_inside
 from benchmarks.cmc_bench.constants import HUB_IDS, SUBJECTS
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.fetch.hub import Repository, repository
+from benchmarks.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, path_inside
 from benchmarks.licences import LICENCES
 from benchmarks.registry import benchmark_names, get_benchmark
 

@@ -1,19 +1,22 @@
 """Upload of files to a data set repository of the Hugging Face Hub, through its own library.
 
-The token is the library's: HF_TOKEN, or the one that `hf auth login` stored. It is never read here, nor printed.
+The token is the library's: HF_TOKEN, or the one that `hf auth login` stored. It is never printed.
 """
 
 from __future__ import annotations
 
-import re
+import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from app.fetch.hub import is_offline, page, silenced
 from benchmarks.errors import STOPPED, RashomonError, SpecError
+from benchmarks.fetch.hub import hub_token, is_id, is_offline, is_private, odd_reply, page
+from benchmarks.fetch.remote_file import FetchError
 
-_TARGET = re.compile(r"hub:([A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})")
+_PREFIX = "hub:"
+_SECONDS, _BYTES_PER_SECOND = 50.0, 64 * 1024
+"""The seconds in which all replies must come, besides those for the bytes that are sent."""
 
 
 class UploadError(RashomonError):
@@ -24,19 +27,17 @@ class UploadError(RashomonError):
 
 def repository_name(target: str) -> str:
     """Return the repository in ``hub:OWNER/NAME``. Raises SpecError for another form."""
-    match = _TARGET.fullmatch(target)
-    if match is None or ".." in target or "--" in target:
+    name = target.removeprefix(_PREFIX)
+    if not target.startswith(_PREFIX) or not is_id(name):
         raise SpecError(f"{target!r} names no data set of the Hub; write hub:OWNER/NAME.")
-    return match[1]
+    return name
 
 
 def check_ready() -> None:
     """Raise UploadError, before anything is asked or sent, if there is no token or the environment demands offline mode."""
-    from huggingface_hub import get_token
-
     if is_offline():
         raise UploadError("HF_HUB_OFFLINE is set, so nothing is sent; unset it and run the same command.")
-    if not get_token():
+    if not hub_token():
         raise UploadError("you are not logged in to the Hub; log in with `hf auth login`, or set HF_TOKEN.")
 
 
@@ -45,51 +46,85 @@ def upload(name: str, files: Mapping[str, bytes], *, public: bool, message: str)
 
     Unless ``public``, nothing is sent before the Hub confirms that the repository is private. Raises UploadError.
     """
-    from huggingface_hub import CommitOperationAdd, HfApi
+    from benchmarks.fetch.network import deadline
+
+    address = page(name, "dataset")
+    with deadline(_SECONDS + sum(map(len, files.values())) / _BYTES_PER_SECOND):
+        _create(name, public=public)
+        _commit(name, files, message, address)
+    return address
+
+
+def _create(name: str, *, public: bool) -> None:
+    from huggingface_hub import HfApi
 
     with _explained(name):
-        api = HfApi()
-        api.create_repo(name, repo_type="dataset", private=not public, exist_ok=True)
-        if not public and not api.repo_info(name, repo_type="dataset").private:
-            raise UploadError(
-                f"{name} exists on the Hub and is public; name another data set, or add --public to send it there."
-            )
-        operations = [CommitOperationAdd(path, data) for path, data in files.items()]
-        api.create_commit(name, operations, commit_message=message, repo_type="dataset")
-    return page(name, "dataset")
+        HfApi(token=hub_token()).create_repo(name, repo_type="dataset", private=not public, exist_ok=True)
+    if not (public or _is_private(name)):
+        raise UploadError(
+            f"{name} exists on the Hub and is public; name another data set, or add --public to send it there."
+        )
+
+
+def _commit(name: str, files: Mapping[str, bytes], message: str, address: str) -> None:
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    operations = [CommitOperationAdd(path, data) for path, data in files.items()]
+    with _explained(name, f" Some files may have been sent; see {address}."):
+        HfApi(token=hub_token()).create_commit(name, operations, commit_message=message, repo_type="dataset")
+
+
+def _is_private(name: str) -> bool:
+    try:
+        return is_private(name, "dataset")
+    except FetchError as error:
+        raise UploadError(str(error)) from error
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Translate the errors of the Hub's library to an UploadError of one sentence."""
-    import httpx2
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+def _explained(name: str, consequence: str = "") -> Iterator[None]:
+    """Translate what the Hub's library raises to an UploadError; ``consequence`` follows where it is not known what was done."""
+    from huggingface_hub.errors import HfHubHTTPError
     from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
-    from benchmarks.http_transport import route_hub_library
+    from benchmarks.fetch.hub_library import UnreachableError, guard_library
+    from benchmarks.fetch.web import OddReplyError
 
-    route_hub_library()
+    guard_library()
     shown = not are_progress_bars_disabled()
     disable_progress_bars()
     try:
-        with silenced(), warnings.catch_warnings():
+        with _silenced(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except HFValidationError as error:
-        raise SpecError(f"{name!r} is not a name that the Hub takes; write OWNER/NAME.") from error
-    except OfflineModeIsEnabled as error:
-        raise UploadError("HF_HUB_OFFLINE is set, so nothing is sent; unset it and run the same command.") from error
-    except HfHubHTTPError as error:
-        raise UploadError(_refusal(name, error.response.status_code)) from error
-    except (httpx2.HTTPError, OSError) as error:
-        raise UploadError(
-            f"the Hub cannot be reached for {name} ({type(error).__name__}); check the network, then run the same command."
-        ) from error
-    except (ValueError, KeyError, RuntimeError) as error:  # of the library, for responses that it does not expect
-        raise UploadError(f"the Hub's response about {name} is not understood ({type(error).__name__}).") from error
+    # For replies that it does not expect, the library fails in any exception; its threads wrap ours in another one.
+    except Exception as error:
+        cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ else error
+        if isinstance(cause, RashomonError):
+            raise cause from None
+        if isinstance(cause, HfHubHTTPError):
+            raise UploadError(_refusal(name, cause.response.status_code)) from error
+        if isinstance(cause, UnreachableError):
+            raise UploadError(
+                f"the Hub cannot be reached for {name} ({cause}); check the network, then run the same command.{consequence}"
+            ) from error
+        reason = cause if isinstance(cause, OddReplyError) else f"it led to {type(cause).__name__}"
+        raise UploadError(odd_reply(name, reason) + consequence) from error
     finally:
         if shown:
             enable_progress_bars()
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Silence the log of the Hub's library; the final error is reported anyway."""
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _refusal(name: str, status: int) -> str:

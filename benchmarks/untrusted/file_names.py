@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
+from pathlib import PurePosixPath, PureWindowsPath
 
 
 def name_key(name: str) -> str:
@@ -44,3 +45,29 @@ def distinct_names(names: Iterable[str], numbered: str = "{} ({})", longest: int
         taken.add(name_key(candidate))
         distinct.append(candidate)
     return distinct
+
+
+LONGEST_NAME, LONGEST_PATH = 200, 700
+"""Bytes of a name in a folder, and of a whole relative path, that every disk and its temporary names have room for."""
+
+
+def unsafe_path(path: str) -> str | None:
+    """Return why a relative path from outside can be no file in a folder, as the end of "a file ..."; None if it can."""
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or "\\" in path or PureWindowsPath(path).drive:
+        return "outside the folder"
+    if not path.isprintable():
+        return "with control characters in its name"
+    if len(path.encode()) > LONGEST_PATH or any(len(part.encode()) > LONGEST_NAME for part in parts):
+        return "whose name is too long"
+    return None
+
+
+def colliding_path(paths: Iterable[str]) -> str | None:
+    """Return a path that may be the same file as another one, or is a folder of another one; None if there is none."""
+    keys: dict[str, str] = {}
+    for path in paths:
+        if keys.setdefault(name_key(path), path) is not path:
+            return path
+    folders = (folder for path in keys for folder in map(str, PurePosixPath(path).parents))
+    return next((keys[folder] for folder in folders if folder in keys), None)

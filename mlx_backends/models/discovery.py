@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from benchmarks.fetch.hub_cache import hub_cache, repository_folder
 from benchmarks.untrusted.finder_files import folder_entries, is_finder_file
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import Modality
@@ -50,14 +51,6 @@ class ModelInfo:
     takes: tuple[Modality, ...] = ()
 
 
-def hub_cache() -> Path:
-    """Return the Hugging Face cache, from the environment variables that move it, without importing the library."""
-    for variable, subfolder in (("HF_HUB_CACHE", ""), ("HF_HOME", "hub"), ("XDG_CACHE_HOME", "huggingface/hub")):
-        if os.environ.get(variable):
-            return Path(os.environ[variable]).expanduser() / subfolder
-    return Path.home() / ".cache" / "huggingface" / "hub"
-
-
 def resolve(model: str) -> Path:
     """Return the folder of ``model``, which is a local folder or a Hub id that is in the Hugging Face cache.
 
@@ -90,11 +83,6 @@ def _snapshot(model: str) -> Path:
         cached = next((name for name in map(_id, _repositories()) if name.casefold() == model.casefold()), None)
         advice = f"`rashomon models get {model}` fetches it." if cached is None else f"did you mean {cached!r}?"
         raise ModelError(f"{model!r} is neither a folder nor in the Hugging Face cache; {advice}") from error
-
-
-def repository_folder(model: str) -> Path:
-    """Return the folder of a Hub id in the Hugging Face cache, which may not exist."""
-    return hub_cache() / f"models--{model.replace('/', '--')}"
 
 
 def _partly_fetched(model: str, problem: str = "has no file in use") -> IncompleteModelError:

@@ -10,8 +10,8 @@ from typing import Any
 from unittest.mock import patch
 
 from app.fetch import recipes
-from app.fetch.remote_file import Digest, RemoteFile
 from benchmarks.cmc_bench.constants import SUBJECTS
+from benchmarks.fetch.remote_file import Digest, RemoteFile
 from tests.benchmarks.cmc_bench.test_hub import chartqa_parquet, mmmu_parquet
 from tests.benchmarks.test_vqa import gqa_copy, okvqa_copy
 from tests.support.data.small import picture

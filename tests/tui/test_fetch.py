@@ -16,8 +16,8 @@ from app.tui.screens.runs import RunsScreen
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.command_dialog import Stage as DialogStage
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
+from benchmarks.fetch.hub_cache import hub_cache
 from mlx_backends.models import memory_estimate
-from mlx_backends.models.discovery import hub_cache
 from mlx_backends.next_model import recommend_models
 from tests.app.commands.test_get import tiny_model
 from tests.support.command import ROOT

@@ -26,7 +26,7 @@ from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import MODES
 from app.tui.widgets.virtual_table import Column
 from benchmarks.errors import RashomonError
-from mlx_backends.models.discovery import hub_cache
+from benchmarks.fetch.hub_cache import hub_cache
 from mlx_backends.remote.api_keys import VARIABLES, key_source
 
 _MODES = {

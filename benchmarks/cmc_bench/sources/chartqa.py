@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.cmc_bench.sources.base import SourceRow, existing_path, layout_error, requested_hub_id
-from benchmarks.cmc_bench.sources.hub import read_hub_rows
+from benchmarks.cmc_bench.sources.hub import fetch_hub_files, read_hub_rows
 from benchmarks.errors import SourceError
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, read_rows, text_field
@@ -28,8 +28,10 @@ def read(place: str) -> Iterator[SourceRow | SkippedRow]:
 
 def _raw_rows(place: str) -> Iterator[RawRow | SkippedRow]:
     if (data_set := requested_hub_id(_NAME, place)) is not None:
-        for split in ("val", "test"):
-            yield from read_hub_rows(data_set, None, split, f"data/{split}-*", LAYOUT)
+        splits = ("val", "test")
+        fetched = fetch_hub_files(data_set, [f"data/{split}-*" for split in splits], LAYOUT)
+        for split, files in zip(splits, fetched, strict=True):
+            yield from read_hub_rows(files, split, _NAME)
         return
     root = existing_path(_NAME, place, LAYOUT)
     paths = _files(root)

@@ -1,53 +1,57 @@
-"""Rows of a data set on the Hugging Face Hub, through ``datasets``."""
+"""Rows of a data set on the Hugging Face Hub, whose files are fetched into its cache."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fnmatch import fnmatch
+from itertools import chain, count
+from pathlib import Path
 
 from benchmarks.errors import SourceError
-from benchmarks.rows.files import RawRow
+from benchmarks.fetch.download import download
+from benchmarks.fetch.hub import is_offline, repository
+from benchmarks.fetch.hub_cache import cached_snapshot, link_snapshot, repository_folder
+from benchmarks.fetch.remote_file import FetchError, distinct_files, path_inside
+from benchmarks.rows.files import RawRow, SkippedRow, read_rows
 
 
-def read_hub_rows(data_set: str, config: str | None, split: str, files: str, instead: str) -> Iterator[RawRow]:
-    """Yield the rows of one split of ``data_set``; images keep the bytes of their original files.
+def fetch_hub_files(data_set: str, patterns: Sequence[str], instead: str) -> list[list[Path]]:
+    """Return the files of ``data_set`` that match each of ``patterns``; those that are not in the cache are downloaded.
 
-    ``files`` is the pattern of the split's files in the data set; no others are downloaded. Raises SourceError, which
-    says that the layout ``instead`` would do, where the data set cannot be had, and SpecError for an invalid proxy.
+    Raises SourceError where the data set has no such files, FetchError where it cannot be had, which both say that the layout
+    ``instead`` would do, and SpecError for an invalid proxy.
     """
-    import datasets
-
-    from benchmarks.http_transport import route_hub_library
-
-    route_hub_library()
     try:
-        with _quiet():
-            # By ``split`` alone every split of the configuration would be downloaded.
-            rows = datasets.load_dataset(data_set, config, data_files={split: files}, split=split)
-        for column, feature in rows.features.items():
-            if isinstance(feature, datasets.Image):
-                rows = rows.cast_column(column, datasets.Image(decode=False))
-    # Network, cache, authorisation and layout fail in the exception classes of four libraries.
-    except Exception as error:
-        part = f"{config}, {split}" if config else split
-        raise SourceError(
-            f"{data_set} ({part}) cannot be loaded from the Hub ({error.__class__.__name__}); go online and check its id, "
-            f"or give a local folder instead: {instead}."
-        ) from error
-    for number, fields in enumerate(rows):
-        yield RawRow(f"{config + '/' if config else ''}{split}:{number}", fields)
+        folder = _fetched(data_set, patterns)
+    except FetchError as error:
+        raise FetchError(f"{error} Or give a local folder instead: {instead}.") from error
+    files = [sorted(folder.glob(pattern)) for pattern in patterns]
+    missing = next((pattern for pattern, matches in zip(patterns, files, strict=True) if not matches), None)
+    if missing is not None:
+        raise SourceError(f"{data_set} on the Hub has no file {missing}; give a local folder instead: {instead}.")
+    return files
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the libraries' messages about retries; the final error is reported anyway."""
-    loggers = [logging.getLogger(name) for name in ("datasets", "huggingface_hub")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+def read_hub_rows(files: Sequence[Path], part: str, source: str) -> Iterator[RawRow | SkippedRow]:
+    """Yield the rows of ``files``, numbered from 0 after ``part`` and a colon; images keep the bytes of their original files."""
+    rows = chain.from_iterable(read_rows(file, file.parent, source) for file in files)
+    for row, number in zip(rows, count()):
+        where = f"{part}:{number}"
+        yield replace(row, where=where) if isinstance(row, RawRow) else replace(row, row=where)
+
+
+def _fetched(data_set: str, patterns: Sequence[str]) -> Path:
+    """Return the folder of the data set's newest commit, with the files that match a pattern. Raises FetchError."""
+    if is_offline():
+        if (folder := cached_snapshot(data_set, "dataset")) is None:
+            raise FetchError(
+                f"HF_HUB_OFFLINE is set, and {data_set} is not in the cache; unset it and run the same command."
+            )
+        return folder
+    repo = repository(data_set, "dataset", lambda name: any(fnmatch(name, pattern) for pattern in patterns))
+    blobs = repository_folder(data_set, "dataset") / "blobs"
+    files = distinct_files(repo.remote(file, path_inside(blobs, file.digest.value)) for file in repo.files)
+    for file, reason in download(files).items():
+        raise FetchError(f"{file.name} of {data_set} could not be fetched: {reason}; run the same command again.")
+    return link_snapshot(repo)

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.cmc_bench.constants import SUBJECTS
 from benchmarks.cmc_bench.sources.base import SourceRow, existing_path, layout_error, requested_hub_id
-from benchmarks.cmc_bench.sources.hub import read_hub_rows
+from benchmarks.cmc_bench.sources.hub import fetch_hub_files, read_hub_rows
 from benchmarks.errors import SourceError
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import (
@@ -92,10 +92,10 @@ def _literal(value: str) -> Any:
 
 def _raw_rows(place: str) -> Iterator[tuple[RawRow | SkippedRow, str]]:
     if (data_set := requested_hub_id(_NAME, place)) is not None:
-        for subject in SUBJECTS:
-            # Of the test split no answer is public, so it is not downloaded.
-            hub_rows = read_hub_rows(data_set, subject, "validation", f"{subject}/validation-*", LAYOUT)
-            yield from ((raw, subject) for raw in hub_rows)
+        # Of the test split no answer is public, so it is not downloaded.
+        fetched = fetch_hub_files(data_set, [f"{subject}/validation-*" for subject in SUBJECTS], LAYOUT)
+        for subject, files in zip(SUBJECTS, fetched, strict=True):
+            yield from ((raw, subject) for raw in read_hub_rows(files, f"{subject}/validation", _NAME))
         return
     root = existing_path(_NAME, place, LAYOUT)
     local = _files(root)

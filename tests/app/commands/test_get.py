@@ -330,7 +330,7 @@ def test_a_model_that_broke_off_is_no_model_until_it_is_whole(hub: FakeHub, rash
     process.communicate(timeout=60)
     assert process.returncode == 130
     listed = {item["name"]: item for item in rashomon.json("models")["cached"]}
-    assert "`rashomon models get org/tiny` fetches it" in listed["org/tiny"]["problem"]
+    assert "`rashomon models get org/tiny` fetches the rest" in listed["org/tiny"]["problem"]
     hub.released.set()
     hub.faults.clear()
     rashomon.run("models", "get", "org/tiny", "--yes")
@@ -343,7 +343,7 @@ def test_a_listing_that_names_a_file_outside_is_refused(hub: FakeHub, rashomon: 
     hub.repos["MMMU/MMMU"].names = {
         "Physics/validation-00000-of-00001.parquet": "Physics/validation-/../../../../../x.parquet"
     }
-    assert "nothing was fetched" in rashomon.run("data", "get", "cmc-bench", "--yes", code=2).stderr
+    assert "nothing was fetched" in rashomon.run("data", "get", "cmc-bench", "--yes", code=3).stderr
 
 
 def test_a_model_without_safetensors_or_too_large_is_not_fetched(hub: FakeHub, rashomon: Rashomon) -> None:

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fetch import recipes
-from app.fetch.download import DownloadProgress, Timeouts, download
-from app.fetch.hub import repository
 from app.fetch.plan import make_plan
-from app.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, path_inside
-from benchmarks.errors import SourceError, SpecError
+from benchmarks.errors import SpecError
+from benchmarks.fetch.download import DownloadProgress, Timeouts, download
+from benchmarks.fetch.hub import repository
+from benchmarks.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, path_inside
 from tests.support.fake_hub import FakeHub, Repo
 from tests.support.full_disk import no_room_above
 from tests.support.recording_proxy import RecordingProxy
@@ -285,7 +285,7 @@ def test_different_files_that_would_overwrite_one_another_are_refused(other: str
     file = data(tmp_path)
     clash = RemoteFile(recipes.github("a/b", "c", "x"), tmp_path / other, "somebody", 3, Digest("sha256", "0" * 64))
     for files in ([file, clash], [clash, file]):
-        with pytest.raises(SourceError):
+        with pytest.raises(FetchError):
             make_plan("it", tmp_path, files, [])
 
 
@@ -334,7 +334,7 @@ def test_no_name_of_a_server_leads_out_of_the_folder(name: str) -> None:
     folder = Path("/a/folder")
     try:
         place = path_inside(folder, name)
-    except SourceError:
+    except FetchError:
         return
     assert Path(os.path.normpath(place)).is_relative_to(folder)
     assert place != folder
@@ -342,7 +342,7 @@ def test_no_name_of_a_server_leads_out_of_the_folder(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "a\\..\\x", "C:/x", "", "a\x00b", "a\nb"])
 def test_names_that_lead_elsewhere_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="nothing was fetched"):
+    with pytest.raises(FetchError, match="nothing was fetched"):
         path_inside(tmp_path, name)
 
 

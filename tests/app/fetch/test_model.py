@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from app.fetch import model
-from app.fetch.hub import HubFile, Repository
-from app.fetch.remote_file import Digest
-from benchmarks.errors import SourceError
+from benchmarks.fetch.hub import HubFile, Repository
+from benchmarks.fetch.remote_file import Digest, FetchError
 
 
 @pytest.mark.parametrize("digest", ["../../x", "/tmp/x", ""])
 def test_no_digest_of_a_listing_leads_out_of_the_blobs(digest: str, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = Repository("org/it", "model", "main", "", (HubFile("model.safetensors", 1, Digest("sha256", digest)),))
     monkeypatch.setattr(model, "repository", lambda *_: listed)
-    with pytest.raises(SourceError, match="nothing was fetched"):
+    with pytest.raises(FetchError, match="nothing was fetched"):
         model.list_files("org/it")

@@ -19,9 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.errors import ModelError, SpecError
+from benchmarks.fetch.hub_cache import hub_cache
 from benchmarks.vocabulary import Media, Text
 from mlx_backends.base import no_media
-from mlx_backends.models.discovery import cached_models, hub_cache, inspect, resolve
+from mlx_backends.models.discovery import cached_models, inspect, resolve
 from mlx_backends.models.weights import stored_dtype, weight_files, weights_digest
 from mlx_backends.registry import describe, load_backend
 from tests.mlx_backends.conftest import Pictures, answer, request_of

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath
 from typing import Literal
+from urllib.parse import unquote
 
-from benchmarks.errors import STOPPED, RashomonError, SourceError
+from benchmarks.errors import STOPPED, RashomonError
+from benchmarks.number_ranges import shortened
+from benchmarks.untrusted.file_names import name_key, unsafe_path
 
 JPEG = b"\xff\xd8\xff"
 
@@ -55,6 +58,11 @@ class RemoteFile:
     hub: bool = False
 
     @property
+    def name(self) -> str:
+        """The name of the file at its owner's, which may be stored by its digest."""
+        return unquote(self.url.rpartition("/")[2])
+
+    @property
     def part(self) -> Path:
         """The path of the incomplete file."""
         return self.path.with_name(f".{self.path.name}.part")
@@ -81,30 +89,44 @@ class RemoteFile:
 
 
 def distinct_files(files: Iterable[RemoteFile]) -> tuple[RemoteFile, ...]:
-    """Return ``files`` without repetitions. Raises SourceError if one of them would overwrite another one, or its part file."""
-    by_path: dict[Path, RemoteFile] = {}
+    """Return ``files`` without repetitions.
+
+    Raises FetchError if one of them would overwrite another one or its part file, on a disk that ignores capitals too.
+    """
+    by_path: dict[str, RemoteFile] = {}
     for file in files:
-        other = by_path.setdefault(file.path, file)
-        if (other.digest or other.url) != (file.digest or file.url):
-            raise _overwritten(file)
+        other = by_path.setdefault(name_key(str(file.path)), file)
+        if other.path != file.path or (other.digest or other.url) != (file.digest or file.url):
+            raise overwritten(file.owner, str(file.path))
     for file in by_path.values():
-        if file.part in by_path:
-            raise _overwritten(file)
+        if name_key(str(file.part)) in by_path:
+            raise overwritten(file.owner, str(file.path))
     return tuple(by_path.values())
 
 
-def _overwritten(file: RemoteFile) -> SourceError:
-    return SourceError(
-        f"{file.owner} lists two files for {file.path}; nothing was fetched. Report this to the data's owner."
-    )
+def overwritten(owner: str, path: str) -> FetchError:
+    """Return the error for a listing of ``owner`` with two files that would be one."""
+    return FetchError(f"{owner} lists two files for {path}; nothing was fetched. Report this to the data's owner.")
+
+
+def access_denied(owner: str, status: int, code: str, page: str) -> FetchError:
+    """Return the error for a server that responds with 401 or 403; ``code`` is the Hub's error code."""
+    if code == "GatedRepo":
+        return FetchError(
+            f"{owner} is gated: accept its terms at {page} in a browser, then log in here with `hf auth login` or set HF_TOKEN."
+        )
+    if code == "RepoNotFound":
+        return FetchError(f"there is no {owner}, or it is private; check its name, or log in with `hf auth login`.")
+    if page:
+        login = "requires a login" if status == 401 else "denies access to this account"
+        return FetchError(f"{owner} {login} ({status}); see {page}, and log in with `hf auth login` or set HF_TOKEN.")
+    return FetchError(f"{owner} denies access ({status}); try again later, or download it manually.")
 
 
 def path_inside(folder: Path, name: str) -> Path:
-    """Return the path of a server's file ``name`` in ``folder``. Raises SourceError if it would be outside."""
-    parts = PurePosixPath(name).parts
-    unsafe = not parts or name.startswith("/") or ".." in parts or "\\" in name or PureWindowsPath(name).drive
-    if unsafe or not name.isprintable():
-        raise SourceError(
-            f"the server lists a file {name[:80]!r} outside {folder}; nothing was fetched. Report this to the data's owner."
+    """Return the path of a server's file ``name`` in ``folder``. Raises FetchError for a name that no file there can have."""
+    if problem := unsafe_path(name):
+        raise FetchError(
+            f"the server lists a file {problem} ({shortened(name)}); nothing was fetched. Report this to the data's owner."
         )
-    return folder.joinpath(*parts)
+    return folder.joinpath(*PurePosixPath(name).parts)

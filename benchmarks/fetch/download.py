@@ -7,28 +7,41 @@ import os
 import queue
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from app.fetch.remote_file import FetchError, RemoteFile
+from benchmarks.fetch.hub import hub_token
+from benchmarks.fetch.remote_file import FetchError, RemoteFile, access_denied
 from benchmarks.untrusted.safe_files import is_disk_full, open_read, open_write
 
 MAX_PARALLEL = 8
 MAX_ATTEMPTS = 6
 MAX_WAIT = 60.0
 
-_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524})
+MAX_UNKNOWN_BYTES = 256 * 2**20
+"""The maximum size of a file whose size is not known before."""
+
+_PROGRESS_BYTES = 16 * 1024
+"""Received bytes that count as progress; a server that sends fewer in :attr:`Timeouts.silence` is as good as silent."""
+
+
+_NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """``silence`` is the seconds before an idle connection fails, ``wait`` the first pause between attempts, which doubles."""
+    """``silence`` is the seconds before an idle connection fails, ``wait`` the first pause between attempts, which doubles.
 
-    silence: float = 30.0
+    After ``patience`` seconds of attempts without progress, a file fails.
+    """
+
+    silence: float = 20.0
     wait: float = 0.5
     attempts: int = MAX_ATTEMPTS
+    patience: float = 40.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +93,17 @@ class _Downloads:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._files = self._bytes = 0
+        self._received: dict[RemoteFile, int] = {}
         self._lost: dict[RemoteFile, str] = {}
         self._rejected: set[RemoteFile] = set()
         self._end: BaseException | None = None
-        self._token: Mapping[str, str] = hub_headers() if any(file.hub for file in files) else {}
+        self._token = hub_token() if any(file.hub for file in files) else None
 
     def run(self, on_progress: Callable[[DownloadProgress], None], parallel: int) -> dict[RemoteFile, str]:
         # Daemon threads: a pool would wait at exit for a silent server.
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(parallel)]
+        from benchmarks.fetch.web import client
+
         with client(self._timeouts.silence) as self._client:
             try:
                 for thread in threads:
@@ -134,14 +150,18 @@ class _Downloads:
             return
         file.path.parent.mkdir(parents=True, exist_ok=True)
         wait = self._timeouts.wait
+        end = time.monotonic() + self._timeouts.patience
         for attempt in range(1, self._timeouts.attempts + 1):
+            received = self._received.get(file, 0)
             try:
                 self._try(file)
                 return
             except _Retry as fault:
-                if attempt == self._timeouts.attempts:
-                    raise connection_failed(file, str(fault), attempt) from fault
+                if self._received.get(file, 0) - received >= _PROGRESS_BYTES:
+                    end = time.monotonic() + self._timeouts.patience
                 pause = wait if fault.wait is None else min(fault.wait, MAX_WAIT)
+                if attempt == self._timeouts.attempts or time.monotonic() + pause > end:
+                    raise connection_failed(file, str(fault), attempt) from fault
                 if self._stop.wait(pause):
                     raise _Stopped from fault
                 wait = min(2 * wait, MAX_WAIT)
@@ -156,34 +176,55 @@ class _Downloads:
         """Append the missing bytes of ``file``; return the md5 of the complete file if the server sends one."""
         import httpx2
 
-        headers = {"Accept-Encoding": "identity", **(self._token if file.hub else {})}
-        if partial_bytes:
-            headers["Range"] = f"bytes={partial_bytes}-"
+        from benchmarks.fetch.web import OddReplyError, response_to
+
+        token = self._token if file.hub else None
+        headers = {"Range": f"bytes={partial_bytes}-"} if partial_bytes else {}
+        silence = self._timeouts.silence
         try:
-            with self._client.stream("GET", file.url, headers=headers) as response:
+            # Only a digest makes sure that another host has the file.
+            with response_to(
+                self._client,
+                "GET",
+                file.url,
+                headers=headers,
+                token=token,
+                seconds=silence,
+                elsewhere=bool(file.digest),
+            ) as response:
                 partial_bytes = _begin(file, response, partial_bytes)
-                length = _length(response)
+                length = length_of(response)
                 if file.size is not None and length is not None and partial_bytes + length != file.size:
                     self._refuse(file, f"it has {partial_bytes + length:,} bytes, not {file.size:,}")
                 self._write(file, response, partial_bytes)
                 return _md5(response)
+        except OddReplyError as error:
+            raise _Failed(f"the response is odd: {error}") from error
         except httpx2.TimeoutException as error:
             raise _Retry("it does not respond") from error
         except httpx2.TransportError as error:
             raise _Retry(f"the connection failed ({error.__class__.__name__})") from error
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise _Failed(f"its address is invalid ({error.__class__.__name__})") from error
 
     def _write(self, file: RemoteFile, response: Any, partial_bytes: int) -> None:
+        most = MAX_UNKNOWN_BYTES if file.size is None else file.size
+        checked, progress = time.monotonic(), 0
         with open_write(file.part.parent, file.part.name, append=bool(partial_bytes)) as part:
-            for piece in response.iter_bytes():
+            for piece in response.iter_raw():
                 if self._stop.is_set():
                     raise _Stopped
                 part.write(piece)
                 with self._lock:
                     self._bytes += len(piece)
-                if file.size is not None and part.tell() > file.size:
+                    self._received[file] = self._received.get(file, 0) + len(piece)
+                if part.tell() > most:
                     break
+                progress += len(piece)
+                if progress >= _PROGRESS_BYTES:
+                    checked, progress = time.monotonic(), 0
+                elif time.monotonic() - checked > self._timeouts.silence:
+                    raise _Retry("it sends too slowly")
             part.flush()
             os.fsync(part.fileno())
 
@@ -195,7 +236,9 @@ class _Downloads:
         if file.size is not None and size < file.size:
             raise _Retry("the connection was interrupted")
         problem = (
-            f"it has {size:,} bytes, not {file.size:,}"
+            f"it is larger than {MAX_UNKNOWN_BYTES // 2**20} MiB"
+            if file.size is None and size > MAX_UNKNOWN_BYTES
+            else f"it has {size:,} bytes, not {file.size:,}"
             if file.size is not None and size != file.size
             else "the content is of another type"
             if first != file.begins
@@ -217,11 +260,10 @@ class _Downloads:
         raise _Retry(problem)
 
 
-def _length(response: Any) -> int | None:
-    """Return the length of the response's body; None if it is unknown or the body is compressed."""
+def length_of(response: Any) -> int | None:
+    """Return the length of the response's body; None if it is unknown."""
     length = response.headers.get("Content-Length", "")
-    plain = response.headers.get("Content-Encoding", "identity") == "identity"
-    return int(length) if plain and length.isdigit() else None
+    return int(length) if re.fullmatch(r"[0-9]{1,18}", length) else None
 
 
 def _md5(response: Any) -> str | None:
@@ -239,9 +281,9 @@ def _md5_of(path: Path) -> str:
 
 def _begin(file: RemoteFile, response: Any, partial_bytes: int) -> int:
     """Return how many bytes of the part file to keep, by the server's status. Raises the error the status stands for."""
+    from benchmarks.fetch.web import TRANSIENT
+
     status = response.status_code
-    if file.url.startswith("https:") and response.url.scheme != "https":
-        raise _Failed("the server redirects to an unencrypted address")
     if status == 206 and partial_bytes:
         return partial_bytes  # the checksum detects another range than the requested one
     if status == 200:
@@ -251,52 +293,20 @@ def _begin(file: RemoteFile, response: Any, partial_bytes: int) -> int:
         raise _Retry("it does not continue where the file was interrupted")
     if status in (401, 403):
         raise access_denied(file.owner, status, response.headers.get("X-Error-Code", ""), file.page)
-    if status in _TRANSIENT:
+    if status in TRANSIENT:
         retry_after = response.headers.get("Retry-After", "")
         raise _Retry(
             f"it responds with status {status}",
-            float(retry_after) if retry_after.replace(".", "", 1).isdigit() else None,
+            float(retry_after) if _NUMBER.fullmatch(retry_after) else None,
         )
     raise _Failed("it does not exist (404)" if status == 404 else f"the server responds with status {status}")
-
-
-def client(silence: float) -> Any:
-    """Return an HTTP client that follows redirects and sends a token only to its own host."""
-    import httpx2
-
-    from benchmarks.http_transport import RoutedTransport
-
-    timeout = httpx2.Timeout(silence, connect=min(silence, 15.0))
-    return httpx2.Client(transport=RoutedTransport(), timeout=timeout, follow_redirects=True)
-
-
-def hub_headers() -> dict[str, str]:
-    """Return the request headers for the Hub: the token, if there is one."""
-    from huggingface_hub import get_token
-
-    token = get_token()
-    return {"Authorization": f"Bearer {token}"} if token else {}
-
-
-def access_denied(owner: str, status: int, code: str, page: str) -> FetchError:
-    """Return the error for a server that responds with 401 or 403; ``code`` is the Hub's error code."""
-    if code == "GatedRepo":
-        return FetchError(
-            f"{owner} is gated: accept its terms at {page} in a browser, then log in here with `hf auth login` or set HF_TOKEN."
-        )
-    if code == "RepoNotFound":
-        return FetchError(f"there is no {owner}, or it is private; check its name, or log in with `hf auth login`.")
-    if page:
-        login = "requires a login" if status == 401 else "denies access to this account"
-        return FetchError(f"{owner} {login} ({status}); see {page}, and log in with `hf auth login` or set HF_TOKEN.")
-    return FetchError(f"{owner} denies access ({status}); try again later, or download it manually.")
 
 
 def connection_failed(file: RemoteFile, reason: str, attempts: int) -> FetchError:
     """Return the error for a server that failed on every attempt."""
     host, times = file.url.split("/")[2], "once" if attempts == 1 else f"{attempts} times"
     return FetchError(
-        f"{file.path.name} cannot be fetched from {host}, tried {times}: {reason}; check the network, then run the same command."
+        f"{file.name} cannot be fetched from {host}, tried {times}: {reason}; check the network, then run the same command."
     )
 
 

@@ -10,7 +10,8 @@ from huggingface_hub import HfApi, constants, get_session
 from huggingface_hub.errors import OfflineModeIsEnabled
 
 from benchmarks.errors import SpecError
-from benchmarks.http_transport import RoutedTransport, route_hub_library
+from benchmarks.fetch.http_transport import RoutedTransport
+from benchmarks.fetch.hub_library import guard_library
 from tests.support.fake_hub import FakeHub, Repo
 from tests.support.recording_proxy import RecordingProxy
 
@@ -58,7 +59,7 @@ def test_both_schemes_go_through_the_proxy_with_its_credentials(proxy: Recording
 
 
 def test_the_hubs_library_asks_a_hub_on_this_machine_directly(proxy: RecordingProxy, hub: FakeHub) -> None:
-    route_hub_library()
+    guard_library()
     assert HfApi(endpoint=hub.url).model_info("org/name").id == "org/name"
     assert proxy.carried == []
     assert constants.HF_HUB_DISABLE_XET, "Xet's client reads the proxies by itself"
@@ -68,7 +69,7 @@ def test_the_hubs_library_asks_a_hub_on_this_machine_directly(proxy: RecordingPr
 
 def test_the_hubs_library_stays_offline_where_that_is_set(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    route_hub_library()
+    guard_library()
     with pytest.raises(OfflineModeIsEnabled):
         HfApi(endpoint=hub.url).model_info("org/name")
     assert hub.asked == []
@@ -77,4 +78,4 @@ def test_the_hubs_library_stays_offline_where_that_is_set(hub: FakeHub, monkeypa
 def test_an_invalid_proxy_is_refused_before_the_library_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "socks4://secret@h")
     with pytest.raises(SpecError, match="https_proxy"):
-        route_hub_library()
+        guard_library()
