@@ -107,14 +107,13 @@ def read_small(file: RemoteFile) -> bytes:
 
     Raises FetchError if it cannot be fetched or differs from the published file.
     """
-    import tempfile
-
     from benchmarks.fetch.download import download
+    from benchmarks.untrusted.own_files import scratch_folder
 
     if file.is_complete():
         return file.path.read_bytes()
-    with tempfile.TemporaryDirectory() as folder:
-        copy = RemoteFile(file.url, Path(folder) / file.path.name, file.owner, file.size, file.digest)
+    with scratch_folder() as folder:
+        copy = RemoteFile(file.url, folder / file.path.name, file.owner, file.size, file.digest)
         failures = download([copy])
         if failures:
             raise FetchError(f"{file.path.name} of {file.owner} cannot be fetched: {failures[copy]}; try again later.")

@@ -31,7 +31,7 @@ def _raw_rows(place: str) -> Iterator[RawRow | SkippedRow]:
         splits = ("val", "test")
         fetched = fetch_hub_files(data_set, [f"data/{split}-*" for split in splits], LAYOUT)
         for split, files in zip(splits, fetched, strict=True):
-            yield from read_hub_rows(files, split, _NAME)
+            yield from read_hub_rows(files, split, LAYOUT)
         return
     root = existing_path(_NAME, place, LAYOUT)
     paths = _files(root)

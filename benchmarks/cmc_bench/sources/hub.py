@@ -1,11 +1,10 @@
-"""Rows of a data set on the Hugging Face Hub, whose files are fetched into its cache."""
+"""Rows of a data set on the Hugging Face Hub: its files are fetched into the Hub's cache and read by ``datasets``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fnmatch import fnmatch
-from itertools import chain, count
+from glob import escape
 from pathlib import Path
 
 from benchmarks.errors import SourceError
@@ -13,7 +12,7 @@ from benchmarks.fetch.download import download
 from benchmarks.fetch.hub import is_offline, repository
 from benchmarks.fetch.hub_cache import cached_snapshot, link_snapshot, repository_folder
 from benchmarks.fetch.remote_file import FetchError, distinct_files, path_inside
-from benchmarks.rows.files import RawRow, SkippedRow, read_rows
+from benchmarks.rows.files import RawRow
 
 
 def fetch_hub_files(data_set: str, patterns: Sequence[str], instead: str) -> list[list[Path]]:
@@ -33,12 +32,24 @@ def fetch_hub_files(data_set: str, patterns: Sequence[str], instead: str) -> lis
     return files
 
 
-def read_hub_rows(files: Sequence[Path], part: str, source: str) -> Iterator[RawRow | SkippedRow]:
-    """Yield the rows of ``files``, numbered from 0 after ``part`` and a colon; images keep the bytes of their original files."""
-    rows = chain.from_iterable(read_rows(file, file.parent, source) for file in files)
-    for row, number in zip(rows, count()):
-        where = f"{part}:{number}"
-        yield replace(row, where=where) if isinstance(row, RawRow) else replace(row, row=where)
+def read_hub_rows(files: Sequence[Path], part: str, instead: str) -> Iterator[RawRow]:
+    """Yield the rows of ``files``, numbered from 0 after ``part`` and a colon; images keep the bytes of their original files.
+
+    Raises SourceError, which says that the layout ``instead`` would do, where a file cannot be read.
+    """
+    import datasets
+
+    paths = [escape(str(file)) for file in files]
+    try:
+        rows = datasets.load_dataset("parquet", data_files=paths, split="train", streaming=True).decode(False)
+        for number, fields in enumerate(rows):
+            yield RawRow(f"{part}:{number}", fields)
+    # Files and layout fail in the exception classes of four libraries.
+    except Exception as error:
+        raise SourceError(
+            f"{part} cannot be read from the files of the Hub ({error.__class__.__name__}); delete them from its cache and run "
+            f"the same command, or give a local folder instead: {instead}."
+        ) from error
 
 
 def _fetched(data_set: str, patterns: Sequence[str]) -> Path:

@@ -95,7 +95,7 @@ def _raw_rows(place: str) -> Iterator[tuple[RawRow | SkippedRow, str]]:
         # Of the test split no answer is public, so it is not downloaded.
         fetched = fetch_hub_files(data_set, [f"{subject}/validation-*" for subject in SUBJECTS], LAYOUT)
         for subject, files in zip(SUBJECTS, fetched, strict=True):
-            yield from ((raw, subject) for raw in read_hub_rows(files, f"{subject}/validation", _NAME))
+            yield from ((raw, subject) for raw in read_hub_rows(files, f"{subject}/validation", LAYOUT))
         return
     root = existing_path(_NAME, place, LAYOUT)
     local = _files(root)
