@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
@@ -115,7 +115,7 @@ def _signal(number: int) -> str:
 def _files(module: str) -> list[os.stat_result]:
     """Return the files of the top-level package of ``module``, at most :data:`_MOST_FILES`; none if it is not there."""
     try:
-        spec = PathFinder.find_spec(module.partition(".")[0])
+        spec = find_spec(module.partition(".")[0])  # of the top, which imports nothing
     except (ImportError, ValueError, OSError):
         return []
     if spec is None:

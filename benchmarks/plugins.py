@@ -18,7 +18,6 @@ from typing import Any, Generic, TypeVar
 
 from benchmarks.errors import SpecError
 from benchmarks.plugin_code import plugin_code, short_reason
-from benchmarks.plugin_trial import crash
 
 VARIABLE = "RASHOMON_PLUGINS"
 """The environment variable with what scripts registered, as JSON: group to name to ["module:class", folder of the module]."""
@@ -164,6 +163,8 @@ def _loaded(point: EntryPoint) -> Any:
 
 
 def _crash(point: EntryPoint, *, again: bool = False) -> str:
+    from benchmarks.plugin_trial import crash  # only where another package is installed
+
     return crash(point.value.partition(":")[0].strip(), _package(point, with_version=True), again=again)
 
 

@@ -77,15 +77,19 @@ def listed(site: Path) -> tuple[list[str], str]:
     return [rule["name"] for rule in json.loads(done.stdout)["result"]["rules"]], done.stderr
 
 
-def test_every_broken_plugin_gets_a_line_and_hides_no_other(site: Path) -> None:
-    for name, (code, _) in BAD.items():
+@pytest.mark.parametrize(
+    "kinds", [("syntax", "exits", "ends-the-process", "hostile"), pytest.param(tuple(BAD), marks=pytest.mark.slow)]
+)
+def test_every_broken_plugin_gets_a_line_and_hides_no_other(site: Path, kinds: tuple[str, ...]) -> None:
+    bad = {name: BAD[name] for name in kinds}
+    for name, (code, _) in bad.items():
         install(site, name, code)
     names, errors = listed(site)
     assert {"match", "good"} < set(names)
-    assert not names & BAD.keys() if isinstance(names, set) else not set(names) & BAD.keys()
+    assert not set(names) & bad.keys()
     lines = errors.splitlines()
-    assert len(lines) == len(BAD)
-    for name, (_, reason) in BAD.items():
+    assert len(lines) == len(bad)
+    for name, (_, reason) in bad.items():
         (line,) = [line for line in lines if line.startswith(f"warning: judges: '{name}' of the package {name}: ")]
         assert reason in line
         assert len(line) < 350
@@ -156,6 +160,7 @@ def test_a_plugin_that_prints_and_changes_the_process_changes_nothing_else(site:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "{}\n")
 
 
+@pytest.mark.slow
 def test_a_crashing_plugin_is_tried_once_and_again_when_its_files_change(site: Path) -> None:
     mark = site.parent / "tries"
     note = f"open({str(mark)!r}, 'a').write('x')\n"
@@ -167,7 +172,7 @@ def test_a_crashing_plugin_is_tried_once_and_again_when_its_files_change(site: P
     assert "quits" in listed(site)[0]
 
 
-def test_an_endless_import_ends(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_import_ends(site: Path) -> None:
     install(site, "endless", "import subprocess, time\nsubprocess.Popen(['sleep', '60'])\ntime.sleep(60)")
     script = (
         "from benchmarks import plugin_trial\nplugin_trial.SECONDS = 1.0\n"
