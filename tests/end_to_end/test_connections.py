@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import click
 import pytest
 
+import rashomon
 from app.cli import cli
 from benchmarks.unasked_requests import SETTINGS
 from tests.support.command import ROOT, Rashomon
@@ -18,11 +22,15 @@ from tests.support.connections import can_record, record
 from tests.support.fake_hub import FakeHub, Repo
 
 DEMO = str(ROOT / "assets" / "demo" / "model-4bit")
-ROWS = f"rows={ROOT / 'assets' / 'demo' / 'held_out' / 'cmc-bench'}"
+ROWS, CLASH = ("{}={}".format(*next(iter(rashomon.demo_source(name).items()))) for name in ("cmc-bench", "clash"))
 A, B = "always-text", "seeing"
-SMALL = ("--limit", "2", "--conditions", "aligned", "--display", "none")
+SMALL = ("--limit", "2", "--conditions", "aligned,text-correct", "--display", "none")
 EXAMPLES: Mapping[str, tuple[Sequence[str], ...]] = {
-    "build": (("build", "cmc-bench", "--source", ROWS, "--per-stratum", "2"),),
+    "build": (
+        ("build", "cmc-bench", "--source", ROWS, "--per-stratum", "6"),
+        ("build", "clash", "--source", CLASH),
+        ("build", "cmc-bench", "--from", str(ROOT / "assets" / "demo" / "rows.csv"), "--name", "mine"),
+    ),
     "batch": (
         ("batch", "--benchmark", "cmc-bench", "--model", "policy:always-text", "--name", A, *SMALL),
         ("batch", "--benchmark", "cmc-bench", "--model", DEMO, "--name", B, *SMALL),
@@ -31,24 +39,24 @@ EXAMPLES: Mapping[str, tuple[Sequence[str], ...]] = {
     "judge": (("judge", A, "--judge", "match", "--retry-failed", "--display", "none"),),
     "demo": (("demo", "--display", "none"),),
     "runs": (("runs",),),
-    "show": (("show", A), ("show", B, "--sample", "1")),
+    "show": (("show", A), ("show", B, "--sample", "ID")),
     "view": (("view", A, "--save", "page.html"),),
     "compare": (("compare", A, B),),
     "check": (("check", B, "--baseline", A),),
     "recommend": (("recommend", A, B),),
-    "history": (("history", "mine"),),
     "parity": (("parity", B, A, "--probe", "1", "--display", "none"),),
     "report": (("report", A, "--out", "report"),),
     "published": (("published", "cmc-bench"),),
     "audit": (("audit", "cmc-bench"),),
     "label": (("label", A, "--as", "me", "--n", "1", "--export", "sheet.csv"),),
-    "override": (("override", A, "no-such-id", "IMAGE", "--as", "me", "--reason", "so"),),
+    "override": (("override", A, "ID", "IMAGE", "--as", "me", "--reason", "so"),),
     "review": (("review", "cmc-bench", "--reviewer", "1", "--name", "me", "--export", "review.csv"),),
     "answer": (("answer", "cmc-bench", "--as", "me", "--limit", "1"),),
-    "sets remove": (("sets", "remove", "nothing", "--yes"),),
-    "sets restore": (("sets", "restore", "nothing"),),
     "sets": (("sets",),),
     "try": (("try", "policy:always-text", "--set", "mine", "--display", "none"),),
+    "history": (("history", "mine"),),
+    "sets remove": (("sets", "remove", "mine", "--yes"),),
+    "sets restore": (("sets", "restore", "mine"),),
     "baselines": (("baselines", A, "--display", "none"),),
     "import": (("import", "answers.jsonl", "--benchmark", "cmc-bench", "--model", "theirs", "--display", "none"),),
     "data": (("data",),),
@@ -61,10 +69,10 @@ EXAMPLES: Mapping[str, tuple[Sequence[str], ...]] = {
     "judges": (("judges",),),
     "judges check": (("judges", "check", "match", "--limit", "2"),),
     "prompts": (("prompts", "--benchmark", "cmc-bench"),),
-    "vary": (("vary", "cmc-bench", "--factor", "image=blank", "--limit", "1", "--out", "varied"),),
-    "passages": (("passages", "cmc-bench", "--passages", "3", "--limit", "1", "--out", "passages"),),
-    "figures": (("figures", "cmc-bench", "--format", "svg", "--out", "figures"),),
-    "training": (("training", "cmc-bench", "--out", "set", "--limit", "4"),),
+    "vary": (("vary", "cmc-bench", "--factor", "blur=0,2", "--limit", "1", "--out", "varied"),),
+    "passages": (("passages", "cmc-bench", "--passages", "3", "--wrong", "1", "--limit", "1", "--out", "passages"),),
+    "figures": (("figures", "clash", "--format", "svg", "--out", "figures"),),
+    "training": (("training", "clash", "--out", "set", "--limit", "4", "--drop-leaks"),),
     "train": (
         ("train", "--model", DEMO.replace("4bit", "bf16"), "--data", "set", "--steps", "1", "--display", "none"),
     ),
@@ -114,11 +122,23 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
     return Rashomon(tmp_path_factory.mktemp("home"))
 
 
+def identifier(home: Rashomon) -> str:
+    """Return the id of an instance of the first run; "" before there is one."""
+    file = home.workspace / "runs" / A / "run.sqlite"
+    if not file.exists():
+        return ""
+    with closing(sqlite3.connect(file)) as database:
+        return str(database.execute("SELECT id FROM instance").fetchone()[0])
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not can_record(), reason="needs strace and network namespaces")
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in ONLINE])
 def test_a_command_makes_no_connection(home: Rashomon, name: str, tmp_path: Path) -> None:
-    for arguments in EXAMPLES[name]:
+    first = identifier(home)
+    (home.home / "answers.jsonl").write_text(json.dumps({"id": first, "answer": "42"}))
+    for example in EXAMPLES[name]:
+        arguments = [first if word == "ID" else word for word in example]
         recording = record(home.command(*arguments), unset(home.environment), home.home, tmp_path / "trace")
         note(name, arguments, recording.code, recording.connections)
         assert "Traceback" not in recording.output, recording.output
