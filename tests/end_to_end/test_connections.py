@@ -92,6 +92,9 @@ EXAMPLES: Mapping[str, tuple[Sequence[str], ...]] = {
 }
 """Every command as the documentation has it, with local models; in an order in which later ones find what they need."""
 
+USER_NAMES = "/var/run/nscd/socket"
+"""Where the C library looks a user's name up, on this machine. A host's name that it cannot look up there goes to port 53."""
+
 ONLINE = {"data get", "models get", "push"}
 """Commands that ask the Hub, which the user has agreed to by running them."""
 
@@ -142,8 +145,8 @@ def test_a_command_makes_no_connection(home: Rashomon, name: str, tmp_path: Path
         recording = record(home.command(*arguments), unset(home.environment), home.home, tmp_path / "trace")
         note(name, arguments, recording.code, recording.connections)
         assert "Traceback" not in recording.output, recording.output
-        assert recording.code in (0, 1, 2), recording.output
-        assert not recording.connections, recording.output
+        assert recording.code in (0, 1, 2, 6), recording.output
+        assert recording.connections <= {USER_NAMES}, recording.output
 
 
 @pytest.mark.slow
