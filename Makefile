@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SMOKE := tests/benchmarks/media tests/benchmarks/rows tests/mlx_backends/core tests/app/store tests/app/doctor \
 	tests/app/system tests/tui/test_runs.py
 
-.PHONY: demo test fast test-rest test-smoke test-lowest test-all upstream lint docs mac pictures wheel constraints clean
+.PHONY: demo test fast test-rest test-smoke test-lowest test-all upstream audit lint docs mac pictures wheel constraints clean
 
 demo: .venv/installed
 	@$(BIN)/python app/system/requirements.py --installed
@@ -55,6 +55,13 @@ upstream:
 	build/upstream/bin/python $(PIP) -e ".[test]"
 	build/upstream/bin/python $(PIP) --upgrade --upgrade-strategy eager mlx-vlm mlx-lm "mlx$$(test `uname` = Darwin || echo '[cpu]')"
 	build/upstream/bin/python -m tests.support.model_matrix
+
+# Known vulnerabilities of the pinned versions and of the lowest ones; a package that cannot be looked up fails.
+audit: .venv/installed-test
+	rm -rf build/audit && $(PYTHON) -m venv build/audit && build/audit/bin/python $(PIP) pip-audit
+	$(BIN)/python -m tests.support.lowest_versions > build/audit/lowest.txt
+	build/audit/bin/pip-audit --strict --disable-pip --no-deps -r constraints.txt
+	build/audit/bin/pip-audit --strict --disable-pip --no-deps -r build/audit/lowest.txt
 
 build/%-newest: pyproject.toml
 	rm -rf $@ && $(PYTHON) -m venv $@

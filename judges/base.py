@@ -99,14 +99,14 @@ class AdaptedJudge(FunctionJudge):
     """An :class:`OwnJudge` as the judge that runs use."""
 
     def __init__(self, own: OwnJudge) -> None:
-        self._own = own
+        self.own = own
         benchmarks = own.benchmarks
         self.name, self.version = own.name, str(own.version)
         self.benchmarks = (benchmarks,) if isinstance(benchmarks, str) else tuple(benchmarks)
         self.description = (own.__doc__ or str(own.name)).strip().partition("\n")[0]
 
     def judge(self, record: Record) -> Verdict:
-        label = self._own.label(record)
+        label = self.own.label(record)
         if label is None:
             return Verdict(self.id, "unparsed", reason="there is nothing to label")
         return Verdict(self.id, "labelled", label)

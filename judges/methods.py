@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks.errors import SpecError
 from judges.base import newest
 from judges.panel import parse_panel
-from judges.registry import get_judge, judge_names
+from judges.registry import judge_names, usable_judge
 from judges.string_match import STRING_MATCHING
 
 _IMPORTED = {"published": STRING_MATCHING}
@@ -30,9 +30,8 @@ class MethodJudges:
 def method_of(judge_id: str) -> str:
     """Return the method of a judge: the rule that it shares with others, else its name, which its versions share."""
     name = _name(judge_id)
-    if name in judge_names():
-        return get_judge(name).method or name
-    return _IMPORTED.get(name, name)
+    judge = usable_judge(name)
+    return _IMPORTED.get(name, name) if judge is None else judge.method or name
 
 
 def one_per_method(judges: Sequence[str]) -> MethodJudges:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from benchmarks import plugins
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
-from judges.base import HUMAN, OVERRIDE, FunctionJudge, Judge, OwnJudge, as_function_judge
+from benchmarks.plugins import PluginError, Registry
+from judges.base import HUMAN, OVERRIDE, AdaptedJudge, FunctionJudge, Judge, OwnJudge, as_function_judge
 from judges.panel import parse_panel
 from judges.rubric import RubricJudge
 
@@ -32,17 +33,49 @@ BUILT_IN = {
 }
 
 
+def _accept(name: str, instance: Any) -> FunctionJudge:
+    """Return a plugin's judge. Raises SpecError if it is none, or lacks what the list of judges shows."""
+    kind, judge = type(instance).__name__, as_function_judge(instance)
+    if judge.name != name:
+        raise SpecError(f"{kind}.name is {judge.name!r}, not the name of its entry point")
+    if not all(isinstance(getattr(judge, attribute, None), str) for attribute in ("version", "description")):
+        raise SpecError(f"{kind}.version or {kind}.description is no text")
+    benchmarks = getattr(judge, "benchmarks", None)
+    if not isinstance(benchmarks, Sequence) or isinstance(benchmarks, str):
+        raise SpecError(f"{kind}.benchmarks is no sequence of names")
+    return judge
+
+
+REGISTRY: Registry[FunctionJudge] = Registry(GROUP, BUILT_IN, _accept)
+
+
 def judge_names() -> tuple[str, ...]:
-    """Return the names of all judges that need no model."""
-    return plugins.names(GROUP, BUILT_IN)
+    """Return the names of all judges that need no model, also of those whose package is broken."""
+    return REGISTRY.names()
+
+
+def working_judges() -> Iterator[FunctionJudge]:
+    """Yield every judge by rule that can be used."""
+    return REGISTRY.working()
 
 
 def get_judge(name: str) -> FunctionJudge:
-    """Return the judge by rule called ``name``, imported only now. Raises SpecError with the nearest right name."""
-    kind = plugins.load(name, GROUP, BUILT_IN)
-    if kind is None:
+    """Return the judge by rule called ``name``, imported only now.
+
+    Raises SpecError with the nearest right name, or with the reason why its package cannot be used.
+    """
+    judge = REGISTRY.get(name)
+    if judge is None:
         raise SpecError(f"there is no judge {name!r}; {did_you_mean(name, judge_names())}")
-    return as_function_judge(kind())
+    return judge
+
+
+def usable_judge(name: str) -> FunctionJudge | None:
+    """Return the judge by rule called ``name``; None if there is none, or its package is broken."""
+    try:
+        return REGISTRY.get(name)
+    except PluginError:
+        return None
 
 
 def check_own_name(judge: FunctionJudge | OwnJudge) -> None:
@@ -50,8 +83,9 @@ def check_own_name(judge: FunctionJudge | OwnJudge) -> None:
     own = type(judge)
     if not isinstance(judge.name, str) or not judge.name or re.search(r"[:@/]", judge.name):
         raise SpecError(f"{judge.name!r} cannot be a judge's name; give {own.__name__} one without ':', '@' and '/'.")
-    kind = plugins.load(judge.name, GROUP, BUILT_IN)
-    if kind is not None and (kind.__module__, kind.__qualname__) != (own.__module__, own.__qualname__):
+    registered = REGISTRY.get(judge.name)
+    kind = type(registered.own if isinstance(registered, AdaptedJudge) else registered)
+    if registered is not None and (kind.__module__, kind.__qualname__) != (own.__module__, own.__qualname__):
         raise SpecError(f"the name {judge.name!r} is that of another judge; give {own.__name__} another.")
 
 

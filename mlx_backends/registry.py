@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks import plugins
+from benchmarks.errors import SpecError
+from benchmarks.plugins import Registry
 from benchmarks.untrusted.typed_paths import folder_exists
 from benchmarks.vocabulary import Modality
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
@@ -27,6 +28,16 @@ BUILT_IN: Mapping[str, str] = {
 }
 
 
+def _accept(name: str, engine: Any) -> Engine:
+    """Return a plugin's engine. Raises SpecError if it is none."""
+    if not isinstance(engine, Engine):
+        raise SpecError(f"{type(engine).__name__} does not derive from mlx_backends.base.Engine")
+    return engine
+
+
+REGISTRY: Registry[Engine] = Registry(GROUP, BUILT_IN, _accept)
+
+
 def get_engine(model: str) -> Engine:
     """Return the engine that ``model`` names by its prefix (``policy:``, ``openai:`` ...); MLX for a folder or a Hub id."""
     engine = _prefixed(model)
@@ -40,8 +51,7 @@ def has_prefix(model: str) -> bool:
 
 def _prefixed(model: str) -> Engine | None:
     prefix, colon, _ = model.partition(":")
-    kind = plugins.load(prefix, GROUP, BUILT_IN) if colon else None
-    return None if kind is None else kind()
+    return REGISTRY.get(prefix) if colon else None
 
 
 def describe(model: str) -> EngineInfo:

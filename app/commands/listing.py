@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container, Iterable, Mapping
+from typing import Any
 
 from app.json_output.catalog import (
     BenchmarkEntry,
@@ -33,11 +35,13 @@ from app.setups import PREFIX, find_setup, setup_names
 from app.store.judge_checks import JudgeCheck, current_checks
 from app.store.workspace import Workspace
 from app.text.escape import clean, size
-from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.fetch.hub_cache import hub_cache
-from benchmarks.registry import benchmark_names, get_benchmark
+from benchmarks.plugins import Registry
+from benchmarks.registry import REGISTRY as BENCHMARKS
+from benchmarks.registry import get_benchmark, working_benchmarks
 from benchmarks.vocabulary import WITHOUT_SOURCES
-from judges.registry import get_judge, judge_names
+from judges.registry import REGISTRY as JUDGES
+from judges.registry import working_judges
 from mlx_backends.models.catalog import CatalogModel, catalog_models
 from mlx_backends.models.memory_estimate import memory_fit, required_memory, smallest_mac
 from mlx_backends.ocr import READERS
@@ -49,9 +53,10 @@ def benchmarks(workspace: Workspace, name: str | None = None, *, as_json: bool) 
 
     With ``name``, print that one alone, with the setup of its paper. Raises SpecError if there is none.
     """
-    known = benchmark_names()
-    if name is not None and name not in known:
-        raise SpecError(f"there is no benchmark {name!r}; {did_you_mean(name, known)}")
+    if name is not None:
+        get_benchmark(name)
+    else:
+        _warn_of_broken(BENCHMARKS)
     choices = [choice for choice in benchmark_choices(workspace) if name in (None, choice.name)]
     entries = [_benchmark_entry(workspace, choice, with_setup=name is not None) for choice in choices]
     if as_json:
@@ -76,6 +81,12 @@ def benchmarks(workspace: Workspace, name: str | None = None, *, as_json: bool) 
                 print(f"        {key:<{width}} {description}")
         if entry.setup is not None:
             _print_setup(entry.name, entry.setup)
+
+
+def _warn_of_broken(registry: Registry[Any]) -> None:
+    """Print a line on standard error for each plugin that is not listed because it cannot be used."""
+    for broken in registry.broken():
+        print(f"warning: {clean(str(broken))}", file=sys.stderr)
 
 
 def _benchmark_entry(workspace: Workspace, choice: BenchmarkChoice, *, with_setup: bool) -> BenchmarkEntry:
@@ -208,6 +219,7 @@ def _print_catalog(models: Iterable[CatalogEntry], heading: str) -> None:
 
 def judges(*, as_json: bool) -> None:
     """Print the rule-based judges, the benchmarks with a rubric for judging by a model, and the results of checks."""
+    _warn_of_broken(JUDGES)
     checks = {check.judge: _check_entry(check) for check in reversed(current_checks())}
     rules = [
         RuleJudgeEntry(
@@ -217,12 +229,14 @@ def judges(*, as_json: bool) -> None:
             description=judge.description,
             check=checks.pop(judge.id, None),
         )
-        for judge in map(get_judge, judge_names())
+        for judge in working_judges()
     ]
     rubrics = [
-        RubricEntry(name=rubric.name, version=str(rubric.version), benchmark=name, labels=tuple(rubric.labels))
-        for name in benchmark_names()
-        if (rubric := get_benchmark(name).rubric) is not None
+        RubricEntry(
+            name=rubric.name, version=str(rubric.version), benchmark=benchmark.name, labels=tuple(rubric.labels)
+        )
+        for benchmark in working_benchmarks()
+        if (rubric := benchmark.rubric) is not None
     ]
     if as_json:
         checked = [CheckedModelJudge(id=without_folders(judge), check=check) for judge, check in checks.items()]

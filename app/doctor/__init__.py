@@ -30,6 +30,7 @@ def examine(workspace: Workspace) -> Iterator[CheckResult]:
         machine.torch,
         libraries.mlx_vlm,
         libraries.extras,
+        libraries.plugins,
         access.workspace,
         access.cache,
         contents.models,

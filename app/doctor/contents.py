@@ -10,7 +10,7 @@ from app.doctor.check_result import CheckResult
 from app.store.workspace import Workspace
 from app.system.paths import ASSETS
 from benchmarks.errors import RashomonError
-from benchmarks.registry import benchmark_names
+from benchmarks.registry import working_benchmarks
 
 if TYPE_CHECKING:
     from mlx_backends.models.discovery import ModelInfo
@@ -51,7 +51,7 @@ def data(workspace: Workspace) -> CheckResult:
     ready_names: list[str] = []
     partial: list[str] = []
     none: list[str] = []
-    for name in benchmark_names():
+    for name in (benchmark.name for benchmark in working_benchmarks()):
         folder = workspace.build_folder(name)
         if folder.exists():
             try:

@@ -82,3 +82,26 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+def plugins(workspace: Workspace) -> CheckResult:
+    """List what other packages register, and try again what could not be used."""
+    from benchmarks.registry import REGISTRY as BENCHMARKS
+    from judges.registry import REGISTRY as JUDGES
+    from mlx_backends.registry import REGISTRY as ENGINES
+
+    registries = (BENCHMARKS, JUDGES, ENGINES)
+    broken = [plugin for registry in registries for plugin in registry.broken(again=True)]
+    unusable = {(plugin.group, plugin.name) for plugin in broken}
+    working = [
+        name
+        for registry in registries
+        for name in registry.names()
+        if name not in registry.built_in and (registry.group, name) not in unusable
+    ]
+    message = f"registered by other packages: {', '.join(working) or 'nothing'}"
+    if not broken:
+        return CheckResult("plugins", True, message)
+    problems = "; ".join(map(str, broken))
+    fix = "repair, update or uninstall these packages; everything else works."
+    return CheckResult("plugins", False, f"{message}; cannot be used: {problems}", fix)

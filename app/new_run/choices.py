@@ -14,11 +14,14 @@ from app.system.paths import ASSETS
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError
-from benchmarks.registry import benchmark_names, get_benchmark
+from benchmarks.plugins import BrokenPlugin
+from benchmarks.registry import REGISTRY as BENCHMARKS
+from benchmarks.registry import working_benchmarks
 from benchmarks.untrusted.finder_files import folder_entries, is_finder_file
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import Modality
-from judges.registry import get_judge
+from judges.registry import REGISTRY as JUDGES
+from judges.registry import usable_judge
 from mlx_backends.family_status import FamilyStatus, family_status
 from mlx_backends.models.adapters import join_adapter, read_adapter, split_adapter
 from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, read_config, resolve
@@ -59,8 +62,13 @@ class BenchmarkChoice:
 
 
 def benchmark_choices(workspace: Workspace) -> list[BenchmarkChoice]:
-    """Return every benchmark. This opens and checks the builds, which reads their rows once."""
-    return [_benchmark(workspace, get_benchmark(name)) for name in benchmark_names()]
+    """Return every benchmark that can be used. This opens and checks the builds, which reads their rows once."""
+    return [_benchmark(workspace, benchmark) for benchmark in working_benchmarks()]
+
+
+def broken_plugins() -> list[BrokenPlugin]:
+    """Return the benchmarks and judges of other packages that cannot be used."""
+    return [*BENCHMARKS.broken(), *JUDGES.broken()]
 
 
 def _benchmark(workspace: Workspace, benchmark: Benchmark) -> BenchmarkChoice:
@@ -217,8 +225,8 @@ def judge_choices(benchmark: Benchmark, models: Iterable[ModelChoice] = ()) -> l
     """Return the rule-based judges and, if the benchmark has a rubric, ``models`` that can judge and the remote engines."""
     choices = []
     for name in benchmark.judges:
-        judge = get_judge(name)
-        choices.append(JudgeChoice(name, "by rule", judge.description))
+        if (judge := usable_judge(name)) is not None:
+            choices.append(JudgeChoice(name, "by rule", judge.description))
     if benchmark.rubric is None:
         return choices
     local = (model for model in models if model.weights_bytes is not None and not model.problem)

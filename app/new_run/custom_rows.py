@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError, SourceError
-from benchmarks.registry import benchmark_names, get_benchmark
+from benchmarks.registry import get_benchmark, working_benchmarks
 from benchmarks.rows.files import RawRow, SkippedRow, read_rows
 from benchmarks.rows.nested_keys import flat_fields, is_filled, plain_names
 from benchmarks.rows.presets import PRESETS, recognised
@@ -48,7 +48,7 @@ def rows_benchmark(file: Path | None = None) -> Benchmark:
     """Return the benchmark that is built from ``file``: a retrieval log's, or else the first that is built from a table."""
     if file is not None and _is_log(file):
         return get_benchmark(LOGS)
-    return next(benchmark for name in benchmark_names() if (benchmark := get_benchmark(name)).rows_source)
+    return next(benchmark for benchmark in working_benchmarks() if benchmark.rows_source)
 
 
 class RowCells:

@@ -13,7 +13,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Record
 from judges.base import HUMAN, OVERRIDE, newest
 from judges.panel import Panel, panel_id, panel_judge, parse_panel
-from judges.registry import find_judge, get_judge, judge_names
+from judges.registry import find_judge, get_judge, judge_names, usable_judge
 
 PUBLISHED = "@published"
 """The suffix of the ids of judges whose verdicts were imported with the answers."""
@@ -129,6 +129,6 @@ def checked_agreement(stores: Sequence[RunStore], judge_id: str) -> str:
 
 def caveat(judge_id: str) -> str:
     """Return the judge's caveat, to follow its id; "" if it has none."""
-    name = judge_id.rpartition("@")[0]
-    text = get_judge(name).caveat if name in judge_names() else ""
+    judge = usable_judge(judge_id.rpartition("@")[0])
+    text = "" if judge is None else judge.caveat
     return f", {text}" if text else ""

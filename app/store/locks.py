@@ -19,6 +19,8 @@ _SHARED = "shared by "
 _LONGEST = 200
 """The bytes of a lock's text that are stored."""
 
+_LONGEST_LOOK = 30.0
+
 
 class FileLock:
     """A lock on a file, whose text names the holder; exclusive, unless several processes of one holder share it."""
@@ -30,17 +32,19 @@ class FileLock:
     def acquire(self, holder: str, *, patience: float = 0.5) -> bool:
         """Acquire the lock for ``holder``; return False if another process holds it.
 
-        Retry for ``patience`` seconds, since :meth:`holder` holds the lock for a moment. Raises StoreError if the file cannot be
-        created or locked, or is a link or not a regular file.
+        Retry for ``patience`` seconds. :meth:`holder` holds the lock for a moment, which is long in a process that is stopped or
+        starved; that alone is waited for up to :data:`_LONGEST_LOOK` seconds. Raises StoreError if the file cannot be created or
+        locked, or is a link or not a regular file.
         """
         fd = self._open()
-        end = time.monotonic() + patience
+        start = time.monotonic()
         while True:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if time.monotonic() > end:
+                waited = time.monotonic() - start
+                if waited > patience and not (patience and waited < _LONGEST_LOOK and _is_only_looked_at(fd)):
                     os.close(fd)
                     return False
                 time.sleep(0.01)
@@ -129,6 +133,17 @@ class FileLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def _is_only_looked_at(fd: int) -> bool:
+    """Return whether those who hold a lock only look who holds it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    text = os.pread(fd, len(_SHARED), 0)
+    fcntl.flock(fd, fcntl.LOCK_UN)
+    return text != _SHARED.encode()
 
 
 def busy_message(lock: FileLock) -> str:

@@ -77,11 +77,8 @@ def endpoint() -> str:
 
 def hub_token() -> str | None:
     """Return the token of HF_TOKEN or `hf auth login`, if there is one. Raises SpecError for one that cannot be sent."""
-    from huggingface_hub import constants, get_token
+    from huggingface_hub import get_token
 
-    constants.HF_HUB_DISABLE_TELEMETRY = (
-        True  # where it renews a login, it would ask the Hub what may have started this process
-    )
     token = get_token()
     if token and not _TOKEN.fullmatch(token):
         raise SpecError(

@@ -49,7 +49,7 @@ class UnreachableError(Exception):
 
 
 def guard_library() -> None:
-    """Have the Hub's library send its requests through :class:`_Guard`, without telemetry and its storage client Xet.
+    """Have the Hub's library send its requests through :class:`_Guard`, without its storage client Xet.
 
     Xet's client has connections of its own, which read proxies by themselves. Raises SpecError for an invalid proxy.
     """
@@ -58,7 +58,6 @@ def guard_library() -> None:
 
     check_proxies()
     constants.HF_HUB_DISABLE_XET = True
-    constants.HF_HUB_DISABLE_TELEMETRY = True  # with it, it also asks the Hub which programs may have started this one
 
     def client() -> httpx2.Client:
         return httpx2.Client(

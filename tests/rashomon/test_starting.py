@@ -52,10 +52,10 @@ def workspace(built: Path, home: Rashomon, monkeypatch: pytest.MonkeyPatch) -> I
         monkeypatch.setenv(name, value)
     monkeypatch.setenv(plugins.VARIABLE, "")
     monkeypatch.setattr(sys, "path", [*sys.path])
-    plugins.plugins.cache_clear()
+    plugins.forget()
     yield rashomon.open(home.workspace)
     monkeypatch.undo()
-    plugins.plugins.cache_clear()
+    plugins.forget()
 
 
 def write_module(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,9 @@ from app.tui.screens.new_run_options import LIKELIHOOD
 from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.field import Field
 from app.tui.widgets.tab_line import TabLine
+from benchmarks.plugins import forget
 from benchmarks.registry import get_benchmark
+from tests.benchmarks.test_plugins import install
 from tests.support.demo import FOUR_BIT, HeldOutSet
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
@@ -440,3 +443,24 @@ def _score(screen: NewRunScreen) -> str:
     """Return how the form's run scores answers."""
     assert screen.spec is not None
     return screen.spec.score
+
+
+def test_broken_plugins_are_named_and_not_listed(desk: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    install(site, "broken", "raise SystemExit('[@click=app.exit]bye')", "rashomon.benchmarks")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(site)])
+    forget()
+
+    async def look(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        await until(
+            pilot, lambda: [note.message for note in app._notifications if "of the package broken" in note.message]
+        )
+        assert "it raised SystemExit" in screen_text(app)
+        assert "broken" not in screen._benchmarks
+
+    try:
+        drive(desk.app(), look)
+    finally:
+        forget()

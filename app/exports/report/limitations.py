@@ -55,8 +55,8 @@ def _few_examples(evidence: Evidence) -> Iterator[Limitation]:
     examples = evidence.examples(run)
     share = evidence.share_right(run, evidence.conflicts or evidence.counted)
     known = f"{run}'s share of right answers {'where sources disagree' if evidence.conflicts else 'in all'}"
-    if evidence.scorecard:
-        known, share = max(evidence.acts_of(run).items(), key=lambda act: act[1].value or 0.0)
+    if acts := evidence.acts_of(run):  # none without answers to conflicts
+        known, share = max(acts.items(), key=lambda act: act[1].value or 0.0)
         known = f"how often {run} {known} where sources disagree"
     low, high = (None, None) if share is None else (share.low, share.high)
     pages = evidence.pages(run)

@@ -27,7 +27,7 @@ from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.panel import panel
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable, fit_to_contents
 from benchmarks.errors import RashomonError
-from benchmarks.registry import benchmark_names
+from benchmarks.registry import working_benchmarks
 from mlx_backends.models.catalog import CatalogModel, catalog_models
 from mlx_backends.models.discovery import cached_models
 from mlx_backends.models.memory_estimate import memory_fit
@@ -202,7 +202,7 @@ def _read(workspace: Workspace) -> _Listing:
         for model in (*(item.model for item in recommended.values()), *others)
     )
     benchmarks = []
-    for name in benchmark_names():
+    for name in (benchmark.name for benchmark in working_benchmarks()):
         published = name in RECIPES
         state = manifest.fetch_state(workspace.source_folder(name)) if published else "not published"
         benchmarks.append(_Benchmark(name, state, workspace.build_folder(name).exists()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from app.new_run.choices import (
     BenchmarkChoice,
     ModelChoice,
     benchmark_choices,
+    broken_plugins,
     cached_choices,
     judge_choices,
     model_choice,
@@ -61,6 +62,7 @@ from app.tui.widgets.tab_line import TabLine
 from benchmarks.base import Benchmark
 from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError
+from benchmarks.plugins import BrokenPlugin
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 
@@ -139,6 +141,7 @@ class NewRunScreen(RashomonScreen):
         if self._build is not None:
             self.form_view.fields()["data"].value = str(self._build)
         self.read_choices()
+        self.in_thread(broken_plugins, self._warn_of_plugins, group="plugins")
         self.set_focus(self.query_one("#benchmarks"))
         self.update_summary()
 
@@ -151,6 +154,10 @@ class NewRunScreen(RashomonScreen):
             self._offer_models,
             group="models",
         )
+
+    def _warn_of_plugins(self, broken: Sequence[BrokenPlugin]) -> None:
+        for plugin in broken:
+            self.rashomon.toast(f"not listed: {plugin}", severity="warning")
 
     def action_fetch(self) -> None:
         """Open Fetch on top of the form."""

@@ -34,8 +34,8 @@ from app.tui.widgets.run_glance import RunGlance
 from app.tui.widgets.truncate import elide_middle
 from app.tui.widgets.virtual_table import Cell, Row, VirtualTable
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
-from benchmarks.errors import RashomonError, StoreError
-from benchmarks.registry import benchmark_names, get_benchmark
+from benchmarks.errors import RashomonError, SpecError, StoreError
+from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.typed_paths import typed_path
 
 _TABLE_LINES, _OTHER_LINES = 3, 9
@@ -229,7 +229,10 @@ class RunsScreen(RashomonScreen):
     def _about_group(self, group: Group) -> Content:
         runs = [run for run in self.rashomon.snapshot.runs if _benchmark_of(run) == group.benchmark]
         name = str(runs[0].summary.spec.get("benchmark", "")) if runs else ""
-        title = get_benchmark(name).title if name in benchmark_names() else name or "runs that cannot be read"
+        try:
+            title = get_benchmark(name).title
+        except SpecError:  # its package is not installed, or broken
+            title = name or "runs that cannot be read"
         active = sum(run.active for run in runs)
         facts = f"{group.runs:,} runs" + f", {active} active" * bool(active)
         return literal(title, "bold") + "\n" + literal(facts) + "\n" + literal("Enter folds or unfolds them", DIM)

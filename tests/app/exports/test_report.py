@@ -361,6 +361,16 @@ def test_the_stored_licence_stands_in_the_report(home: Home, good: Path) -> None
     assert "a-licence-of-its-own" in to_html(home.report(good))
 
 
+@pytest.mark.slow
+def test_a_run_without_conflicts_has_a_report(tmp_path: Path) -> None:
+    rashomon, source = Rashomon(tmp_path), ROOT / "assets" / "demo" / "held_out" / "cmc-bench"
+    rashomon.run("build", "cmc-bench", "--source", f"rows={source}", "--per-stratum", "2")
+    limits = ("--limit", "2", "--conditions", "aligned", "--display", "none")
+    rashomon.run("batch", "--benchmark", "cmc-bench", "--model", "policy:always-text", "--name", "r", *limits)
+    rashomon.run("report", "r", "--out", "report")
+    assert "Very few questions" in (tmp_path / "report" / "report.html").read_text("utf-8")
+
+
 # --- the files -----------------------------------------------------------------------------------
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -45,3 +47,21 @@ def test_processes_of_one_holder_share_a_lock_until_the_last_has_ended(tmp_path:
     assert alone.acquire("run three", patience=0)
     assert not first.acquire_shared("run one")
     assert FileLock(tmp_path / "lock").holder() == "run three"
+
+
+def test_a_process_that_is_stopped_while_it_looks_takes_no_lock_away(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "lock")
+    lock.path.touch()
+    look = os.open(lock.path, os.O_RDONLY)  # as FileLock.holder, in a process that gets no processor for a second
+    fcntl.flock(look, fcntl.LOCK_SH)
+    timer = threading.Timer(1.0, os.close, (look,))
+    timer.start()
+    assert lock.acquire("me")
+    timer.join()
+    assert FileLock(lock.path).holder() == "me"
+    start = time.monotonic()
+    assert not FileLock(lock.path).acquire("you")
+    assert time.monotonic() - start < 10
+    lock.release()
+    assert lock.acquire_shared("run one")
+    assert not FileLock(lock.path).acquire("you")
