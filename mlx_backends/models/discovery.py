@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,6 +91,24 @@ def _snapshot(model: str) -> Path:
         cached = next((name for name in map(_id, _repositories()) if name.casefold() == model.casefold()), None)
         advice = f"`rashomon models get {model}` fetches it." if cached is None else f"did you mean {cached!r}?"
         raise ModelError(f"{model!r} is neither a folder nor in the Hugging Face cache; {advice}") from error
+
+
+def is_hub_id(model: str) -> bool:
+    """Return whether ``model`` has the form of a Hub id, org/name."""
+    return re.fullmatch(r"[\w.-]+/[\w.-]+", model, re.ASCII) is not None
+
+
+def can_fetch(model: str) -> bool:
+    """Return whether ``model`` is a Hub id of which the cache holds nothing, or only a part."""
+    if not is_hub_id(model) or Path(model).is_dir():
+        return False
+    try:
+        inspect(resolve(model))
+    except IncompleteModelError:
+        return True
+    except ModelError:
+        return not repository_folder(model).is_dir()
+    return False
 
 
 def repository_folder(model: str) -> Path:
