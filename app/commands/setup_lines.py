@@ -74,11 +74,10 @@ def _all_calls(plan: SetupPlan) -> str:
 def _time(plan: SetupPlan) -> str:
     if plan.seconds is not None:
         return f"about {duration(plan.seconds)}"
-    known = [run.seconds for run in plan.runs if run.seconds is not None]
-    rest = "the time of the others is not known until they have run here"
-    return (
-        f"about {duration(sum(known))} for {len(known)} of {len(plan.runs)}; {rest}" if any(known) else "time not known"
-    )
+    known = [run.seconds for run in plan.runs if run.seconds]
+    if known:
+        return f"about {duration(sum(known))} for {len(known)} of {len(plan.runs)} runs, not known for the others"
+    return "time not known until a model has run here"
 
 
 def _data_lines(plan: SetupPlan, workspace: Workspace) -> Iterator[str]:
