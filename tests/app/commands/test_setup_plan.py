@@ -158,7 +158,7 @@ def test_a_kill_while_fetching_is_continued(phase: str, end: str, empty: Rashomo
 
 @pytest.mark.slow
 def test_a_kill_while_building_is_continued(empty: Rashomon, hub: FakeHub, tmp_path: Path) -> None:
-    hub.repos["lmms-lab/OK-VQA"] = Repo("dataset", contents(okvqa_copy(tmp_path / "large", 500)), "cc-by-4.0")
+    hub.repos["lmms-lab/OK-VQA"] = Repo("dataset", contents(okvqa_copy(tmp_path / "large", 150)), "cc-by-4.0")
     builds = empty.workspace / "benchmarks"
     kill_when(empty, (*OKVQA, "--limit", "3", "--yes"), lambda: until((builds / ".okvqa.building").exists))
     assert not (builds / "okvqa").exists(), "the build ended before the kill"
