@@ -24,6 +24,10 @@ class Setup:
         sources: Where the paper gives each value, or that it is our choice; by the value's key.
         judges: The paper's own judges, in order of preference, which need a key.
         differences: Sentences on what differs from the paper.
+        published: The number of instances of each condition that the published data have, as ``published_source`` counts them.
+        not_published: Phrases on why the published data lack a condition, by condition.
+        shipped: The sources of a build that ships with Rashomon, by name, as folders of its assets; ``shipped_data`` says what
+            they are and why, "" where the data are fetched.
     """
 
     name: str
@@ -31,6 +35,11 @@ class Setup:
     sources: Mapping[str, str]
     judges: tuple[str, ...]
     differences: tuple[str, ...]
+    published: Mapping[str, int]
+    published_source: str
+    not_published: Mapping[str, str]
+    shipped: Mapping[str, str]
+    shipped_data: str
 
     def with_judge(self, ready: Mapping[str, bool]) -> tuple[dict[str, Any], str]:
         """Return the spec with the first of :attr:`judges` that is ``ready``, and a sentence on the judge; "" without one."""
@@ -64,4 +73,16 @@ def find_setup(name: str) -> Setup:
         raise SpecError(f"there is no setup {PREFIX}{name}; {did_you_mean(name, names)}")
     values = tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
     paper = values.pop("paper")
-    return Setup(name, values, paper["sources"], tuple(paper["judges"]), tuple(paper["differences"]))
+    data: dict[str, Any] = paper["data"]
+    return Setup(
+        name,
+        values,
+        paper["sources"],
+        tuple(paper["judges"]),
+        tuple(paper["differences"]),
+        data["instances"],
+        data["source"],
+        data.get("lacks", {}),
+        data.get("shipped", {}),
+        data.get("shipped_data", ""),
+    )

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from app.cli import data, people, results, run, sharing, system, training
-from app.cli.options import EVENT_COMMANDS, PATH, on_terminal
+from app.cli.options import ARGUMENTS, EVENT_COMMANDS, PATH, on_terminal
 from app.exit_codes import MEANINGS
 from app.system.blas import use_one_thread
 
@@ -76,6 +76,7 @@ class RashomonGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments with ``--workspace FOLDER`` moved to the front and ``--batch`` replaced by ``batch``."""
+        ctx.meta[ARGUMENTS] = list(args)
         front: list[str] = []
         rest: list[str] = []
         remaining = iter(args)

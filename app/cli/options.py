@@ -13,10 +13,13 @@ from typing import Any, TypeVar
 import click
 
 from app.cli import completion
+from app.text.shell import shell_quote
 from benchmarks import number_ranges as ranges
 from benchmarks.number_ranges import NumberRange, shortened
 
 PATH = click.Path(path_type=Path)
+ARGUMENTS = "rashomon.arguments"
+"""The key in a context's ``meta`` of the command line as it was typed."""
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 RUN_HELP = (
@@ -216,6 +219,12 @@ api_options = option_group(
 def pop_api_options(options: dict[str, Any]) -> dict[str, Any]:
     """Remove the values of ``api_options`` from a command's options, and return those that were set."""
     return {name: value for name in _API_OPTIONS if (value := options.pop(name)) is not None}
+
+
+def typed_command(*without: str) -> str:
+    """Return the command line of the running command for a shell, ``without`` these options."""
+    words: list[str] = click.get_current_context().meta[ARGUMENTS]
+    return " ".join(["rashomon", *(shell_quote(word) for word in words if word not in without)])
 
 
 def on_terminal() -> bool:

@@ -27,6 +27,7 @@ from app.cli.options import (
     run_name,
     run_options,
     split_commas,
+    typed_command,
     worker_options,
 )
 from benchmarks import number_ranges as ranges
@@ -109,7 +110,8 @@ _RUNNING = (*WORKER_KEYS, "until_width", "allow_open_cluster")
     metavar="N",
     help="Quantise the key-value cache of a model that MLX runs to 8 or 4 bits; default: not quantised.",
 )
-@click.option("--dry-run", is_flag=True, help="Check everything, but load no model and run nothing.")
+@click.option("--dry-run", is_flag=True, help="Check everything, but fetch and load no model and run nothing.")
+@click.option("--yes", is_flag=True, help="Fetch what paper:NAME needs without asking for confirmation.")
 @api_options
 @run_options
 @click.pass_obj
@@ -120,17 +122,16 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
     sources. Options override the spec file. `rashomon --batch` is the same as `rashomon batch`.
     """
     from app.engine.workers import standby
+    from app.setups import setup_file
 
     if not (options["dry_run"] or options["workers"]):
-        from app.setups import setup_file
-
         standby.start(standby.first_model(setup_file(spec) or spec, options["model"]))
     from app.commands.batch import ExecutionOptions
     from app.commands.batch import batch as run_batch
     from benchmarks.untrusted.typed_paths import typed_path
 
     execution = ExecutionOptions(**{key: options.pop(key) for key in _RUNNING})
-    dry_run = options.pop("dry_run")
+    dry_run, yes = options.pop("dry_run"), options.pop("yes")
     overrides = options | {
         "data": str(typed_path(options["data"])) if options["data"] else None,
         "adapter": str(typed_path(options["adapter"])) if options["adapter"] else None,
@@ -139,6 +140,11 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
         **{key: list(options[key]) for key in ("model", "prompt_set", "judge")},
     }
     overrides = {key: value for key, value in overrides.items() if value not in (None, [], {})}
+    if setup_file(spec) is not None:
+        from app.commands.setup import run_setup
+
+        command = typed_command("--dry-run", "--yes")
+        return run_setup(workspace, str(spec), overrides, execution, command, dry_run=dry_run, yes=yes)
     return run_batch(workspace, spec, overrides, execution, dry_run=dry_run)
 
 

@@ -16,7 +16,7 @@ from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
 from app.engine import stopping_rule
 from app.engine.command_runs import command_runs
-from app.engine.judging import WorkLeft, models_needed, work_left
+from app.engine.judging import models_needed, work_left
 from app.engine.plan import CheckedSpec, PlannedRun, check_spec, open_build, plan_resume, plan_run
 from app.engine.progress import Display
 from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker_pid
@@ -27,9 +27,11 @@ from app.engine.workers.supervise import Job, Supervisor
 from app.exit_codes import DONE, FAILURES, INTERRUPTED, STOPPED, EndedError
 from app.json_output.events import outcome
 from app.new_run.mac_warnings import mac_warnings
-from app.new_run.run_estimate import judge_costs, longest_requests, measured_speed, remote_usage
+from app.new_run.run_estimate import calls_by_condition, judge_costs, measured_speed, remote_usage
+from app.new_run.setup_plan import state_of
+from app.new_run.setup_spec import setup_spec
 from app.report.throughput import duration
-from app.run_spec import BatchSpec, RunSpec, load_spec, parse_spec
+from app.run_spec import BatchSpec, RunSpec, load_spec
 from app.setups import find_setup, setup_file
 from app.store.lending import ReusedAnswers
 from app.store.locks import FileLock, busy_message
@@ -125,7 +127,7 @@ def batch(
             if problem:
                 display.notice(f"not ready to run: {problem}")
         if faults:
-            raise EndedError(faults[-1].exit_code, " ".join(map(str, faults)))
+            raise EndedError(faults[-1].exit_code, " ".join(dict.fromkeys(map(str, faults))))
         outcome.message = "the specs are valid; nothing was run"
         return DONE
     confirm_addresses([name for names in remote_models for name in names], options.allowed)
@@ -224,20 +226,10 @@ def _print_dry_run(workspace: Workspace, checked: Sequence[CheckedSpec], options
         if run.existing:
             with RunStore.read(run.folder) as store:
                 left, total = work_left(store, run.spec), sum(p.total for p in store.progress())
-            count, state = left.answers, _state_of(left, total)
+            count, state = left.answers, state_of(left, total)
         print_message(f"{run.folder.name}: {state}.", options.display)
         for sentence in _cost_sentences(workspace, run, count) if count else ():
             print_message(f"{run.folder.name}: {sentence}", options.display)
-
-
-def _state_of(left: WorkLeft, total: int) -> str:
-    """Return how far an existing run of ``total`` instances is."""
-    if left.answers:
-        return f"the spec is valid, {total - left.answers} of {total} instances are answered already; nothing was run"
-    answered = f"all {total} instances are answered"
-    if left.verdicts:
-        return f"{answered}, and {left.verdicts} answers are left to judge"
-    return f"{answered} and judged; nothing is left to run"
 
 
 def _print_calls(workspace: Workspace, spec: RunSpec, options: ExecutionOptions) -> None:
@@ -250,28 +242,20 @@ def _print_calls(workspace: Workspace, spec: RunSpec, options: ExecutionOptions)
     with suppress(RashomonError):  # there may be none that answers this benchmark
         run = check_spec(workspace, spec.model_copy(update={"model": _STAND_IN, "name": None}))
         if not run.existing:
-            print_message(f"{spec.model}: {len(run.instances)} instances, {_calls(run)} calls.", options.display)
-
-
-def _calls(run: CheckedSpec) -> int:
-    """Return the number of calls of a model; an answer takes several under some conditions."""
-    protocol = run.spec.to_protocol()
-    return sum(1 for instance in run.instances for _ in longest_requests(protocol, instance))
+            calls = calls_by_condition(run.spec, run.instances).total()
+            print_message(f"{spec.model}: {len(run.instances)} instances, {calls} calls.", options.display)
 
 
 def _read_spec(
     workspace: Workspace, spec: Path | None, overrides: Mapping[str, Any], options: ExecutionOptions
 ) -> BatchSpec:
-    """Return the spec of a file or of a paper's setup, with ``overrides``; say which judge a setup has."""
+    """Return the spec of a file or of a paper's setup, with ``overrides``; print what a setup leaves out, and its judge."""
     if setup_file(spec) is None:
         return load_spec(spec, overrides)
-    setup = find_setup(str(spec))
-    remote_options = parse_spec(setup.values, overrides, str(spec)).api.remote_options(workspace.replies)
-    ready = {name: not readiness_problem([name], remote_options) for name in setup.judges}
-    values, sentence = setup.with_judge(ready)
-    if sentence and "judge" not in overrides:
+    setup = setup_spec(workspace, find_setup(str(spec)), overrides, force=options.force)
+    for sentence in setup.sentences:
         print_message(sentence, options.display)
-    return parse_spec(values, overrides, str(spec))
+    return setup.spec
 
 
 def resume(
@@ -327,7 +311,8 @@ def _cost_sentences(workspace: Workspace, run: CheckedSpec, count: int) -> Itera
         estimate = (
             f"about {duration(seconds * count)}, at {seconds:.3g} s per answer over {speed.answers} of {speed.run}"
         )
-    calls = f"{_calls(run)} calls, " if not run.existing and count <= _COUNTED else ""
+    is_counted = not run.existing and count <= _COUNTED
+    calls = f"{calls_by_condition(run.spec, run.instances).total()} calls, " if is_counted else ""
     yield f"{run.spec.model}: {calls}{estimate}."
     if not run.existing:
         yield from judge_costs(run.spec, get_benchmark(run.spec.benchmark), run.instances)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.commands.spinner import spinner
 from app.fetch import manifest
 from app.fetch.execute import confirm_fetch, execute_plan
-from app.fetch.plan import make_plan, read_small
-from app.fetch.recipes import NOT_PUBLISHED, RECIPES, get_recipe, source_options
+from app.fetch.plan import FetchPlan, make_plan, read_small
+from app.fetch.recipes import NOT_PUBLISHED, RECIPES, Recipe, RequiredFiles, get_recipe, source_options
 from app.json_output.catalog import DataEntry
 from app.json_output.envelope import print_json
 from app.report.portable import portable_path
@@ -59,19 +60,47 @@ def get(workspace: Workspace, benchmark: str, *, to: Path | None, yes: bool, dry
     benchmark_recipe = get_recipe(benchmark)
     folder = typed_path(to) if to else workspace.source_folder(benchmark)
     check_online()
-    with spinner(f"listing the files that {benchmark} needs"):
-        needed = benchmark_recipe.needed(folder, read_small)
-        notes = [benchmark_recipe.manual_steps] if benchmark_recipe.manual_steps else []
-        plan = make_plan(f"{benchmark}: {benchmark_recipe.what}", folder, needed.files, needed.licences, notes)
-    for line in plan.lines():
+    listed = list_data(benchmark_recipe, folder)
+    for line in listed.plan.lines():
         print(line)
-    plan.check_disk_space()
+    listed.plan.check_disk_space()
     if dry_run:
         return 0
     command = f"{workspace.command()} data get {benchmark}" + (f" --to {shlex.quote(str(folder))}" if to else "")
-    if plan.missing and not confirm_fetch(yes):
+    if listed.plan.missing and not confirm_fetch(yes):
         print("nothing was fetched.")
         return 0
+    fetch_data(listed, f"{command} --yes" if yes else command)
+    print_fetched(listed)
+    sources = f" {source_options(benchmark_recipe.pairs(folder))}" if to else ""
+    print(f"next: {workspace.command()} build {benchmark}{clean(sources)}")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class ListedData:
+    """The data of a benchmark as servers list them, with the plan to fetch them."""
+
+    benchmark: str
+    needed: RequiredFiles
+    plan: FetchPlan
+
+
+def list_data(recipe: Recipe, folder: Path) -> ListedData:
+    """Return what servers say of the data of a recipe. Raises a RashomonError if they cannot be had."""
+    with spinner(f"listing the files that {recipe.benchmark} needs"):
+        needed = recipe.needed(folder, read_small)
+        notes = [recipe.manual_steps] if recipe.manual_steps else []
+        plan = make_plan(f"{recipe.benchmark}: {recipe.what}", folder, needed.files, needed.licences, notes)
+    return ListedData(recipe.benchmark, needed, plan)
+
+
+def fetch_data(listed: ListedData, command: str) -> None:
+    """Fetch listed data to the folder of their plan. ``command`` is the command that resumes.
+
+    Raises a RashomonError, and EndedError if the user stops it.
+    """
+    plan, folder = listed.plan, listed.plan.folder
     _make(folder)
     with FileLock(folder / ".lock") as lock:
         if not lock.acquire(f"`{command}`"):
@@ -79,15 +108,22 @@ def get(workspace: Workspace, benchmark: str, *, to: Path | None, yes: bool, dry
         if plan.missing:
             manifest.remove_manifest(folder)
             _make(folder, {file.path.parent for file in plan.missing})
-            execute_plan(plan, f"{command} --yes" if yes else command)
-        total = sum(file.path.stat().st_size for file in plan.files)
+            execute_plan(plan, command)
+        needed = listed.needed
         manifest.write_manifest(
-            folder, manifest.FetchManifest(benchmark, len(plan.files), total, needed.licences, needed.revisions)
+            folder,
+            manifest.FetchManifest(listed.benchmark, len(plan.files), _total(plan), needed.licences, needed.revisions),
         )
-    print(f"fetched {len(plan.files):,} files, {size(total)}, to {clean(str(folder))}")
-    sources = f" {source_options(benchmark_recipe.pairs(folder))}" if to else ""
-    print(f"next: {workspace.command()} build {benchmark}{clean(sources)}")
-    return 0
+
+
+def print_fetched(listed: ListedData) -> None:
+    """Print how much was fetched, and where it is."""
+    plan = listed.plan
+    print(f"fetched {len(plan.files):,} files, {size(_total(plan))}, to {clean(str(plan.folder))}")
+
+
+def _total(plan: FetchPlan) -> int:
+    return sum(file.path.stat().st_size for file in plan.files)
 
 
 def _make(folder: Path, inner: Iterable[Path] = ()) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.commands.listing import catalog_entry
 from app.commands.spinner import spinner
 from app.fetch.execute import confirm_fetch, execute_plan
 from app.fetch.model import blobs_folder, list_files
-from app.fetch.plan import make_plan
+from app.fetch.plan import FetchPlan, make_plan
 from app.json_output.catalog import ModelRecommendation, RecommendedModel
 from app.json_output.envelope import print_json
 from app.store.locks import FileLock
@@ -17,11 +18,11 @@ from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks import number_ranges as ranges
 from benchmarks.errors import BusyError, ModelError, NoAccessError, SpecError
-from benchmarks.fetch.hub import check_online
+from benchmarks.fetch.hub import Repository, check_online, is_id
 from benchmarks.fetch.hub_cache import link_snapshot
 from mlx_backends.models.catalog import catalog_models
-from mlx_backends.models.discovery import cached_models, inspect
-from mlx_backends.models.memory_estimate import memory_fit
+from mlx_backends.models.discovery import ModelInfo, cached_models, inspect
+from mlx_backends.models.memory_estimate import MemoryFit, memory_fit
 from mlx_backends.models.metal import GIB, estimated_working_set
 from mlx_backends.models.weights import IncompleteModelError
 from mlx_backends.next_model import TYPICAL, PromptSize, recommend_models, smallest_need
@@ -32,28 +33,62 @@ _MOST_GIGABYTES = 100_000
 
 def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bool) -> int:
     """Fetch ``model`` after printing the plan; return the exit code."""
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", model, re.ASCII):
+    if not is_id(model):
         known = [entry.id for entry in catalog_models()]
         similar_names = [name for name in known if name.partition("/")[2].casefold().startswith(model.casefold())]
         hint = f"write org/name, for example {(similar_names or known)[0]}; `rashomon models` lists more."
         raise ModelError(f"{model!r} is not a Hub id; {hint}")
     check_online()
-    with spinner(f"listing the files of {model}"):
-        repository, files = list_files(model)
-        weights = sum(file.size for file in repository.files if file.name.endswith(".safetensors"))
-        fit = memory_fit(weights)
-        plan = make_plan(model, blobs_folder(model).parent, files, [repository.licence or "not stated"], [fit.sentence])
-    for line in plan.lines():
+    listed = list_model(model)
+    for line in listed.plan.lines():
         print(line)
-    plan.check_disk_space()
-    if not fit.ok and not force:
-        raise ModelError(f"{model} would not run here: {fit.sentence}; choose a smaller one, or add --force.")
+    listed.plan.check_disk_space()
+    listed.check_memory(force=force)
     if dry_run:
         return 0
-    if plan.missing and not confirm_fetch(yes):
+    if listed.plan.missing and not confirm_fetch(yes):
         print("nothing was fetched.")
         return 0
     command = f"rashomon models get {model}"
+    info, folder = fetch_model(listed, f"{command} --yes" if yes else command)
+    print(f"fetched {model}: {info.architecture}, {info.quantisation}, in {clean(str(folder))}")
+    print(f"next: {workspace.command()} --batch --benchmark cmc-bench --model {model} --limit 50")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model as the Hub lists it, with the plan to fetch it and whether it fits in this machine's memory."""
+
+    repository: Repository
+    plan: FetchPlan
+    fit: MemoryFit
+
+    def check_memory(self, *, force: bool) -> None:
+        """Raise ModelError if the model does not fit, unless the user forces it."""
+        if not self.fit.ok and not force:
+            raise ModelError(
+                f"{self.repository.id} would not run here: {self.fit.sentence}; choose a smaller one, or add --force."
+            )
+
+
+def list_model(model: str) -> ListedModel:
+    """Return what the Hub says of a model. Raises a RashomonError if it cannot be had."""
+    with spinner(f"listing the files of {model}"):
+        repository, files = list_files(model)
+        fit = memory_fit(sum(file.size for file in repository.files if file.name.endswith(".safetensors")))
+        licences = [repository.licence or "not stated"]
+        return ListedModel(
+            repository, make_plan(model, blobs_folder(model).parent, files, licences, [fit.sentence]), fit
+        )
+
+
+def fetch_model(listed: ListedModel, command: str) -> tuple[ModelInfo, Path]:
+    """Fetch a listed model; return its properties and its folder. ``command`` is the command that resumes.
+
+    Raises a RashomonError, and EndedError if the user stops it.
+    """
+    model = listed.repository.id
     try:
         blobs_folder(model).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -63,15 +98,12 @@ def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bo
     with FileLock(blobs_folder(model).parent / ".rashomon.lock") as lock:
         if not lock.acquire(f"`{command}`"):
             raise BusyError(f"{lock.holder() or 'another process'} is fetching {model}; wait for it to end.")
-        execute_plan(plan, f"{command} --yes" if yes else command)
-        folder = link_snapshot(repository)
+        execute_plan(listed.plan, command)
+        folder = link_snapshot(listed.repository)
     try:
-        info = inspect(folder)
+        return inspect(folder), folder
     except IncompleteModelError as error:  # all that there is was fetched
         raise ModelError(f"{model} was fetched, and its repository {error.problem}; choose another version.") from error
-    print(f"fetched {model}: {info.architecture}, {info.quantisation}, in {clean(str(folder))}")
-    print(f"next: {workspace.command()} --batch --benchmark cmc-bench --model {model} --limit 50")
-    return 0
 
 
 def recommend(workspace: Workspace, memory: str | None, data: Path | None, *, as_json: bool) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.system.paths import free_space
+from app.system.paths import disk_of, free_space
 from app.text.escape import clean, size
 from benchmarks.fetch.download import MAX_PARALLEL, Timeouts, connection_failed, length_of
 from benchmarks.fetch.hub import hub_token
@@ -57,12 +57,24 @@ class FetchPlan:
 
     def check_disk_space(self) -> None:
         """Raise FetchError if the disk has too little free space."""
-        short = self.bytes + RESERVED_BYTES - self.free
-        if self.missing and short > 0:
-            raise FetchError(
-                f"the disk of {self.folder} has {size(self.free)} free, but {self.name} needs {size(self.bytes)}; free "
-                f"{size(short)} more, or choose a folder on another disk."
+        if problem := disk_problem({self.folder: self.bytes}, self.name):
+            raise FetchError(problem)
+
+
+def disk_problem(needs: Mapping[Path, int], name: str) -> str:
+    """Return which disk has too little free space for the bytes that ``name`` needs in each folder; "" if all have enough."""
+    folders: dict[int, list[Path]] = {}
+    for folder in needs:
+        if needs[folder]:
+            folders.setdefault(disk_of(folder), []).append(folder)
+    for first, *others in folders.values():
+        needed, free = sum(needs[folder] for folder in (first, *others)), free_space(first)
+        if (short := needed + RESERVED_BYTES - free) > 0:
+            return (
+                f"the disk of {first} has {size(free)} free, but {name} needs {size(needed)}; free {size(short)} more, or "
+                "choose a folder on another disk."
             )
+    return ""
 
 
 def make_plan(

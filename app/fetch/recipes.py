@@ -34,7 +34,8 @@ class RequiredFiles:
 class Recipe:
     """The data of a benchmark: ``what`` describes it and ``sources`` are the build's sources, by folder.
 
-    ``manual_steps`` says how to get data that cannot be fetched.
+    ``manual_steps`` says how to get data that cannot be fetched. Before a server is asked, ``known_bytes`` of its
+    size are known, and ``unknown_size`` is a phrase on the rest; ``origin`` names the servers.
     """
 
     benchmark: str
@@ -42,10 +43,21 @@ class Recipe:
     needed: Callable[[Path, Read], RequiredFiles]
     sources: tuple[tuple[str, str], ...]
     manual_steps: str = ""
+    known_bytes: int = 0
+    unknown_size: str = "a size that only the Hub knows"
+    origin: str = "the Hub"
 
     def pairs(self, folder: Path) -> list[tuple[str, str]]:
         """Return the sources of a build from ``folder``."""
         return [(name, str(folder / below) if below else str(folder)) for name, below in self.sources]
+
+    @property
+    def licences(self) -> tuple[str, ...]:
+        """The licences of its parts, as far as Rashomon knows them."""
+        known = {name: LICENCES[self.benchmark][name] for name, _ in self.sources}
+        if len(known) > 1:
+            return tuple(f"{name}: {licence.text}" for name, licence in known.items())
+        return tuple(term for licence in known.values() for term in licence.terms)
 
 
 def get_recipe(benchmark: str) -> Recipe:
@@ -189,11 +201,36 @@ RECIPES = {
             "CLASH's 1,289 published samples and the 1,281 COCO images they are about",
             _clash,
             (("published", ""),),
+            known_bytes=747_559,
+            unknown_size="images whose size only COCO's server knows",
+            origin="CLASH's repository and COCO's image server",
         ),
         Recipe("mmkc-bench", "MMKC-Bench's published rows and images", _mmkc_bench, (("published", ""),)),
-        Recipe("pope", "POPE's questions and the 500 COCO images they are about", _pope, (("pope", ""),)),
-        Recipe("okvqa", "OK-VQA's 5,046 validation questions with their COCO images", _okvqa, (("okvqa", ""),)),
-        Recipe("gqa", "GQA's 12,578 balanced test-dev questions and their images", _gqa, (("gqa", ""),)),
+        Recipe(
+            "pope",
+            "POPE's questions and the 500 COCO images they are about",
+            _pope,
+            (("pope", ""),),
+            known_bytes=1_108_759,
+            unknown_size="images whose size only COCO's server knows",
+            origin="POPE's repository and COCO's image server",
+        ),
+        Recipe(
+            "okvqa",
+            "OK-VQA's 5,046 validation questions with their COCO images",
+            _okvqa,
+            (("okvqa", ""),),
+            known_bytes=800_000_000,
+            unknown_size="",
+        ),
+        Recipe(
+            "gqa",
+            "GQA's 12,578 balanced test-dev questions and their images",
+            _gqa,
+            (("gqa", ""),),
+            known_bytes=70_000_000,
+            unknown_size="",
+        ),
         Recipe(
             "contra4",
             "Contra4's test rows and the COCO images they name",
@@ -201,6 +238,9 @@ RECIPES = {
             (("published", ""),),
             "sounds (AudioCaps, Clotho), videos (MSR-VTT) and 3D models (PointLLM) cannot be fetched individually; get them from "
             "their owners and put them in audiocaps/, clotho/, msrvtt_test/ and pointllm/ next to test.json (docs/contra4.md)",
+            known_bytes=3_063_841,
+            unknown_size="images whose size only COCO's server knows",
+            origin="Contra4's repository and COCO's image server",
         ),
     )
 }

@@ -58,7 +58,68 @@ class OutcomeEvent:
     message: str
 
 
-Event = ProgressEvent | OutcomeEvent
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedData:
+    """The data of a paper's setup."""
+
+    state: Literal["built", "fetched", "shipped", "begun", "none", "unavailable"]
+    """``shipped`` comes with Rashomon and is to be built; ``begun`` is partly fetched; ``none`` is to be fetched."""
+    description: str
+    folder: str
+    known_bytes: int
+    """The bytes to fetch, as far as known without a server."""
+    unknown_size: str
+    """A phrase on the rest; empty if there is none."""
+    origin: str
+    licences: tuple[str, ...]
+    missing: tuple[str, ...]
+    """What cannot be had, and is done without."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedModel:
+    """A model of a paper's setup. ``bytes`` and ``licence`` are null if only the Hub knows them."""
+
+    name: str
+    to_fetch: bool
+    bytes: int | None
+    licence: str | None
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSetupRun:
+    """A run of a paper's setup: its calls by condition, and its answers, as far as they are left. ``seconds`` may be unknown."""
+
+    model: str
+    prompt_set: str
+    calls: Mapping[str, int]
+    at_most: bool
+    answers: int
+    seconds: float | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanEvent:
+    """The plan of a paper's setup, made without a network. It can be carried out if ``problems`` is empty."""
+
+    event: Literal["plan"] = "plan"
+    setup: str
+    data: PlannedData
+    models: tuple[PlannedModel, ...]
+    models_left_out: Mapping[str, str]
+    conditions_left_out: Mapping[str, str]
+    judges: tuple[str, ...]
+    runs: tuple[PlannedSetupRun, ...]
+    counted: str
+    """The basis of the numbers of calls."""
+    costs: tuple[str, ...]
+    not_ready: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+Event = ProgressEvent | PlanEvent | OutcomeEvent
 
 
 @dataclass(slots=True)

@@ -274,6 +274,12 @@ def judge_usage(judge: RubricJudge, spec: RunSpec, instances: Iterable[Instance]
     return estimate_usage(requests, spec.api.remote_options(None))
 
 
+def calls_by_condition(spec: RunSpec, instances: Iterable[Instance]) -> Counter[str]:
+    """Return the number of calls of a run's model under each condition; an answer takes several under some of them."""
+    protocol = spec.to_protocol()
+    return Counter(instance.condition for instance in instances for _ in longest_requests(protocol, instance))
+
+
 def longest_requests(protocol: Protocol, instance: Instance) -> Iterator[tuple[Request, int]]:
     """Yield the requests that a model gets for an instance, each with the most tokens that earlier answers add to it.
 

@@ -11,7 +11,15 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets"
 
 def free_space(folder: Path) -> int:
     """Return the free bytes on the disk of ``folder``, which need not exist yet. Raises OSError."""
-    existing = folder
-    while not existing.exists() and existing != existing.parent:
-        existing = existing.parent
-    return shutil.disk_usage(existing).free
+    return shutil.disk_usage(_existing(folder)).free
+
+
+def disk_of(folder: Path) -> int:
+    """Return the number of the disk of ``folder``, which need not exist yet. Raises OSError."""
+    return _existing(folder).stat().st_dev
+
+
+def _existing(folder: Path) -> Path:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder

@@ -70,3 +70,8 @@ def catalog_models() -> tuple[CatalogModel, ...]:
         for entry in entries
         for quantisation, name in entry["models"].items()
     )
+
+
+def catalog_entry(name: str) -> CatalogModel | None:
+    """Return the model called ``name``, a Hub id; None if the catalog has none."""
+    return next((model for model in catalog_models() if model.id == name), None)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from benchmarks.fetch.hub import is_id
 from benchmarks.fetch.hub_cache import hub_cache, repository_folder
 from benchmarks.untrusted.finder_files import folder_entries, is_finder_file
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
@@ -83,6 +84,19 @@ def _snapshot(model: str) -> Path:
         cached = next((name for name in map(_id, _repositories()) if name.casefold() == model.casefold()), None)
         advice = f"`rashomon models get {model}` fetches it." if cached is None else f"did you mean {cached!r}?"
         raise ModelError(f"{model!r} is neither a folder nor in the Hugging Face cache; {advice}") from error
+
+
+def can_fetch(model: str) -> bool:
+    """Return whether ``model`` is a Hub id of which the cache holds nothing, or only a part."""
+    if not is_id(model) or Path(model).is_dir():
+        return False
+    try:
+        inspect(resolve(model))
+    except IncompleteModelError:
+        return True
+    except ModelError:
+        return not repository_folder(model).is_dir()
+    return False
 
 
 def _partly_fetched(model: str, problem: str = "has no file in use") -> IncompleteModelError:

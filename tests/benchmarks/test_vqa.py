@@ -163,8 +163,8 @@ def test_published_layouts_become_instances(tmp_path: Path) -> None:
     assert build("gqa", tmp_path / "gqa", tmp_path / "c").digest == gqa.digest
 
 
-def okvqa_copy(folder: Path) -> Path:
-    """Two files as in lmms-lab/OK-VQA: six questions about three images, without their ids."""
+def okvqa_copy(folder: Path, images: int = 3) -> Path:
+    """Two files as in lmms-lab/OK-VQA: two questions about each of some images, without their ids."""
     (folder / "data").mkdir(parents=True, exist_ok=True)
     for part in range(2):
         rows = [
@@ -176,7 +176,7 @@ def okvqa_copy(folder: Path) -> Path:
                 "question_type": "one",
                 "answer_type": "other",
             }
-            for number in range(1, 4)
+            for number in range(1, images + 1)
         ]
         pq.write_table(pa.Table.from_pylist(rows), folder / f"data/val2014-0000{part}-of-00002.parquet")
     return folder

@@ -35,7 +35,7 @@ SET_UP = {
 }
 
 
-SETUPS = ["clash", "cmc-bench", "contra4", "crosscheck-bench", "mmkc-bench", "pope"]
+SETUPS = ["clash", "cmc-bench", "contra4", "crosscheck-bench", "gqa", "mmkc-bench", "okvqa", "pope"]
 
 
 class Shell:

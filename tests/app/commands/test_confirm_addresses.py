@@ -181,8 +181,8 @@ def test_on_a_terminal_a_new_address_is_asked_for_once(
         assert code == 0
 
 
-def on_terminal(rashomon: Rashomon, arguments: list[str], typed: str) -> tuple[str, int]:
-    """Run on a terminal, type when a question stands there; all that was shown, and the exit code."""
+def on_terminal(rashomon: Rashomon, arguments: list[str], typed: str, question: str = "[y/N]") -> tuple[str, int]:
+    """Run on a terminal, type when a ``question`` stands there; all that was shown, and the exit code."""
     master, slave = os.openpty()
     with subprocess.Popen(
         rashomon.command(*arguments),
@@ -197,7 +197,7 @@ def on_terminal(rashomon: Rashomon, arguments: list[str], typed: str) -> tuple[s
         with suppress(OSError):
             while piece := os.read(master, 4096):
                 shown += piece.decode(errors="replace")
-                if typed and "[y/N]" in shown:
+                if typed and question in shown:
                     os.write(master, typed.encode())
                     typed = ""
         os.close(master)
