@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks import plugins
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.plain import DATA_SETS
 
 GROUP = "rashomon.benchmarks"
 """The group of entry points: name to a class that derives from :class:`benchmarks.base.Benchmark`."""
@@ -20,6 +21,7 @@ BUILT_IN = {
     "contra4": "benchmarks.contra4:Contra4",
     "retrieval": "benchmarks.retrieval:Retrieval",
     "k-passages": "benchmarks.k_passages:KPassages",
+    **DATA_SETS,
 }
 
 

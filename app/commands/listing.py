@@ -36,7 +36,7 @@ from app.text.escape import clean, size
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.vocabulary import WITHOUT_SOURCES
-from judges.registry import get_judge, judge_names
+from judges.registry import benchmarks_of, get_judge, judge_names
 from mlx_backends.models.catalog import CatalogModel, catalog_models
 from mlx_backends.models.discovery import hub_cache
 from mlx_backends.models.memory_estimate import memory_fit, required_memory, smallest_mac
@@ -213,7 +213,7 @@ def judges(*, as_json: bool) -> None:
         RuleJudgeEntry(
             name=judge.name,
             version=judge.version,
-            benchmarks=tuple(judge.benchmarks),
+            benchmarks=benchmarks_of(judge),
             description=judge.description,
             check=checks.pop(judge.id, None),
         )
