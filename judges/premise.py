@@ -34,7 +34,7 @@ class Premise(AnswerJudge):
 
     name = "premise"
     version = "1"
-    benchmarks = ("mmmc",)
+    benchmarks: tuple[str, ...] = ()  # data sets name it
     caveat = "which leaves most sentences undecided"
     description = "ABSTAIN or NEITHER by whether an answer objects to its question, or undecided"
 

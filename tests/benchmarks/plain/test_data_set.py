@@ -16,9 +16,9 @@ from benchmarks.plain.build import NO_CONFLICT, OTHER_FILE, REPEATED
 from benchmarks.rows.files import ADDRESS, MISSING_IMAGE, NO_IMAGE, OUTSIDE
 from benchmarks.vocabulary import Media, Text
 from tests.support.command import Rashomon
-from tests.support.data.plain import as_parquet, data_set_of, rows_of, write_rows_of
+from tests.support.data.plain import as_parquet, data_set_of, hub_repo, rows_of, write_rows_of
 from tests.support.data.small import write_lines
-from tests.support.fake_hub import FakeHub, Repo
+from tests.support.fake_hub import FakeHub
 
 ONE = "chart-conflicts"
 
@@ -41,9 +41,7 @@ def reasons(build: Build) -> dict[str, str]:
 def test_a_data_set_is_fetched_built_run_and_shown(name: str, tmp_path: Path) -> None:
     data_set = data_set_of(name)
     with FakeHub().running() as hub:
-        prefix = data_set.hub_files[0]
-        files = {f"{prefix}00000-of-00001.parquet": as_parquet(name, rows_of(name, 8)), "README.md": b"not needed"}
-        hub.repos[data_set.hub_id] = Repo("dataset", files)
+        hub.repos[data_set.hub_id] = hub_repo(name)
         rashomon = Rashomon(tmp_path, variables=hub.variables)
         plan = rashomon.run("data", "get", name, "--dry-run").stdout
         assert data_set.hub_id in plan

@@ -16,6 +16,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate, Table
 from judges.registry import get_judge
 from tests.support.data.small import picture, write_lines, write_picture
+from tests.support.fake_hub import Repo
 from tests.support.labelled import labelled
 
 
@@ -54,6 +55,12 @@ def write_rows_of(name: str, folder: Path, count: int) -> Path:
         write_picture(folder / "images" / f"{number}.png", number)
     write_lines(folder / "rows.jsonl", rows_of(name, count))
     return folder / "rows.jsonl"
+
+
+def hub_repo(name: str, count: int = 8) -> Repo:
+    """The repository of a data set on the Hub, with a file that nobody needs."""
+    file = f"{data_set_of(name).hub_files[0]}00000-of-00001.parquet"
+    return Repo("dataset", {file: as_parquet(name, rows_of(name, count)), "README.md": b"not needed"})
 
 
 def as_parquet(name: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
