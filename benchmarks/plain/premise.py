@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchmarks.base import AbstentionRule
 from benchmarks.plain.data_set import CONFLICT, PlainDataSet
 from benchmarks.rows.base import Fields
 from benchmarks.rubric import Rubric, one_line
@@ -61,7 +60,7 @@ class PremiseDataSet(PlainDataSet):
         CONFLICT: "when the image does not hold what the question asserts",
         CLEAN: "when it does",
     }
-    abstention = AbstentionRule((CONFLICT,), (CLEAN,), dict.fromkeys((CONFLICT, CLEAN), frozenset({"ABSTAIN"})))
+    abstention = None  # what is right of a clean row's answer is not known, so costs cannot be counted
     scorecard_note = (
         "The conflict is between the question and its image: there is no second source, so this tells whether an answer objects "
         "to the question or goes along with it, not which source it follows, what it reads alone, or whether its facts are right."

@@ -464,7 +464,7 @@ def _k_passages(workspace: Workspace, folder: Path, out: Path) -> Build:
 
 
 def _plain(name: str, workspace: Workspace, folder: Path, out: Path) -> Build:
-    return _build(name, [("published", write_rows_of(name, folder, 40))], out)
+    return _build(name, [("published", write_rows_of(name, folder, 80))], out)
 
 
 _BUILDS: dict[str, Callable[[Workspace, Path, Path], Build]] = {
