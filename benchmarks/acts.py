@@ -94,13 +94,13 @@ def rule_of(kind: AnswerKind, rule: str | None) -> str:
 
 
 def has_scorecard(benchmark: Benchmark) -> bool:
-    """Return whether the labels of a benchmark say which source, or which of its passages, an answer follows."""
-    return names_sources(benchmark) or (set(benchmark.labels) == _OF_PASSAGE.keys() and bool(benchmark.conflicts))
+    """Return whether the labels of a benchmark say what an answer does with its sources."""
+    return set(benchmark.labels) <= _OF_LABEL.keys() and bool(benchmark.conflicts)
 
 
 def names_sources(benchmark: Benchmark) -> bool:
     """Return whether the labels say if an answer follows the image or the text, so that one of them can be what should win."""
-    return set(benchmark.labels) <= _OF_SOURCE.keys() and bool(benchmark.conflicts)
+    return {"IMAGE", "TEXT"} <= set(benchmark.labels) <= _OF_SOURCE.keys() and bool(benchmark.conflicts)
 
 
 def acts_of(benchmark: Benchmark) -> list[str]:

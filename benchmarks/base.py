@@ -129,6 +129,8 @@ class Benchmark(ABC):
     situations: Mapping[str, str] = {}
     """The situation of a condition, as in "when only the image is right"; stands behind a behaviour."""
 
+    scorecard_note: str = ""
+    """A sentence on what its scorecard tells, and what it cannot; empty if its labels name its sources."""
     abstention: AbstentionRule | None = None
     """The labels that abstain or name the conflict; None if no label does."""
 

@@ -57,6 +57,22 @@ LICENCES: Mapping[str, Mapping[str, Licence]] = {
             media=True,
         )
     },
+    "chart-conflicts": {
+        "published": Licence(
+            (
+                'the reports and annotations: CC BY 4.0 (the paper\'s artifact; "other" on the Hub)',
+                "ChartQA's charts: GPL-3.0",
+            )
+        )
+    },
+    "mmmc": {
+        "published": Licence(
+            (
+                "the questions: Apache-2.0 by the card of the Hub's copy, CC BY-SA 3.0 by another project's code",
+                "images of Visual Genome, CC BY 4.0",
+            )
+        )
+    },
     "retrieval": {
         "log": OWN,
         "misleading-chartqa": Licence(

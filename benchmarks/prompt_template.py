@@ -107,7 +107,7 @@ class PromptTemplate:
     def system_text(self, abstention: str) -> str:
         """Return the system text; empty if there is none."""
         pieces = (
-            piece.text for piece in _filled(self.system, {"abstention": (Text(abstention),)}) if isinstance(piece, Text)
+            piece.text for piece in _fill(self.system, {"abstention": (Text(abstention),)}) if isinstance(piece, Text)
         )
         return "".join(pieces).strip()
 
@@ -120,7 +120,7 @@ class PromptTemplate:
             if any(not fields.get(name) for name in _names("user", line)):
                 continue
             if line.strip() or (lines and lines[-1]):
-                lines.append(list(_filled(line, fields)) if line.strip() else [])
+                lines.append(list(_fill(line, fields)) if line.strip() else [])
         while lines and not lines[-1]:
             lines.pop()
         return join_parts(part for n, line in enumerate(lines) for part in ([Text("\n")] * bool(n) + line))
@@ -218,7 +218,12 @@ def _names(key: str, text: str) -> Iterator[str]:
         yield name
 
 
-def _filled(text: str, fields: Fields) -> Iterator[Part]:
+def filled(text: str, fields: Fields) -> tuple[Part, ...]:
+    """Return a text with the parts of ``fields`` in the places of its placeholders."""
+    return join_parts(_fill(text, fields))
+
+
+def _fill(text: str, fields: Fields) -> Iterator[Part]:
     place = 0
     for match in _BRACES.finditer(text):
         if match.start() > place:

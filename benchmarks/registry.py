@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.plain import DATA_SETS
 from benchmarks.plugins import Registry
 
 GROUP = "rashomon.benchmarks"
@@ -23,6 +24,7 @@ BUILT_IN = {
     "contra4": "benchmarks.contra4:Contra4",
     "retrieval": "benchmarks.retrieval:Retrieval",
     "k-passages": "benchmarks.k_passages:KPassages",
+    **DATA_SETS,
 }
 
 

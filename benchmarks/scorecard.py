@@ -162,6 +162,7 @@ def scorecard_table(
         + (" The right value is that of the row's answer, whatever should win." if names_sources(benchmark) else ""),
         INTERVALS,
         *_rule_notes(benchmark, runs, rules),
+        *([benchmark.scorecard_note] if benchmark.scorecard_note else []),
     )
     missing = {run: missing_outcomes(benchmark, answers, judge) for run, answers in runs.items()}
     numbers = {name: counts_by_run({run: counts[name] for run, counts in missing.items()}) for name in MISSING}
@@ -180,7 +181,6 @@ def scorecard_table(
 def _rule_notes(benchmark: Benchmark, runs: Mapping[str, Answers], rules: Mapping[str, int]) -> Iterator[str]:
     """Yield which answers under conflict have a rule of their row's, and how to say one for the others."""
     if not names_sources(benchmark):
-        yield "Under majority-wrong the wrong passages are the majority. Passages that disagree have no rule on what should win."
         return
     own, every = rules_under_conflict(benchmark, runs.values(), None), sum(rules.values())
     if by_rows := every - own[""]:

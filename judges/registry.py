@@ -8,7 +8,9 @@ from typing import Any
 
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.plain import DATA_SETS
 from benchmarks.plugins import PluginError, Registry
+from benchmarks.registry import get_benchmark
 from judges.base import HUMAN, OVERRIDE, AdaptedJudge, FunctionJudge, Judge, OwnJudge, as_function_judge
 from judges.panel import parse_panel
 from judges.rubric import RubricJudge
@@ -30,6 +32,7 @@ BUILT_IN = {
     "vqa-accuracy": "judges.short_answers:VqaAccuracy",
     "which-passage": "judges.which_passage:WhichPassage",
     "gqa-match": "judges.short_answers:GqaMatch",
+    "premise": "judges.premise:Premise",
 }
 
 
@@ -137,6 +140,17 @@ def find_judges(names: Sequence[str], benchmark: Benchmark, undecided_by: str | 
     return judges
 
 
+def is_made_for(judge: FunctionJudge, benchmark: Benchmark) -> bool:
+    """Return whether a judge by rule labels a benchmark's answers: either of them names the other."""
+    return benchmark.name in judge.benchmarks or judge.name in benchmark.judges
+
+
+def benchmarks_of(judge: FunctionJudge) -> tuple[str, ...]:
+    """Return the names of the benchmarks that a judge by rule is made for."""
+    naming = (name for name in DATA_SETS if judge.name in get_benchmark(name).judges)
+    return tuple(dict.fromkeys((*judge.benchmarks, *naming)))
+
+
 def find_judge(name: str, benchmark: Benchmark) -> Judge:
     """Return the judge of ``benchmark``'s answers called ``name``: a registered one, or a model with the benchmark's rubric.
 
@@ -144,7 +158,7 @@ def find_judge(name: str, benchmark: Benchmark) -> Judge:
     """
     if name in judge_names():
         judge = get_judge(name)
-        if benchmark.name not in judge.benchmarks:
+        if not is_made_for(judge, benchmark):
             raise SpecError(f"the judge {name} is not made for {benchmark.name}; use {', '.join(benchmark.judges)}.")
         return judge
     if name.startswith(OVERRIDE):

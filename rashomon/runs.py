@@ -22,7 +22,7 @@ from benchmarks.errors import SpecError, StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Record
 from judges.base import FunctionJudge, OwnJudge, as_function_judge
-from judges.registry import check_own_name
+from judges.registry import check_own_name, is_made_for
 from rashomon._arrow import ArrowData
 from rashomon._markup import grid, heading
 from rashomon.tables import ResultTable, Tables, read_tables
@@ -100,7 +100,7 @@ class Run:
             raise SpecError(f"{judge!r} is a name; `workspace.judge(run, {judge!r})` runs a judge by its name.")
         function, benchmark = as_function_judge(judge), get_benchmark(self.spec["benchmark"])
         check_own_name(judge)
-        if benchmark.name not in function.benchmarks:
+        if not is_made_for(function, benchmark):
             raise SpecError(f"the judge {function.name} is not made for {benchmark.name}; add that to its benchmarks.")
         RunStore.require_own(self.folder)
         with FileLock(self.folder / "lock") as lock:

@@ -41,7 +41,7 @@ from benchmarks.registry import REGISTRY as BENCHMARKS
 from benchmarks.registry import get_benchmark, working_benchmarks
 from benchmarks.vocabulary import WITHOUT_SOURCES
 from judges.registry import REGISTRY as JUDGES
-from judges.registry import working_judges
+from judges.registry import benchmarks_of, working_judges
 from mlx_backends.models.catalog import CatalogModel, catalog_models
 from mlx_backends.models.memory_estimate import memory_fit, required_memory, smallest_mac
 from mlx_backends.ocr import READERS
@@ -225,7 +225,7 @@ def judges(*, as_json: bool) -> None:
         RuleJudgeEntry(
             name=judge.name,
             version=judge.version,
-            benchmarks=tuple(judge.benchmarks),
+            benchmarks=benchmarks_of(judge),
             description=judge.description,
             check=checks.pop(judge.id, None),
         )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.fetch.hub import Repository, repository
 from benchmarks.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, path_inside
 from benchmarks.licences import LICENCES
+from benchmarks.plain import DATA_SETS
+from benchmarks.plain.data_set import SOURCE, PlainDataSet
 from benchmarks.registry import benchmark_names, get_benchmark
 
 Read = Callable[[RemoteFile], bytes]
@@ -151,6 +154,19 @@ def _gqa(folder: Path, read: Read) -> RequiredFiles:
     return _of_hub(((copy, folder, LICENCES["gqa"]["gqa"].text),))
 
 
+def _plain(data_set: PlainDataSet, folder: Path, read: Read) -> RequiredFiles:
+    files = repository(data_set.hub_id, "dataset", lambda name: name.startswith(data_set.hub_files))
+    return _of_hub(((files, folder, LICENCES[data_set.name][SOURCE].text),))
+
+
+def _plain_recipes() -> Iterator[Recipe]:
+    """Yield the recipe of each plain data set that is on the Hub."""
+    for name in DATA_SETS:
+        data_set = get_benchmark(name)
+        if isinstance(data_set, PlainDataSet) and data_set.hub_id:
+            yield Recipe(name, data_set.amount, partial(_plain, data_set), ((SOURCE, ""),))
+
+
 def _of_hub(parts: Iterable[tuple[Repository, Path, str]]) -> RequiredFiles:
     files: list[RemoteFile] = []
     licences, revisions = [], []
@@ -242,6 +258,7 @@ RECIPES = {
             unknown_size="images whose size only COCO's server knows",
             origin="Contra4's repository and COCO's image server",
         ),
+        *_plain_recipes(),
     )
 }
 

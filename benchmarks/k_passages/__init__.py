@@ -58,6 +58,10 @@ class KPassages(Benchmark):
         "majority-wrong": "when most of those that answer are wrong",
         CLOSED_BOOK: "when it sees no source",
     }
+    scorecard_note = (
+        "Under majority-wrong the wrong passages are the majority. "
+        "Passages that disagree have no rule on what should win."
+    )
     table_strata = ("passages", "wrong", "place", "images", "words")
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:

@@ -197,6 +197,8 @@ def image_loader(row: RawRow, *names: str) -> Loader:
 
 def _file_loader(path: str, places: Iterable[Path]) -> Loader:
     """Return the loader of an image that must be inside one of ``places``."""
+    if "://" in path:
+        raise RowProblem(ADDRESS)
     parts = PurePosixPath(path).parts
     if "\0" in path or path.startswith("/") or ".." in parts or PureWindowsPath(path).drive or "\\" in path:
         raise RowProblem(OUTSIDE)

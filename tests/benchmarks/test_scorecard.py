@@ -9,6 +9,7 @@ import pytest
 from benchmarks.acts import ACTS, FOLLOWS, act_of_label, acts_of, has_scorecard, names_sources
 from benchmarks.answers import Answers
 from benchmarks.errors import SpecError
+from benchmarks.plain import DATA_SETS
 from benchmarks.registry import BUILT_IN, get_benchmark
 from benchmarks.scorecard import CEILING, RIGHT, scorecard_sentences, scorecard_table
 from benchmarks.vocabulary import Estimate, Record, Table, Verdict
@@ -174,7 +175,9 @@ def test_an_unknown_rule_is_refused() -> None:
 
 
 def test_benchmarks_whose_labels_name_no_source_have_none() -> None:
-    assert {name for name in BUILT_IN if has_scorecard(get_benchmark(name))} == {"cmc-bench", "retrieval", "k-passages"}
-    assert {name for name in BUILT_IN if names_sources(get_benchmark(name))} == {"cmc-bench", "retrieval"}
+    with_scorecard = {"cmc-bench", "retrieval", "k-passages", *DATA_SETS}
+    assert {name for name in BUILT_IN if has_scorecard(get_benchmark(name))} == with_scorecard
+    naming = {name for name in DATA_SETS if "IMAGE" in get_benchmark(name).labels}
+    assert {name for name in BUILT_IN if names_sources(get_benchmark(name))} == {"cmc-bench", "retrieval", *naming}
     clash = get_benchmark("clash")
     assert scorecard_table(clash, {}, "strict@1", rule=None, resamples=10, seed=0) is None

@@ -12,8 +12,10 @@ from unittest.mock import patch
 from app.fetch import recipes
 from benchmarks.cmc_bench.constants import SUBJECTS
 from benchmarks.fetch.remote_file import Digest, RemoteFile
+from benchmarks.plain import DATA_SETS
 from tests.benchmarks.cmc_bench.test_hub import chartqa_parquet, mmmu_parquet
 from tests.benchmarks.test_vqa import gqa_copy, okvqa_copy
+from tests.support.data.plain import data_set_of, hub_repo
 from tests.support.data.small import picture
 from tests.support.demo import FOUR_BIT
 from tests.support.fake_hub import FakeHub, Repo
@@ -43,6 +45,7 @@ def online(data: Path, drafts: Path) -> Iterator[FakeHub]:
         hub.repos["starjyf/MLLMKC-datasets"] = Repo("dataset", _contents(data / "MLLMKC"), "")
         hub.repos["lmms-lab/OK-VQA"] = Repo("dataset", _contents(okvqa_copy(drafts / "okvqa")), "")
         hub.repos["lmms-lab/GQA"] = Repo("dataset", _contents(gqa_copy(drafts / "gqa")), "mit")
+        hub.repos |= {data_set_of(name).hub_id: hub_repo(name) for name in DATA_SETS}
         hub.repos |= {model: Repo("model", _contents(FOUR_BIT)) for model in MODELS}
         small = {
             file.name: file.read_bytes()

@@ -44,6 +44,7 @@ JUDGING = ("train",)
 ELSEWHERE = (
     (r"^make [\w-]+( [A-Z]+=\S+)*$", "other tests see that the Makefile has it"),
     (r"^(python3? -m )?pip (un)?install ", DOWNLOAD),
+    (r"^\.venv/bin/pytest ", "it is the test suite"),
     (r"^(hf|git|brew|uvx?|pipx) ", DOWNLOAD),
     (r"^python -m (mlx_vlm|tests|assets\.demo\.recipe)\.", "it is long, or another project's"),
     (r"^(export|touch|df|caffeinate|pmset|sudo|sysctl|cd|eval|keyring|kill|source) ?", "it is the shell's, or macOS's"),

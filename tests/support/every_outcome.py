@@ -10,6 +10,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from random import Random
@@ -27,6 +28,7 @@ from benchmarks.contra4.constants import CATEGORIES, MODALITIES, SIZES
 from benchmarks.crosscheck_bench.constants import TASKS
 from benchmarks.k_passages.build import Examples, build_design
 from benchmarks.k_passages.design import PassageDesign
+from benchmarks.plain import DATA_SETS
 from benchmarks.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Record, Request, Verdict
@@ -41,6 +43,7 @@ from tests.support.data.contra4 import row as contra4_row
 from tests.support.data.crosscheck_bench import row as crosscheck_row
 from tests.support.data.crosscheck_bench import write_rows
 from tests.support.data.mmkc_bench import whole_folder
+from tests.support.data.plain import write_rows_of
 from tests.support.data.pope import small_pope
 from tests.support.data.small import mmmu_rows, original_chartqa, write_picture
 from tests.support.retrieval_logs import write_log
@@ -460,6 +463,10 @@ def _k_passages(workspace: Workspace, folder: Path, out: Path) -> Build:
     return build_design(base, Examples(base), design, out, limit=10)
 
 
+def _plain(name: str, workspace: Workspace, folder: Path, out: Path) -> Build:
+    return _build(name, [("published", write_rows_of(name, folder, 80))], out)
+
+
 _BUILDS: dict[str, Callable[[Workspace, Path, Path], Build]] = {
     "cmc-bench": _cmc,
     "clash": _clash,
@@ -471,4 +478,5 @@ _BUILDS: dict[str, Callable[[Workspace, Path, Path], Build]] = {
     "contra4": _contra4,
     "retrieval": _retrieval,
     "k-passages": _k_passages,
+    **{name: partial(_plain, name) for name in DATA_SETS},
 }

@@ -24,6 +24,7 @@ from app.store.samples import SampleFilter
 from app.store.workspace import Workspace, read_summary
 from benchmarks.answers import Answers, kind_of
 from benchmarks.base import Benchmark
+from benchmarks.plain import DATA_SETS
 from benchmarks.registry import BUILT_IN, get_benchmark
 from benchmarks.vocabulary import Estimate, Generation, Instance, Record, Verdict
 from judges.registry import get_judge
@@ -73,6 +74,7 @@ PLACES = [
     Place("contra4", "media", "main", "All / All", {"kind": "2-random", "modalities": "audio+image"}),
     Place("k-passages", "no-conflict", "main", "No conflict", _PASSAGES),
     Place("k-passages", "majority-wrong", "main", "Majority wrong", _PASSAGES),
+    *(Place(name, "conflict", "main", "Right", {"type": "object"}) for name in DATA_SETS),
 ]
 every_place = pytest.mark.parametrize("place", PLACES, ids=str)
 

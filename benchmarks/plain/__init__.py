@@ -1,0 +1,11 @@
+"""Plain data sets: published rows of conflicts, each declared in a module of its own; CONTRIBUTING.md says how to add one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+DATA_SETS: Mapping[str, str] = {
+    "chart-conflicts": "benchmarks.plain.chart_conflicts:ChartConflicts",
+    "mmmc": "benchmarks.plain.mmmc:Mmmc",
+}
+"""The data sets by name, as "module:class"."""

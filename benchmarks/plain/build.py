@@ -1,0 +1,178 @@
+"""The build of a plain data set: published rows in, one row for each condition out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from benchmarks.build import Build, BuildOptions, BuildWriter
+from benchmarks.cmc_bench.construction.candidates import answer_problem, text_problem
+from benchmarks.errors import MediaError, NothingUsableError, SourceError
+from benchmarks.hashed import hash64
+from benchmarks.media import image_suffix, load_image
+from benchmarks.plain.declaration import SOURCE, Declaration
+from benchmarks.rows.base import RowProblem, shortened
+from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, list_folders, read_rows, text_field
+from benchmarks.rows.placeholders import is_placeholder
+from benchmarks.rows.sources import existing_path, layout_error, resolve_sources, top_reasons
+from benchmarks.values import compare
+from benchmarks.vocabulary import digest
+
+REPEATED = "repeated: another row, of this split or another, has its question, image and values"
+NO_CONFLICT = "image and text have the same value"
+OTHER_FILE = "the file has none of the columns"
+NOT_NAMED = "not named"
+UNKNOWN = "unknown: "
+"""The beginning of a conflict type that the data set's declaration does not name."""
+
+_KINDS = (".parquet", ".jsonl", ".json", ".csv")
+_LONGEST_TYPE = 60
+_LISTED = 30
+
+
+def build(data_set: Declaration, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
+    """Build the rows of a file, or of all files in a folder and the folders in it, into ``out``; see ``Benchmark.build``.
+
+    Raises SourceError for files without the data set's columns, NothingUsableError if no row can be used.
+    """
+    types, conditions = Counter[str](), Counter[str]()
+    seen: set[int] = set()
+    with BuildWriter(out) as writer:
+        for _, place in resolve_sources(data_set.name, (SOURCE,), sources):
+            for raw in _rows(data_set, place):
+                try:
+                    row = _checked(data_set, raw, writer)
+                    if hash64(row["id"]) in seen:
+                        raise RowProblem(REPEATED)
+                except RowProblem as problem:
+                    writer.add_skipped(SOURCE, raw.row if isinstance(raw, SkippedRow) else raw.where, str(problem))
+                    continue
+                seen.add(hash64(row["id"]))
+                types[row["strata"]["type"]] += 1
+                for instance in _instances(data_set, row):
+                    conditions[instance["condition"]] += 1
+                    writer.add_row(instance)
+        if not seen:
+            raise NothingUsableError(f"no row of {data_set.name} can be used ({top_reasons(writer.skipped)}).")
+        manifest = {
+            "benchmark": data_set.name,
+            "seed": options.seed,
+            "examples": {"rows": len(seen)},
+            "conditions": dict(conditions),
+            "types": dict(sorted(types.items())),
+            "sources": {SOURCE: {"usable_rows": len(seen)}},
+        }
+        return writer.finish(manifest, replace=options.replace)
+
+
+def type_name(data_set: Declaration, value: str) -> str:
+    """Return the conflict type of a row as it is displayed; one that the data set does not declare is named as unknown."""
+    if not value:
+        return NOT_NAMED
+    if value in data_set.types:
+        return value
+    is_plain = len(value) <= _LONGEST_TYPE and value.isprintable()
+    return f"{UNKNOWN}{value if is_plain else ascii(value)[:_LONGEST_TYPE] + digest(value)[:8]}"
+
+
+def _rows(data_set: Declaration, place: str) -> Iterator[RawRow | SkippedRow]:
+    """Yield the rows of the files at ``place``, with their fields by role. Raises SourceError for missing columns."""
+    names = {role: " or ".join(keys) for role, keys in data_set.columns.items()}
+    layout = f"a {', '.join(_KINDS)} file of rows with the columns {', '.join(names.values())}, or a folder of these"
+    root = existing_path(SOURCE, place, layout)
+    folder = root.parent if root.is_file() else root
+    inner = [] if root.is_file() else [root, *list_folders(root)]
+    known = {key for keys in data_set.columns.values() for key in keys}
+    files = [root] if root.is_file() else [file for place in inner for file in list_files(place, *_KINDS)]
+    if not files:
+        raise layout_error(data_set.name, root, layout)
+    others: list[tuple[Path, Mapping[str, Any]]] = []
+    for file in files:
+        first = None
+        for raw in read_rows(file, folder, SOURCE):
+            if isinstance(raw, RawRow):
+                if first is None and known.isdisjoint(raw.fields):
+                    others.append((file, raw.fields))
+                    yield SkippedRow(SOURCE, file.name, OTHER_FILE)
+                    break
+                if first is None:
+                    _check_columns(data_set, file, first := raw.fields)
+                raw = RawRow(raw.where, _by_role(data_set, raw.fields), raw.folders)
+            yield raw
+    if len(others) == len(files):
+        _check_columns(data_set, *others[0])
+
+
+def _check_columns(data_set: Declaration, file: Path, fields: Mapping[str, Any]) -> None:
+    """Raise SourceError for the needed columns that the first row lacks, with the closest of those that it has."""
+    missing = [keys for keys in data_set.columns.values() if not any(key in fields for key in keys)]
+    if not missing:
+        return
+    known = [shortened(str(key), _LONGEST_TYPE) for key in fields]
+    lacking = []
+    for keys in missing:
+        close = get_close_matches(keys[0], known, n=1, cutoff=0.5)
+        lacking.append(f"{' or '.join(keys)}{f' (closest: {close[0]})' if close else ''}")
+    raise SourceError(
+        f"{file.name} has no column {', '.join(lacking)}, which {data_set.name} reads; it has {', '.join(known[:_LISTED])}. "
+        "If a release renamed its columns, rename them back in a copy, or add the new names to the data set's declaration."
+    )
+
+
+def _by_role(data_set: Declaration, fields: Mapping[str, Any]) -> dict[str, Any]:
+    roles = {**data_set.columns, **data_set.optional_columns}
+    return {role: next((fields[key] for key in keys if key in fields), None) for role, keys in roles.items()}
+
+
+def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWriter) -> dict[str, Any]:
+    """Return a usable row with its image added to the build. Raises RowProblem for any other."""
+    if isinstance(raw, SkippedRow):
+        raise RowProblem(raw.reason)
+    texts = {role: text_field(raw.fields, role) for role in raw.fields if role != "image"}
+    problem = text_problem(texts["question"], "".join(texts.values()))
+    answers = {role.removesuffix("_answer"): value for role, value in texts.items() if role.endswith("_answer")}
+    for answer in answers.values():
+        problem = problem or answer_problem(answer)
+    if data_set.has_text and not texts["text"]:
+        problem = problem or "the row has no text"
+    if problem:
+        raise RowProblem(problem)
+    if len(answers) == 2 and compare(answers["image"], answers["text"], texts["question"]).verdict == "same":
+        raise RowProblem(f"{NO_CONFLICT}: {answers['image'][:_LONGEST_TYPE]!r}")
+    load = image_loader(raw, "image")
+    try:
+        data = load()
+        load_image(data)
+    except MediaError as error:
+        raise RowProblem(f"the image {error.reason}") from error
+    image = writer.add_media(data, image_suffix(data) or "")
+    kind = texts.get("type", "")
+    fields = {**raw.fields, **texts, "type": "" if is_placeholder(kind) or kind == "None" else kind}
+    condition = data_set.condition(fields)
+    content = [texts["question"], image.sha256, texts.get("text", ""), answers, condition]
+    example = f"{data_set.name}-{digest(content)[:16]}"
+    group = texts.get("group", "")
+    return {
+        "id": f"{example}/{condition}",
+        "group": f"{data_set.name}-{digest(group)[:16]}" if group else example,
+        "condition": condition,
+        "question": texts["question"],
+        "image": {"sha256": image.sha256, "suffix": image.suffix},
+        "text": texts.get("text") or None,
+        "references": answers,
+        "strata": {"type": type_name(data_set, fields["type"])},
+        "columns": {role: texts[role] for role in data_set.optional_columns if texts.get(role)},
+    }
+
+
+def _instances(data_set: Declaration, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row of the data set, and each of its two sources alone."""
+    yield {**row}
+    example = row["id"].removesuffix(f"/{row['condition']}")
+    for source, other in (("image", "text"), ("text", "image")):
+        if data_set.has_text and (condition := f"{source}-only") in data_set.conditions:
+            alone = {source: row["references"][source]}
+            yield {**row, "id": f"{example}/{condition}", "condition": condition, other: None, "references": alone}
