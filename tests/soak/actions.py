@@ -216,7 +216,7 @@ def look(chance: Random, ledger: Ledger) -> Step | None:
         (("sets",), (0,)),
         (("models",), (0,)),
         (("trainings", "--json"), (0,)),
-        (("history", "@charts"), (0, 2)),
+        (("history", "charts"), (0, 2)),
         (("view", run.name, "--save", f"./page {chance.random():.6f}.html"), (0,)),
     ]
     words, codes = chance.choice(choices)
@@ -228,9 +228,7 @@ def view(chance: Random, ledger: Ledger) -> Step | None:
     if not ledger.complete():
         return None
     run = chance.choice(ledger.complete())
-    command = Command(
-        ("view", run.name, "--no-browser", "--port", "0"), (0,), chance.choice(["TERM", "INT", "HUP", "KILL"]), 2.0
-    )
+    command = Command(("view", run.name, "--no-browser"), (0,), chance.choice(["TERM", "INT", "HUP", "KILL"]), 2.0)
     return Step("view", ((replace(command, browses=True),),))
 
 

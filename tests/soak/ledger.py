@@ -100,7 +100,7 @@ class Step:
     def parse(cls, line: str) -> Step:
         """Read a line of :meth:`line`."""
         values = {key: value for key, value in json.loads(line).items() if key in cls.__annotations__}
-        values["stages"] = [[Command(**_tuples(command)) for command in stage] for stage in values["stages"]]
+        values["stages"] = [tuple(Command(**_tuples(command)) for command in stage) for stage in values["stages"]]
         values["begins"] = [Run(**_tuples(run)) for run in values["begins"]]
         values["trains"] = [Training(**_tuples(training)) for training in values["trains"]]
         return cls(**_tuples(values))

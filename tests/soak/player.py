@@ -84,7 +84,8 @@ class Player:
             self.ledger.runs[name].kills += interrupted
         for model in step.judges:
             self.ledger.judges[model] += interrupted
-        if step.action == "judge" and step.runs:
+        overridden = step.action == "override" and len(step.stages) == 1
+        if step.action == "judge" or overridden:  # labels that the export has, and the undisturbed run's has not
             run = self.ledger.runs[step.runs[0]]
             run.judged, run.files = run.judged + 1, {}
         for training in step.trains:
