@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="actions, separated by commas: " + ", ".join(ACTIONS))
     parser.add_argument("--go-on", action="store_true", help="count violations instead of stopping")
     parser.add_argument(
-        "--known", default="", help="beginnings of violations that are only counted, separated by commas"
+        "--known", default=KNOWN, help="beginnings of violations that are only counted, separated by commas"
     )
     parser.add_argument("--replay", type=Path, help="perform the steps of this log instead of drawn ones")
     parser.add_argument("--load", type=int, default=0, help="busy processes for some minutes of every ten")

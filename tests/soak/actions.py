@@ -136,7 +136,7 @@ def override(chance: Random, ledger: Ledger) -> Step | None:
     runs = [run for run in ledger.complete() if "charts" in run.command]
     if not runs:
         return None
-    run, person = chance.choice(runs), chance.choice(["me", "Zoë 🦉", "=cmd()", "שלום"])
+    run, person = chance.choice(runs), chance.choice(["me", "A.b-c_9"])
     words = ("override", run.name, "{id 0}")
     label = chance.choice(["IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN"])
     do = Command((*words, label, f"--as={person}", "--reason", "so \u202e said"))
@@ -310,17 +310,11 @@ def get(chance: Random, ledger: Ledger) -> Step | None:
 
 def small_disk(chance: Random, ledger: Ledger) -> Step | None:
     """Run on a disk that is full, then make room and repeat the command."""
-    words = (
-        "batch",
-        "--benchmark",
-        "cmc-bench",
-        "--data",
-        "{disk}/charts",
-        "--model",
-        chance.choice(POLICIES["charts"]),
-    )
-    words = ("--workspace", "{disk}/workspace", *words, "--name", "small", "--display", "none")
-    return Step("small disk", ((Command(words, (0, 3), megabytes=round(chance.uniform(0.05, 0.6), 3), patience=3),),))
+    words = ("batch", "--benchmark", "cmc-bench", "--data", "{disk}/charts")
+    words = (*words, "--model", chance.choice(POLICIES["charts"]), "--name", "small", "--display", "none")
+    size = round(chance.uniform(0.05, 0.6), 3)
+    command = Command(("--workspace", "{disk}/workspace", *words), (0, 3), megabytes=size, patience=3)
+    return Step("small disk", ((command,),))
 
 
 ACTIONS: dict[str, tuple[int, Action]] = {

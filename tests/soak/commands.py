@@ -167,7 +167,7 @@ class Home:
     def words(self, command: Command) -> list[str]:
         """Return the command line."""
         places = {**self.places, "home": str(self.user), "workspace": str(self.workspace)}
-        places["disk"] = str(self.folder / "disk")
+        places["disk"] = str(self.user / "disk")
         arguments = [re.sub(r"\{([a-z]+( \d+)?)\}", lambda name: places[name[1]], word) for word in command.arguments]
         words = [sys.executable, "-m", "app.main", *arguments]
         if command.megabytes:

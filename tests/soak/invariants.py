@@ -157,6 +157,15 @@ def canonical(home: Home, name: str) -> dict[str, str] | str:
     return digests
 
 
+def written_elsewhere(folder: Path, expected: dict[str, str]) -> Iterator[str]:
+    """Yield whether the samples in a folder, which is removed, are not the expected ones; without a folder, nothing."""
+    if folder.exists():
+        digest = hashlib.sha256((folder / "samples.csv").read_bytes()).hexdigest()
+        if expected and digest != expected.get("samples.csv"):
+            yield f"export: {folder.name} differs from the run that it is a copy or a repetition of"
+        shutil.rmtree(folder)
+
+
 def files(home: Home, since: float) -> Iterator[str]:
     """Yield temporary files that nobody owns, keys in files that were written since then, open modes, and writes elsewhere."""
     key = home.key.encode()

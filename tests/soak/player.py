@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import re
-import shutil
 import sqlite3
 import time
 from collections import Counter
@@ -104,20 +104,19 @@ class Player:
             if run.complete:
                 yield from invariants.exports(self.home, self.reference, run)
         if step.action == "bundle":
-            yield from self._bundled(self.ledger.runs[step.runs[0]])
+            run = self.ledger.runs[step.runs[0]]
+            yield from invariants.written_elsewhere(self.home.desk / "bundled" / run.name, run.files)
+        if step.action == "small disk":
+            yield from invariants.written_elsewhere(self.home.desk / "small", self._expected(step.stages[0][0]))
         yield from (f"orphan: {line}" for line in self.home.survivors())
         yield from invariants.files(self.home, started)
 
-    def _bundled(self, run: Run) -> Iterator[str]:
-        folder = self.home.desk / "bundled" / run.name
-        if not folder.exists():
-            return
-        import hashlib
-
-        digest = hashlib.sha256((folder / "samples.csv").read_bytes()).hexdigest()
-        if run.files and digest != run.files["samples.csv"]:
-            yield f"export: the imported bundle of {run.name} differs"
-        shutil.rmtree(folder)
+    def _expected(self, command: Command) -> dict[str, str]:
+        """Return the digests of an undisturbed export of the run on the small disk."""
+        words = ["charts" if word == "{disk}/charts" else word for word in command.arguments[2:]]
+        key = json.dumps(words[: words.index("--name")])
+        digests = invariants.of_reference(self.reference, Run("small", (), key))
+        return {} if isinstance(digests, str) else digests
 
 
 def prepare(folder: Path, seed: int, fault: str, stack: ExitStack) -> Player:

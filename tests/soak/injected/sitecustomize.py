@@ -3,18 +3,19 @@
 import json
 import os
 import sys
+from typing import Any
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CHANGES = {"os.mkdir", "os.rename", "os.link", "os.symlink", "os.remove", "os.rmdir", "os.chmod", "os.truncate"}
 _ELSEWHERE = ("/dev/", "/proc/")
 
 
-def _set_clock(wrong_by, jump_after, jump_by):
+def _set_clock(wrong_by: float, jump_after: float, jump_by: float) -> None:
     import time
 
     start, real, real_ns = time.monotonic(), time.time, time.time_ns
 
-    def shift():
+    def shift() -> float:
         return wrong_by + (jump_by if time.monotonic() - start > jump_after else 0)
 
     time.time = lambda: real() + shift()
@@ -26,10 +27,10 @@ def _set_clock(wrong_by, jump_after, jump_by):
         )
 
 
-def _watch_outside(home, notes):
+def _watch_outside(home: str, notes: str) -> None:
     allowed, busy = (os.path.realpath(home) + os.sep, *_ELSEWHERE), []
 
-    def outside(path):
+    def outside(path: object) -> bool:
         if not isinstance(path, (str, bytes)):
             return False
         text = os.fsdecode(path)
@@ -37,7 +38,7 @@ def _watch_outside(home, notes):
             return False
         return not os.path.realpath(text).startswith(allowed) and os.path.realpath(text) != allowed[0].rstrip("/")
 
-    def hook(event, arguments):
+    def hook(event: str, arguments: Any) -> None:
         if busy or not (event in _CHANGES or event == "open"):
             return
         if event == "open" and not (arguments[2] and arguments[2] & _WRITES):
@@ -60,7 +61,7 @@ def _watch_outside(home, notes):
     sys.addaudithook(hook)
 
 
-def _start():
+def _start() -> None:
     import faulthandler
     import signal
 
