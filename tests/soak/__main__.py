@@ -54,6 +54,8 @@ def main() -> int:
 def _play(player: Player, log: Path, options: argparse.Namespace) -> int:
     end, counts, kinds = time.monotonic() + options.hours * 3600, Counter[str](), Counter[str]()
     known = tuple(filter(None, options.known.split(",")))
+    if options.fault == "temporary-file-left":
+        known = tuple(kind for kind in known if kind != "leftover:")
     only = tuple(filter(None, options.only.split(",")))
     steps = [*map(Step.parse, options.replay.read_text("utf-8").splitlines())] if options.replay else None
     number = failures = 0

@@ -310,11 +310,10 @@ def get(chance: Random, ledger: Ledger) -> Step | None:
 
 def small_disk(chance: Random, ledger: Ledger) -> Step | None:
     """Run on a disk that is full, then make room and repeat the command."""
-    words = ("batch", "--benchmark", "cmc-bench", "--data", "{disk}/charts")
-    words = (*words, "--model", chance.choice(POLICIES["charts"]), "--name", "small", "--display", "none")
-    size = round(chance.uniform(0.05, 0.6), 3)
-    command = Command(("--workspace", "{disk}/workspace", *words), (0, 3), megabytes=size, patience=3)
-    return Step("small disk", ((command,),))
+    model, size = chance.choice(POLICIES["charts"]), round(chance.uniform(0.05, 0.6), 3)
+    words = ("--workspace", "{disk}/workspace", "batch", "--benchmark", "cmc-bench", "--data", "{disk}/charts")
+    command = Command((*words, "--model", model, "--name", "small", "--display", "none"), (0, 3), megabytes=size)
+    return Step("small disk", ((replace(command, patience=3),),))
 
 
 ACTIONS: dict[str, tuple[int, Action]] = {

@@ -1,4 +1,7 @@
-"""Planted bugs: patches of the product in the processes of a soak that is to find them."""
+"""Planted bugs: patches of the product in the processes of a soak that is to find them.
+
+`python -m tests.soak.planted_faults [NAME ...]` says after how many steps each is found.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -45,7 +49,7 @@ def _answer_paid_twice() -> None:
             send(client, *arguments, **options)
         return send(client, *arguments, **options)
 
-    Client.send = twice  # type: ignore[method-assign]
+    Client.send = twice  # type: ignore[method-assign,assignment]
 
 
 @_fault
@@ -58,7 +62,7 @@ def _commit_lost() -> None:
     def lossy(store: RunStore, answers: Sequence[Any], values: Any = None) -> None:
         commit(store, [answer for answer in answers if random.random() > 0.05], values)
 
-    RunStore.commit = lossy  # type: ignore[method-assign]
+    RunStore.commit = lossy  # type: ignore[method-assign,assignment]
 
 
 @_fault
@@ -70,7 +74,7 @@ def _lock_not_taken() -> None:
         lock._fd = lock._open()
         return True
 
-    FileLock.acquire = acquire  # type: ignore[method-assign]
+    FileLock.acquire = acquire  # type: ignore[method-assign,assignment]
 
 
 @_fault
@@ -148,7 +152,7 @@ def _counter_off_by_one() -> None:
             counters.progress[condition]["tokens"] += 1
         write(store, counters)
 
-    RunStore._write_counters = wrong  # type: ignore[method-assign]
+    RunStore._write_counters = wrong  # type: ignore[method-assign,assignment]
 
 
 @_fault
@@ -173,3 +177,28 @@ def _open_state() -> None:
         return result
 
     user_state.write = open_write
+
+
+def main() -> int:
+    """Plant each bug in a soak of its own; print after how many steps it is found. Return how many are not."""
+    missed = 0
+    for name in sys.argv[1:] or FAULTS:
+        with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+            command = [sys.executable, "-m", "tests.soak", "0.25", "--seed", "1", "--fault", name, "--folder", folder]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            log = Path(folder) / "log.jsonl"
+            lines = log.read_text("utf-8").splitlines() if log.exists() else []
+            violations = (
+                [line for line in json.loads(lines[-1])["violations"] if not line.startswith("mode: cache")]
+                if lines
+                else []
+            )
+            missed += not violations
+            print(
+                f"{name}: {len(lines)} steps: {violations[:2] or done.stdout[-300:] + done.stderr[-300:]}", flush=True
+            )
+    return missed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -28,7 +28,8 @@ def _set_clock(wrong_by: float, jump_after: float, jump_by: float) -> None:
 
 
 def _watch_outside(home: str, notes: str) -> None:
-    allowed, busy = (os.path.realpath(home) + os.sep, *_ELSEWHERE), []
+    allowed = (os.path.realpath(home) + os.sep, *_ELSEWHERE)
+    busy: list[str] = []
 
     def outside(path: object) -> bool:
         if not isinstance(path, (str, bytes)):
