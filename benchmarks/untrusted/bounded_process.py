@@ -36,7 +36,7 @@ SECONDS = 8.0
 """The default limit of a request's processor time."""
 
 _MESSAGE_TIMEOUT = 60.0
-"""The seconds to wait for a message, whatever processor time the child has used."""
+"""The seconds to wait for a message on a machine with nothing else to do, whatever processor time the child has used."""
 
 _LIBRARIES = 500 * 10**6
 """The maximum memory of a child's libraries in bytes on macOS, where the parent enforces the limit."""
@@ -127,7 +127,7 @@ class BoundedProcess:
         return self._socket
 
     def _message(self, link: socket.socket) -> Message:
-        deadline = time.monotonic() + _MESSAGE_TIMEOUT
+        deadline = time.monotonic() + _MESSAGE_TIMEOUT * _slowness()
         header = self._received(link, _HEADER.size, deadline)
         size, payload = _HEADER.unpack(header)
         if size + payload > _LARGEST_MESSAGE:
@@ -220,6 +220,11 @@ def _limit_memory(growth: int | None) -> None:
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
     soft = pages * resource.getpagesize() + growth
     resource.setrlimit(resource.RLIMIT_AS, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def _slowness() -> float:
+    """Return how many times longer a process takes than on an idle machine: the processes that wait for each processor."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def _resident(pid: int) -> int:

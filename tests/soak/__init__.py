@@ -1,0 +1,1 @@
+"""Soak test: plays users on one workspace, and checks invariants after every action."""
