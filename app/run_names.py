@@ -10,7 +10,10 @@ from typing import NamedTuple, Self
 
 from mlx_backends.models.adapters import adapter_name, split_adapter
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
+LONGEST = 80
+"""Characters of the longest name of a run."""
+
+NAME = rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST - 1}}}$"
 NAME_ADVICE = "use letters from a to z, digits, '.', '_' and '-', at most 80, beginning with a letter or digit"
 PATTERN = r"^(?:[A-Za-z0-9]|\{(?:date|time|model)\})(?:[A-Za-z0-9._-]|\{(?:date|time|model)\}){0,79}$"
 """A name, or a pattern for names; in braces, nothing but these three placeholders."""

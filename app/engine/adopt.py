@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from app.engine.plan import create_run
+from app.run_names import LONGEST
 from app.run_spec import RunName, RunSpec, parse_stored
 from app.store.bundles.archive import make_folder_of
 from app.store.bundles.layout import BUILDS, MEDIA, is_member_name, is_sha256
@@ -356,8 +357,8 @@ def _new_name(workspace: Workspace, old: str, name: str | None) -> str:
     """Return an unused run name: ``name``, or else the old one, with "-adopted" if that is taken."""
     taken_names = set(map(name_key, workspace.run_names()))
     if name is None:
-        base = re.sub(r"[^A-Za-z0-9._-]+", "-", old).lstrip("._-")[:64] or "run"
-        numbered = (f"{base}-adopted{number}" for number in ("", *range(2, len(taken_names) + 3)))
+        base = re.sub(r"[^A-Za-z0-9._-]+", "-", old).lstrip("._-")[:LONGEST] or "run"
+        numbered = (f"{base[: LONGEST - 16]}-adopted{number}" for number in ("", *range(2, len(taken_names) + 3)))
         return next(candidate for candidate in (base, *numbered) if name_key(candidate) not in taken_names)
     try:
         TypeAdapter(RunName).validate_python(name)

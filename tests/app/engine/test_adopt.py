@@ -149,6 +149,17 @@ def test_other_content_under_the_same_name_is_adopted_under_its_own(rashomon: Ra
     assert sorted(path.name for path in runs.iterdir()) == ["mine", "theirs", "theirs-adopted"]
 
 
+def test_the_longest_name_is_kept_and_shortened_only_where_it_is_taken(rashomon: Rashomon) -> None:
+    folder = received(rashomon, created=1.0)
+    folder = folder.rename(folder.with_name("z" * 80))
+    rashomon.run("adopt", folder, "--yes")
+    with elsewhere(), RunStore._connect(folder) as store:
+        store.repeat(["aligned"])
+    rashomon.run("adopt", folder, "--yes")
+    names = {path.name for path in (rashomon.workspace / "runs").iterdir()}
+    assert names == {"mine", "z" * 80, f"{'z' * 64}-adopted"}
+
+
 def test_who_would_be_asked_is_shown_with_the_address(rashomon: Rashomon) -> None:
     with RunStore.read(rashomon.workspace / "runs" / "mine") as store:
         spec = store.meta("spec")
