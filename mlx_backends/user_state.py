@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.errors import StoreError
+from benchmarks.untrusted.private_folders import make_private
 
 _MAX_BYTES = 1 << 20
 
@@ -57,7 +58,7 @@ def write(name: str, text: str, *, replace: bool = True) -> None:
     folder = state_folder()
     temporary: str | None = None
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)  # 0600, whatever the umask
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
@@ -88,7 +89,7 @@ def lock() -> Iterator[None]:
     folder, descriptor = state_folder(), None
     try:
         with suppress(OSError):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(folder)
             descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -21,8 +21,12 @@ def parse_toml(data: bytes) -> dict[str, Any]:
     if _LONG_KEY.search(data):
         raise OutsideTOMLError(f"a key has more than {MAX_PARTS} parts")
     try:
-        return tomllib.loads(data.decode("utf-8"))
-    except ValueError as error:
+        return tomllib.loads(data.decode("utf-8-sig"))  # Windows begins files with a byte order mark
+    except UnicodeDecodeError as error:
+        raise OutsideTOMLError("it is not text in UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
         raise OutsideTOMLError(str(error)) from error
+    except ValueError as error:  # Python reads no integer of more than 4,300 digits
+        raise OutsideTOMLError("a number has thousands of digits") from error
     except RecursionError as error:
         raise OutsideTOMLError("it is nested too deeply") from error
