@@ -51,7 +51,7 @@ def _request(
     body: bytes = b"",
     **headers: str | bytes | None,
 ) -> bytes:
-    """Return a request of the page's own browser with other ``headers``, whose names have ``_`` for ``-``; None leaves one out."""
+    """Return a request of the page's own browser with other ``headers``: ``_`` for ``-``, None to leave one out."""
     values: dict[str, str | bytes | None] = {
         "Host": f"127.0.0.1:{viewer.port}",
         "Cookie": viewer.cookie,
@@ -69,15 +69,16 @@ def _request(
 
 
 def _post(viewer: Viewer, path: str, body: bytes, **headers: str | bytes | None) -> bytes:
-    values: dict[str, Any] = {
+    values = {
         "Origin": viewer.origin,
         "Content_Type": "application/json",
         "Content_Length": str(len(body)),
     }
-    return _request(viewer, f"/api/{path}", "POST", body, **(values | headers))
+    merged: dict[str, Any] = {**values, **headers}
+    return _request(viewer, f"/api/{path}", "POST", body, **merged)
 
 
-def _to(target: str | bytes, method: str = "GET", **headers: str | bytes | None) -> Raw:
+def _to(target: str | bytes, method: str = "GET", **headers: Any) -> Raw:
     return lambda viewer: _request(viewer, target, method, **headers)
 
 
