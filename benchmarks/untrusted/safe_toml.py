@@ -9,7 +9,12 @@ from typing import Any
 MAX_PARTS = 20
 """The maximum number of parts of a dotted key. tomllib's time and memory grow with its square: 60 kB could take 14 GB."""
 
-_LONG_KEY = re.compile(rb"""(?:(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % MAX_PARTS)
+_LONG_KEY = re.compile(
+    rb"""(?:(?<![A-Za-z0-9_-])[A-Za-z0-9_-]++[ \t]*+\.[ \t]*+|(?:"(?:[^"\\\n]|\\.){0,300}+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}"""
+    % MAX_PARTS
+)
+"""A key that is too long. A word is matched from its beginning only, and a few letters of a quoted part, so that the search is
+linear; a file of a megabyte holds few parts that are longer."""
 
 
 class OutsideTOMLError(ValueError):

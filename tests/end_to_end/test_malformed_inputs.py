@@ -17,7 +17,7 @@ from tests.support.command import Rashomon
 from tests.support.sampled import some_fast
 
 MEGABYTES, SECONDS = 500, 10
-CASES = [case for module in (specs, sheets, sets) for case in module.cases()]
+CASES = [case for module in (specs, sheets, sets) for case in module.all_cases()]
 OWN = {"workspace", "cache", "state", ".cache", ".config", ".local"}
 """The names in a home that commands may write."""
 
