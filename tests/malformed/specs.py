@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.malformed.case import Make
+from tests.malformed.case import Case, Make, cases
 
 _PLAIN = 'benchmark = "cmc-bench"\nmodel = ["policy:always-image"]\nlimit = 1\n'
 _DEEP = 5_000
