@@ -284,11 +284,11 @@ manifest nested | 2 | /workspace/sets/rows/1 is not a built benchmark (its manif
 manifest of 70 MB | 2 | /workspace/sets/rows/1/manifest.json is larger than 64 MB; restore the
 manifest UTF-16 | 2 | /workspace/sets/rows/1 is not a built benchmark (OutsideJSONError): it
 manifest of a later format | 2 | /workspace/sets/rows/1 has another build format; rebuild it with `rash
-manifest of no benchmark | 2 | /workspace/sets/rows/1 is a build of [bold]\x1b[2J, not of cmc-bench.
-manifest of another benchmark | 2 | /workspace/sets/rows/1 is a build of clash, not of cmc-bench.
-manifest benchmark list | 2 | /workspace/sets/rows/1 is a build of ['cmc-bench'], not of cmc-bench.
-manifest counts text | 0 | 
-manifest null | 0 | 
+manifest of no benchmark | 2 | /workspace/sets/rows/1 is a build of [bold]\x1b[2J, not of cmc-bench
+manifest of another benchmark | 2 | /workspace/sets/rows/1 is a build of clash, not of cmc-bench
+manifest benchmark list | 2 | /workspace/sets/rows/1 is a build of ['cmc-bench'], not of cmc-bench
+manifest counts text | 0 |
+manifest null | 0 |
 manifest FIFO | 2 | /workspace/sets/rows/1/manifest.json is a FIFO where a regular file be
 manifest device | 2 | /workspace/sets/rows/1/manifest.json is a link where a regular file be
 manifest folder | 2 | /workspace/sets/rows/1/manifest.json is a folder where a regular file
@@ -302,33 +302,33 @@ rows of null | 2 | /workspace/sets/rows/1 is not as cmc-bench writes its builds 
 rows of numbers | 2 | /workspace/sets/rows/1 is not as cmc-bench writes its builds ('int' ob
 rows of lists | 2 | /workspace/sets/rows/1 is not as cmc-bench writes its builds (list ind
 rows of nested lists | 2 | /workspace/sets/rows/1 is not as cmc-bench writes its builds (a text i
-rows of escapes | 0 | 
+rows of escapes | 0 |
 rows without keys | 2 | /workspace/sets/rows/1 is not as cmc-bench writes its builds ('image'
-media swapped | 0 | 
-medium cut | 0 | 
-medium missing | 0 | 
-medium FIFO | 0 | 
-medium device | 0 | 
-media outside | 0 | 
-set empty | 0 | 
-set list | 0 | 
-set nested | 0 | 
-set of no versions | 0 | 
-set versions text | 0 | 
-set versions of null | 0 | 
-set table list | 0 | 
-set every value null | 0 | 
-set benchmark path | 0 | 
-set FIFO | 0 | 
-set pages list | 0 | 
-set pages numbers | 0 | 
-set version missing | 0 | 
-set version file | 0 | 
-set version loop | 0 | 
-set version added | 0 | 
-set of another case | 0 | 
-set name of escapes | 0 | 
-set removed in odd ways | 0 | 
+media swapped | 0 |
+medium cut | 0 |
+medium missing | 0 |
+medium FIFO | 0 |
+medium device | 0 |
+media outside | 0 |
+set empty | 0 |
+set list | 0 |
+set nested | 0 |
+set of no versions | 0 |
+set versions text | 0 |
+set versions of null | 0 |
+set table list | 0 |
+set every value null | 0 |
+set benchmark path | 0 |
+set FIFO | 0 |
+set pages list | 0 |
+set pages numbers | 0 |
+set version missing | 0 |
+set version file | 0 |
+set version loop | 0 |
+set version added | 0 |
+set of another case | 0 |
+set name of escapes | 0 |
+set removed in odd ways | 0 |
 run text | 3 | asked is damaged: run.sqlite: file is not a database; `rashomon doctor
 run empty | 2 | /workspace/runs/asked was never planned completely; remove it and star
 run header only | 3 | asked is damaged: run.sqlite: database disk image is malformed; `rasho
@@ -347,9 +347,9 @@ run state list | 3 | asked is damaged: table meta, row 'state': its values are n
 run spec null | 3 | asked is damaged: table meta, row 'spec': its values are not those tha
 run instances of escapes | 3 | asked is damaged: table instance, row 0: its values are not those that
 run instances of 100 MB | 3 | asked is damaged: run.sqlite: string or blob too big; `rashomon doctor
-run WAL left | 0 | 
-run read-only | 0 | 
-run hard link | 0 | 
+run WAL left | 0 |
+run read-only | 0 |
+run hard link | 0 |
 run FIFO | 2 | /workspace/runs/asked/run.sqlite is a FIFO where a regular file belong
 run folder | 2 | /workspace/runs/asked/run.sqlite is a folder where a regular file belo
 """

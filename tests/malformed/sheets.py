@@ -366,104 +366,104 @@ def _make(name: str) -> Make:
 NAMES = (*_CSV, *_JSON, *_FILES, *_PICTURES)
 
 _EXPECTED = r"""
-csv empty | 2 | table.csv is empty; its first row names the columns.
+csv empty | 2 | table.csv is empty; its first row names the columns
 csv header only | 2 | there are no rows in table.csv; write one below its header for each pi
-csv UTF-16 without its end | 2 | table.csv is damaged UTF-16; save it again as CSV UTF-8.
+csv UTF-16 without its end | 2 | table.csv is damaged UTF-16; save it again as CSV UTF-8
 csv UTF-32 | 2 | table.csv contains NUL characters, so it is not text; save it as CSV U
 csv NUL | 2 | table.csv contains NUL characters, so it is not text; save it as CSV U
 csv mixed encodings | 1 | the line is not whole text: part of it is UTF-8 and part is
-csv quote open | 0 | 
-csv quotes only | 2 | table.csv is empty; its first row names the columns.
-csv bars of 100,000 | 2 | table.csv has two columns called 'a'; rename one.
-csv header twice | 2 | table.csv has two columns called 'answer'; rename one.
+csv quote open | 0 |
+csv quotes only | 2 | table.csv is empty; its first row names the columns
+csv bars of 100,000 | 2 | table.csv has two columns called 'a'; rename one
+csv header twice | 2 | table.csv has two columns called 'answer'; rename one
 csv header of escapes | 2 | table.csv has no column image, question, answer; it has \x1b[2j, \u202
 csv cell of 50 MB | 1 | the line is longer than 16 MiB
 csv quoted cell of 50 MB | 2 | table.csv has no column question, answer; it has image. Give each row
 csv row of 5 million cells | 1 | a cell of the row has more than 4,194,304 characters
-csv 500,000 blank lines | 2 | table.csv is empty; its first row names the columns.
-csv carriage returns | 0 | 
+csv 500,000 blank lines | 2 | table.csv is empty; its first row names the columns
+csv carriage returns | 0 |
 csv markup | 1 | the image is an address of the network
-csv equal rows | 0 | 
+csv equal rows | 0 |
 csv contradicting rows | 1 | another row contradicts it
 csv formulas | 1 | the image is an address of the network
-csv image outside | 1 | no row of table.csv can be used; repair the rows as listed.
-csv image of 5,000 letters | 1 | no row of table.csv can be used; repair the rows as listed.
-csv image address | 1 | no row of table.csv can be used; repair the rows as listed.
-csv image file address | 1 | no row of table.csv can be used; repair the rows as listed.
-csv damaged base64 | 1 | no row of table.csv can be used; repair the rows as listed.
-csv base64 of text | 1 | no row of table.csv can be used; repair the rows as listed.
-csv options of 100,000 | 0 | 
-csv answer nested | 1 | no row of table.csv can be used; repair the rows as listed.
-csv answer of 5,000 digits | 1 | no row of table.csv can be used; repair the rows as listed.
-csv answer infinite | 1 | no row of table.csv can be used; repair the rows as listed.
-csv is a workbook | 2 | table.csv is a workbook, not text; save it .xlsx or .ods.
+csv image outside | 1 | no row of table.csv can be used; repair the rows as listed
+csv image of 5,000 letters | 1 | no row of table.csv can be used; repair the rows as listed
+csv image address | 1 | no row of table.csv can be used; repair the rows as listed
+csv image file address | 1 | no row of table.csv can be used; repair the rows as listed
+csv damaged base64 | 1 | no row of table.csv can be used; repair the rows as listed
+csv base64 of text | 1 | no row of table.csv can be used; repair the rows as listed
+csv options of 100,000 | 0 |
+csv answer nested | 1 | no row of table.csv can be used; repair the rows as listed
+csv answer of 5,000 digits | 1 | no row of table.csv can be used; repair the rows as listed
+csv answer infinite | 1 | no row of table.csv can be used; repair the rows as listed
+csv is a workbook | 2 | table.csv is a workbook, not text; save it .xlsx or .ods
 csv random | 2 | table.csv contains NUL characters, so it is not text; save it as CSV U
-tsv of commas | 0 | 
-tsv quote | 1 | no row of table.tsv can be used; repair the rows as listed.
+tsv of commas | 0 |
+tsv quote | 1 | no row of table.tsv can be used; repair the rows as listed
 jsonl empty | 2 | there are no rows in table.jsonl; write one below its header for each
-jsonl null | 1 | no row of table.jsonl can be used; repair the rows as listed.
-jsonl lists | 1 | no row of table.jsonl can be used; repair the rows as listed.
-jsonl nested | 1 | no row of table.jsonl can be used; repair the rows as listed.
-jsonl line of 50 MB | 1 | no row of table.jsonl can be used; repair the rows as listed.
-jsonl surrogate | 1 | no row of table.jsonl can be used; repair the rows as listed.
-jsonl NaN | 1 | no row of table.jsonl can be used; repair the rows as listed.
-jsonl key twice | 1 | no row of table.jsonl can be used; repair the rows as listed.
-jsonl huge number | 1 | no row of table.jsonl can be used; repair the rows as listed.
-jsonl 20,000 keys | 0 | 
-jsonl odd types | 1 | no row of table.jsonl can be used; repair the rows as listed.
-jsonl image list | 1 | no row of table.jsonl can be used; repair the rows as listed.
+jsonl null | 1 | no row of table.jsonl can be used; repair the rows as listed
+jsonl lists | 1 | no row of table.jsonl can be used; repair the rows as listed
+jsonl nested | 1 | no row of table.jsonl can be used; repair the rows as listed
+jsonl line of 50 MB | 1 | no row of table.jsonl can be used; repair the rows as listed
+jsonl surrogate | 1 | no row of table.jsonl can be used; repair the rows as listed
+jsonl NaN | 1 | no row of table.jsonl can be used; repair the rows as listed
+jsonl key twice | 1 | no row of table.jsonl can be used; repair the rows as listed
+jsonl huge number | 1 | no row of table.jsonl can be used; repair the rows as listed
+jsonl 20,000 keys | 0 |
+jsonl odd types | 1 | no row of table.jsonl can be used; repair the rows as listed
+jsonl image list | 1 | no row of table.jsonl can be used; repair the rows as listed
 json unfinished | 2 | table.json holds no rows in JSON; save it as a list of objects, or as
-json number | 1 | no row of table.json can be used; repair the rows as listed.
+json number | 1 | no row of table.json can be used; repair the rows as listed
 json by column | 2 | table.json holds lists or columns, not a JSON object a row; pandas wri
 json two lists | 2 | table.json holds several lists of rows ('a', 'b'); save one of them as
 json 100,000 braces | 2 | table.json holds no rows in JSON; save it as a list of objects, or as
 json UTF-16 | 2 | table.json holds no rows in JSON; save it as a list of objects, or as
 yaml aliases | 2 | table.yaml refers to parts of itself (*name); write them out, or save
-yaml nested | 2 | table.yaml nests more than 100 lists or objects; write it flatter.
-yaml tag | 1 | no row of table.yaml can be used; repair the rows as listed.
+yaml nested | 2 | table.yaml nests more than 100 lists or objects; write it flatter
+yaml tag | 1 | no row of table.yaml can be used; repair the rows as listed
 xlsx no zip | 2 | table.xlsx is not a whole workbook (BadZipFile); save it again as .xls
 xlsx cut | 2 | table.xlsx is not a whole workbook (BadZipFile); save it again as .xls
-xlsx empty archive | 2 | table.xlsx is not a whole workbook (CalamineError); save it again as .
-xlsx without a workbook | 2 | table.xlsx is not a whole workbook (CalamineError); save it again as .
-xlsx cell in row 1,048,576 | 0 | 
+xlsx empty archive | 2 | table.xlsx is not a whole workbook (CalamineError); save it again as
+xlsx without a workbook | 2 | table.xlsx is not a whole workbook (CalamineError); save it again as
+xlsx cell in row 1,048,576 | 0 |
 xlsx cell in the far corner | 2 | needs more than
 xlsx cell beyond the last row | 2 | needs more than
-xlsx entities | 2 | table.xlsx is not a whole workbook (CalamineError); save it again as .
-xlsx external entity | 2 | table.xlsx is not a whole workbook (CalamineError); save it again as .
+xlsx entities | 2 | table.xlsx is not a whole workbook (CalamineError); save it again as
+xlsx external entity | 2 | table.xlsx is not a whole workbook (CalamineError); save it again as
 xlsx sheet outside | 2 | table.xlsx is not a whole workbook (WorksheetNotFound); save it again
 xlsx of 900 MB | 2 | needs more than
 xlsx of 30 million strings | 2 | needs more than
-xlsx merged everywhere | 0 | 
-xlsx cell of 50 MB | 1 | no row of table.xlsx can be used; repair the rows as listed.
+xlsx merged everywhere | 0 |
+xlsx cell of 50 MB | 1 | no row of table.xlsx can be used; repair the rows as listed
 xlsx 16,384 columns | 2 | table.xlsx has no column image, question, answer; it has c0, c1, c2, c
 xlsx odd dates | 0 | rows can be used
-xlsx odd format | 1 | no row of table.xlsx can be used; repair the rows as listed.
+xlsx odd format | 1 | no row of table.xlsx can be used; repair the rows as listed
 xlsx 3,000 empty sheets | 2 | table.xlsx needs more than 20 seconds for a few rows; save its sheet a
-xlsx names twice | 2 | table.xlsx has two columns called 'answer'; rename one.
+xlsx names twice | 2 | table.xlsx has two columns called 'answer'; rename one
 xlsx is OLE | 2 | table.xlsx is a workbook of the old kind; save it as .xlsx from your s
-ods columns repeated | 1 | no row of table.ods can be used; repair the rows as listed.
+ods columns repeated | 1 | no row of table.ods can be used; repair the rows as listed
 ods odd numbers | 2 | table.ods is not a whole workbook (CalamineError); save it again as .x
 ods nested | 2 | table.ods has no visible sheet with rows; its first row names the colu
 parquet no parquet | 2 | table.parquet is not a whole parquet file (OSError); download it again
 parquet cut | 2 | table.parquet is not a whole parquet file (ArrowInvalid); download it
 parquet flipped | 2 | table.parquet is not a whole parquet file (OSError); download it again
 parquet text of 200 MB | 2 | needs more than
-parquet names twice | 2 | table.parquet has two columns called 'answer'; rename one.
-parquet 20 million rows | 2 | table.parquet has more than 10,000,000 rows; save it as smaller files.
+parquet names twice | 2 | table.parquet has two columns called 'answer'; rename one
+parquet 20 million rows | 2 | table.parquet has more than 10,000,000 rows; save it as smaller files
 csv FIFO | 2 | is not a regular file
 csv device | 2 | is not a regular file
 csv folder | 2 | /table.csv is a folder; name the table in it, such as
 xls old | 2 | table.xls is a workbook of another kind; save it as .xlsx from your sp
-no ending | 2 | table is no table; give one that ends in .csv, .tsv, .xlsx.
-picture claims 100,000 pixels a side | 1 | no row of table.csv can be used; repair the rows as listed.
-picture claims less than it holds | 0 | 
-picture claims more than it holds | 1 | no row of table.csv can be used; repair the rows as listed.
-picture of no width | 1 | no row of table.csv can be used; repair the rows as listed.
-picture is a page | 1 | no row of table.csv can be used; repair the rows as listed.
-picture is empty | 1 | no row of table.csv can be used; repair the rows as listed.
-picture is SVG | 1 | no row of table.csv can be used; repair the rows as listed.
-picture TIFF of loops | 1 | no row of table.csv can be used; repair the rows as listed.
-picture GIF without end | 1 | no row of table.csv can be used; repair the rows as listed.
+no ending | 2 | table is no table; give one that ends in .csv, .tsv, .xlsx
+picture claims 100,000 pixels a side | 1 | no row of table.csv can be used; repair the rows as listed
+picture claims less than it holds | 0 |
+picture claims more than it holds | 1 | no row of table.csv can be used; repair the rows as listed
+picture of no width | 1 | no row of table.csv can be used; repair the rows as listed
+picture is a page | 1 | no row of table.csv can be used; repair the rows as listed
+picture is empty | 1 | no row of table.csv can be used; repair the rows as listed
+picture is SVG | 1 | no row of table.csv can be used; repair the rows as listed
+picture TIFF of loops | 1 | no row of table.csv can be used; repair the rows as listed
+picture GIF without end | 1 | no row of table.csv can be used; repair the rows as listed
 ods row repeated | 2 | delete the equal rows
 """
 
