@@ -7,8 +7,11 @@ from time import process_time
 
 import pytest
 
+from benchmarks.cmc_bench.construction import same_questions
 from benchmarks.cmc_bench.construction.same_questions import CONTRADICTORY, REPEATED_ROW, SameQuestions
 from benchmarks.cmc_bench.sources.base import SourceRow
+from benchmarks.values import compare
+from benchmarks.values.comparison import Comparison
 
 _ROWS = 1_500
 
@@ -35,8 +38,18 @@ def test_twice_the_rows_take_twice_the_time(answer: Callable[[int], str]) -> Non
     assert _seconds(answer, 2 * _ROWS) < 3 * _seconds(answer, _ROWS)
 
 
-def test_contradicting_rows_take_about_the_time_of_equal_ones() -> None:
-    assert _seconds(str, _ROWS) < 15 * _seconds(lambda _: "43", _ROWS)
+def test_a_contradicting_row_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+
+    def counted(*texts: str) -> Comparison:
+        compared.append(texts)
+        return compare(*texts)
+
+    monkeypatch.setattr(same_questions, "compare", counted)
+    same = SameQuestions()
+    for number in range(200):
+        same.add(number, "pixels", _row(number, str(number)))
+    assert len(compared) < 2 * 200
 
 
 def test_rows_are_named_with_the_first_that_they_repeat_or_contradict() -> None:
