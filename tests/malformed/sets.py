@@ -276,13 +276,13 @@ def _make(name: str) -> Make:
 NAMES = (*_BUILDS, *_SETS, *_RUNS)
 
 _EXPECTED = r"""
-manifest empty | 2 | /workspace/sets/rows/1 is not a built benchmark (OutsideJSONError): it
-manifest cut | 2 | /workspace/sets/rows/1 is not a built benchmark (OutsideJSONError): it
+manifest empty | 2 | /workspace/sets/rows/1 is not a built benchmark
+manifest cut | 2 | /workspace/sets/rows/1 is not a built benchmark
 manifest list | 2 | /workspace/sets/rows/1 has another build format; rebuild it with `rash
 manifest number | 2 | /workspace/sets/rows/1 has another build format; rebuild it with `rash
-manifest nested | 2 | /workspace/sets/rows/1 is not a built benchmark (its manifest is neste
+manifest nested | 2 | /workspace/sets/rows/1 is not a built benchmark
 manifest of 70 MB | 2 | /workspace/sets/rows/1/manifest.json is larger than 64 MB; restore the
-manifest UTF-16 | 2 | /workspace/sets/rows/1 is not a built benchmark (OutsideJSONError): it
+manifest UTF-16 | 2 | /workspace/sets/rows/1 is not a built benchmark
 manifest of a later format | 2 | /workspace/sets/rows/1 has another build format; rebuild it with `rash
 manifest of no benchmark | 2 | /workspace/sets/rows/1 is a build of [bold]\x1b[2J, not of cmc-bench
 manifest of another benchmark | 2 | /workspace/sets/rows/1 is a build of clash, not of cmc-bench
@@ -297,7 +297,7 @@ rows cut | 2 | /workspace/sets/rows/1/instances.jsonl was changed after the buil
 rows edited | 2 | /workspace/sets/rows/1/instances.jsonl was changed after the build; re
 rows swapped | 2 | /workspace/sets/rows/1/instances.jsonl was changed after the build; re
 rows FIFO | 2 | /workspace/sets/rows/1/instances.jsonl is a FIFO where a regular file
-rows missing | 2 | /workspace/sets/rows/1 is not a built benchmark (FileNotFoundError): i
+rows missing | 2 | /workspace/sets/rows/1 is not a built benchmark
 rows of null | 2 | /workspace/sets/rows/1 is not as cmc-bench writes its builds ('NoneTyp
 rows of numbers | 2 | /workspace/sets/rows/1 is not as cmc-bench writes its builds ('int' ob
 rows of lists | 2 | /workspace/sets/rows/1 is not as cmc-bench writes its builds (list ind
