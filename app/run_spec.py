@@ -87,8 +87,9 @@ ProtocolName = Literal["direct", "read-then-compare", "self-consistency", "verif
 FolderPath = Annotated[str, Field(max_length=4096)]
 """A folder. The length limit makes pydantic reject text that cannot be written to the spec's file."""
 Part = Literal["open", "final"]
-RunName = Annotated[str, Field(pattern=NAME)]
-NamePattern = Annotated[str, Field(pattern=PATTERN)]
+RunName = Annotated[str, Field(pattern=NAME, max_length=80)]
+NamePattern = Annotated[str, Field(pattern=PATTERN, max_length=560)]
+"""A name or a pattern. The length is checked first, as the search takes seconds in a text of 100,000 characters."""
 
 
 class DecodingSpec(BaseModel):
@@ -401,9 +402,9 @@ def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
         try:
             values = parse_toml(read_regular(path, limit=LARGEST_SPEC))
         except OSError as error:
-            raise SpecError(f"cannot read the spec {path}: {error.strerror}.") from error
+            raise SpecError(f"cannot read the spec {path}: {error.strerror}; name a TOML file.") from error
         except ValueError as error:
-            raise SpecError(f"{path} is not valid TOML: {error}.") from error
+            raise SpecError(f"{path} is not valid TOML: {error}; correct the file.") from error
         if isinstance(values.get("data"), str):
             values["data"] = str(typed_path(values["data"], path.parent))
         if isinstance(values.get("adapter"), str):
@@ -531,17 +532,25 @@ def _key(error: ErrorDetails) -> str:
 
 _ADVICE = {
     "bool_type": "give true or false",
+    "dataclass_type": "give a table, such as {key = 1}",
+    "dict_type": "give a table, such as {key = 1}",
+    "model_type": "give a table, such as {key = 1}",
+    "string_pattern_mismatch": NAME_ADVICE,
+    "string_too_short": "give a text that is not empty",
+    "string_type": "give a text",
     "string_unicode": "it holds half of a surrogate pair, which is not valid text",
+    "tuple_type": "give a text, or a list of texts",
 }
 
 
 def _advice(error: ErrorDetails) -> str:
     if error["type"] in ("too_short", "missing"):
         return "name at least one"
-    if error["type"] == "string_pattern_mismatch":
-        return NAME_ADVICE
     if error["type"] in _ADVICE:
         return _ADVICE[error["type"]]
+    if error["type"] == "string_too_long":
+        longest = error["ctx"]["max_length"]
+        return NAME_ADVICE if error["loc"] == ("name",) else f"give a text of at most {longest:,} characters"
     return error["msg"][:1].lower() + error["msg"][1:]
 
 

@@ -142,7 +142,7 @@ class Build:
             raise SourceError(str(error)) from error
         except (OSError, ValueError) as error:
             raise SourceError(
-                f"{path} is not a built benchmark ({error.__class__.__name__}): it needs manifest.json, instances.jsonl "
+                f"{path} is not a built benchmark ({_cause(error)}): it needs manifest.json, instances.jsonl "
                 "and media/. Create one with `rashomon build`."
             ) from error
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or "benchmark" not in manifest:
@@ -230,6 +230,13 @@ class Build:
     def media_path(self, media: Media) -> Path:
         """Return the path of a medium. Raises MediaError if its name is invalid or it is no regular file of the build."""
         return media_path(self.path, media)
+
+
+def _cause(error: Exception) -> str:
+    """Return in a few words why a build cannot be opened."""
+    if isinstance(error, OSError):
+        return (error.strerror or "it cannot be read").lower()
+    return f"its manifest is {error}" if isinstance(error, OutsideJSONError) else "its manifest is damaged"
 
 
 def read_manifest(build: Path) -> Any:

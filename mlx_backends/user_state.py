@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks.errors import StoreError
 from benchmarks.untrusted.own_files import open_folder, own_file
+from benchmarks.untrusted.private_folders import make_private
 from benchmarks.untrusted.safe_files import write_error
 
 _MAX_BYTES = 1 << 20
@@ -57,7 +58,7 @@ def write(name: str, text: str, *, replace: bool = True) -> None:
     """
     folder = state_folder()
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         with open_folder(folder) as place, own_file(place, 0o600) as (part, descriptor), open(descriptor, "wb") as file:
             file.write(text.encode())
             file.flush()
@@ -82,7 +83,7 @@ def lock() -> Iterator[None]:
     folder, descriptor = state_folder(), None
     try:
         with suppress(OSError):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(folder)
             descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.annotation.review_session import Review, check_decision, review_item
 from app.annotation.review_store import CHOICES, Decision, ReviewStore
-from app.text.escape import spreadsheet_cell
+from app.text.escape import spreadsheet_cell, spreadsheet_line
 from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.review import ReviewField
 from benchmarks.rows.base import Fields, RowProblem
@@ -40,9 +38,7 @@ def write_sheet(review: Review, store: ReviewStore, reviewer: str) -> str:
     for identifier in ids:
         columns |= dict.fromkeys(_column(field) for field in review_item(review.guide, store, identifier).fields)
     grades = ["level"] if review.guide.grades else []
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["id", "decision", "reason", *grades, *columns, "media", "reviewer", "build"])
+    lines = [spreadsheet_line(["id", "decision", "reason", *grades, *columns, "media", "reviewer", "build"])]
     for identifier in ids:
         item, decision = review_item(review.guide, store, identifier), made.get(identifier)
         corrections = decision.corrections if decision else {}
@@ -58,8 +54,8 @@ def write_sheet(review: Review, store: ReviewStore, reviewer: str) -> str:
             reviewer,
             review.build.digest[:_BUILD_DIGITS],
         ]
-        writer.writerow([spreadsheet_cell(cell) for cell in cells])
-    return out.getvalue()
+        lines.append(spreadsheet_line(cells))
+    return "".join(lines)
 
 
 def read_sheet(review: Review, store: ReviewStore, reviewer: str, path: Path) -> ImportedSheet:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +12,7 @@ from typing import Any
 from app.annotation.review_report import UNDECIDED, Outcome, agreement_numbers, outcomes, pair_counts
 from app.annotation.review_session import Review
 from app.annotation.review_store import CHOICES, Decision, ReviewStore
-from app.text.escape import spreadsheet_cell
+from app.text.escape import spreadsheet_line
 from benchmarks.build import Build, BuildWriter
 from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.media import read_media
@@ -188,12 +186,8 @@ def _levels(
 
 
 def _decisions_csv(decisions: list[Decision]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["id", "reviewer", "adjudication", "decision", "reason", "corrections", "level"])
-    for cells in _cells(decisions):
-        writer.writerow([spreadsheet_cell(cell) for cell in cells])
-    return out.getvalue()
+    header = ("id", "reviewer", "adjudication", "decision", "reason", "corrections", "level")
+    return "".join(map(spreadsheet_line, (header, *_cells(decisions))))
 
 
 def _cells(decisions: list[Decision]) -> Iterator[tuple[str, ...]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,7 @@ from app.report.judge_selection import undecided_instances
 from app.store.run import RunStore
 from app.store.run_references import changeable_run
 from app.store.workspace import Workspace
-from app.text.escape import clean, spreadsheet_cell
+from app.text.escape import clean, spreadsheet_line
 from benchmarks.base import Benchmark
 from benchmarks.errors import NoAccessError, SpecError
 from benchmarks.registry import get_benchmark
@@ -132,9 +130,7 @@ def _export(store: RunStore, task: LabellingTask, path: Path) -> int:
     done = task.done(store)
     answers = [blind_answer(record, task.benchmark.labels, task.seed) for record in task.records]
     sources = sorted({source for answer in answers for source, _ in answer.references})
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["id", "label", "question", *sources, "answer"])
+    lines = [spreadsheet_line(["id", "label", "question", *sources, "answer"])]
     for record, answer in zip(task.records, answers, strict=True):
         references = {source: " | ".join(values) for source, values in answer.references}
         cells = [
@@ -144,10 +140,10 @@ def _export(store: RunStore, task: LabellingTask, path: Path) -> int:
             *(references.get(source, "") for source in sources),
             answer.answer,
         ]
-        writer.writerow([spreadsheet_cell(cell or "") for cell in cells])
+        lines.append(spreadsheet_line(cell or "" for cell in cells))
     try:
         check_file(path.parent, path.name, write=True)
-        replace_file(path.parent, path.name, out.getvalue().encode("utf-8"))
+        replace_file(path.parent, path.name, "".join(lines).encode("utf-8"))
     except OSError as error:
         raise NoAccessError(f"cannot write {path}: {error.strerror}; name another file.") from error
     print(f"wrote {clean(str(path))}: fill in the column label with {', '.join(task.benchmark.labels)}.")

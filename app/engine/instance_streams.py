@@ -15,7 +15,7 @@ from benchmarks.errors import SourceError, SpecError
 from benchmarks.factors.instances import instances_of
 from benchmarks.hashed import DuplicateHashes
 from benchmarks.prompt_template import Prompts
-from benchmarks.vocabulary import Instance, Modality
+from benchmarks.vocabulary import Instance, Modality, Text
 
 NOTHING_SELECTED = "these conditions, strata and limit select no instance; widen them."
 
@@ -32,7 +32,19 @@ class BuildInstances:
         # Without sources, all cells of a varied build would show the same.
         read = partial(instances_of, self.benchmark) if self.build.is_varied else self.benchmark.all_instances
         with self.build.reading():
-            yield from read(self.build, self.prompt_set)
+            for instance in read(self.build, self.prompt_set):
+                _check_texts(instance)
+                yield instance
+
+
+def _check_texts(instance: Instance) -> None:
+    """Raise TypeError for an instance of an edited build that no run could be read with."""
+    shown = (part.text for part in instance.parts if isinstance(part, Text))
+    words = (word for words in instance.references.values() for word in words)
+    own = (instance.id, instance.group, instance.condition, instance.question)
+    for text in (*own, *instance.strata.values(), *shown, *words):
+        if not isinstance(text, str):
+            raise TypeError(f"a text is of the type {type(text).__name__}")
 
 
 @dataclass(frozen=True)

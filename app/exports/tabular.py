@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from array import array
@@ -20,7 +19,7 @@ from app.json_output.show import identity_facts, spec_facts
 from app.json_output.tables import snake_case, table_json
 from app.report.render import cell_text, to_csv, to_markdown
 from app.report.samples import sample_to_json, sample_to_row
-from app.text.escape import spreadsheet_cell
+from app.text.escape import spreadsheet_line
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Cell, Estimate, Record, Table, canonical_json
@@ -131,20 +130,13 @@ def _samples_csv(records: Iterable[Record], *, judge: str, canonical: bool) -> I
     """
     columns: dict[str, None] = {}
     lengths, widths = array("q"), array("i")
-    line = io.StringIO()
-    writer = csv.writer(line, lineterminator="\n")
     with TemporaryFile("w+", encoding="utf-8", errors="surrogatepass", newline="") as lines:
         for record in records:
             row = sample_to_row(record, judge, canonical=canonical)
             columns.update(dict.fromkeys(row))
-            values = (row.get(column) for column in columns)
-            writer.writerow([spreadsheet_cell(v) if isinstance(v, str) else v for v in values])
-            lengths.append(lines.write(line.getvalue()))
+            lengths.append(lines.write(spreadsheet_line(row.get(column) for column in columns)))
             widths.append(len(columns))
-            line.seek(0)
-            line.truncate()
-        writer.writerow(columns)
-        yield line.getvalue()
+        yield spreadsheet_line(columns)
         lines.seek(0)
         for length, width in zip(lengths, widths, strict=True):
             yield lines.read(length)[:-1] + "," * (len(columns) - width) + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -39,6 +40,8 @@ def table_path(text: str | Path) -> Path:
         folder = False
     if folder:
         raise SourceError(f"{path} is a folder; name the table in it, such as {path / 'rows.csv'}.")
+    if os.path.lexists(path):
+        raise SourceError(f"{path} is not a regular file; save its contents to a file and name that file.")
     raise SourceError(
         f"there is no file {path}; name a CSV, Excel (.xlsx), .ods or JSON file of image, question and answer."
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from app.store.run import RunStore
 from benchmarks.errors import NoAccessError
+from benchmarks.untrusted.private_folders import cache_folder, make_private
 from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import parse_json
 from benchmarks.vocabulary import digest
@@ -68,17 +69,14 @@ def probe_location(run: Path) -> tuple[Path, str]:
     with RunStore.read(run) as store:
         if store.own:
             return run, ""
-    from platformdirs import user_cache_path
-
-    return user_cache_path("rashomon"), f"foreign-runs/{digest(str(run.absolute()))}/"
+    return cache_folder(), f"foreign-runs/{digest(str(run.absolute()))}/"
 
 
 def make_probe_location(run: Path) -> tuple[Path, str]:
     """Return :func:`probe_location` after creating its folders. Raises UnsafeFileError and OSError."""
     folder, prefix = probe_location(run)
-    folder.mkdir(parents=True, exist_ok=True)
     if prefix:
-        make_folder(folder, prefix)
+        make_folder(make_private(folder), prefix)
     return folder, prefix
 
 

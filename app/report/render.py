@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from app.text.escape import clean, markdown, spreadsheet_cell
+from app.text.escape import clean, markdown, spreadsheet_line
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
@@ -207,11 +205,9 @@ def to_csv(table: Table) -> str:
     header = ["row"]
     for column, estimated in zip(table.columns, has_intervals, strict=True):
         header += [column + part for part in parts] if estimated else [column]
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(spreadsheet_cell(name) for name in header)
+    lines = [spreadsheet_line(header)]
     for label, cells in table.rows:
-        row: list[Any] = [spreadsheet_cell(label)]
+        row: list[Any] = [label]
         for cell, estimated in zip(cells, has_intervals, strict=True):
             if isinstance(cell, Estimate):
                 unknown = cell.value is not None and not cell.n  # a published value
@@ -219,9 +215,9 @@ def to_csv(table: Table) -> str:
             elif estimated:
                 row += [cell, *[None] * (len(parts) - 1)]
             else:
-                row.append(spreadsheet_cell(cell) if isinstance(cell, str) else cell)
-        writer.writerow(row)
-    return out.getvalue()
+                row.append(cell)
+        lines.append(spreadsheet_line(row))
+    return "".join(lines)
 
 
 def to_markdown(table: Table) -> str:

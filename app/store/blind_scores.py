@@ -19,6 +19,7 @@ from benchmarks.build import Build
 from benchmarks.build_audit import blind_questions
 from benchmarks.errors import SourceError
 from benchmarks.repeats import split_repeat
+from benchmarks.untrusted.private_folders import cache_folder, make_private
 from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, read_bytes, replace_file
 from benchmarks.vocabulary import digest
 from mlx_backends.stored_checks import code_digest
@@ -62,18 +63,14 @@ def _compute(store: RunStore, benchmark: Benchmark) -> BlindScores:
     return BlindScores.of(audit(offered, media=sizes.get), task_of, records)
 
 
-def _folder() -> Path:
-    from platformdirs import user_cache_path
-
-    return user_cache_path("rashomon")
-
-
 def _load(name: str, records: int) -> BlindScores | None:
     """Return stored scores of so many records; None for none, or for a file that is damaged."""
     import numpy as np
 
     try:
-        with np.load(io.BytesIO(read_bytes(_folder(), f"{FOLDER}/{name}", limit=_LARGEST)), allow_pickle=False) as of:
+        with np.load(
+            io.BytesIO(read_bytes(cache_folder(), f"{FOLDER}/{name}", limit=_LARGEST)), allow_pickle=False
+        ) as of:
             blind, chance, task, names = (of[key] for key in ("blind", "chance", "task", "tasks"))
         scores = BlindScores(blind, chance, task, tuple((str(row[0]), str(row[1])) for row in names.reshape(-1, 2)))
     except Exception:  # numpy raises errors of many kinds for a damaged file
@@ -90,9 +87,8 @@ def _save(name: str, scores: BlindScores) -> None:
     content = io.BytesIO()
     np.savez_compressed(content, **columns, tasks=np.array(scores.tasks, dtype=np.str_).reshape(-1, 2))
     with suppress(OSError, UnsafeFileError):
-        _folder().mkdir(parents=True, exist_ok=True)
-        folder = make_folder(_folder(), FOLDER)
-        replace_file(_folder(), f"{FOLDER}/{name}", content.getvalue())
+        folder = make_folder(make_private(cache_folder()), FOLDER)
+        replace_file(cache_folder(), f"{FOLDER}/{name}", content.getvalue())
         files = sorted(folder.glob("*.npz"), key=lambda path: path.stat().st_mtime)
         for path in files[:-_MOST_FILES]:
             path.unlink(missing_ok=True)

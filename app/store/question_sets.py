@@ -158,9 +158,9 @@ def read_set(folder: Path) -> QuestionSet:
         numbers = [version.number for version in versions]
         if not numbers or numbers != sorted(set(numbers)) or numbers[0] < 1:
             raise ValueError("the versions are not in order")
-        benchmark, table = str(stored["benchmark"]), str(stored["table"])
-        if not _NAME.fullmatch(benchmark):  # it names a folder
-            raise ValueError("the benchmark has no name of one")
+        benchmark, table = stored["benchmark"], stored["table"]
+        if not (isinstance(table, str) and _NAME.fullmatch(benchmark)):  # which names a folder
+            raise ValueError("the table or the benchmark has no name of one")
         return QuestionSet(folder.name, benchmark, table, versions, int(stored["seed"]))
     except (OSError, UnsafeFileError, OutsideJSONError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(
@@ -171,8 +171,10 @@ def read_set(folder: Path) -> QuestionSet:
 def _read_pages(folder: Path) -> dict[str, bool]:
     try:
         stored = parse_json(read_bytes(folder, _PAGES, limit=_LARGEST), _LARGEST)
-        return {str(page): part is True for page, part in stored.items()}
-    except (OSError, UnsafeFileError, OutsideJSONError, AttributeError) as error:
+        if not all(isinstance(part, bool) for part in stored.values()):
+            raise ValueError("a page is in no part")
+        return dict(stored)
+    except (OSError, UnsafeFileError, OutsideJSONError, AttributeError, ValueError) as error:
         problem = f"{folder / _PAGES} is missing or damaged, so what the set {folder.name} holds out is unknown"
         raise StoreError(f"{problem}; build the table under another --name.") from error
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
-from benchmarks.rows.spreadsheet_formulas import guard_formulas
+from benchmarks.rows.spreadsheet_formulas import csv_line, guard_formulas
 
 _INVISIBLE = {
     0x034F,
@@ -81,6 +82,11 @@ def _visible(character: str, newlines: bool) -> str:
     if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") or code in _INVISIBLE:
         return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
     return character
+
+
+def spreadsheet_line(cells: Iterable[object]) -> str:
+    """Return a line of a CSV file, whose texts are escaped by :func:`spreadsheet_cell`."""
+    return csv_line(cells, spreadsheet_cell)
 
 
 def spreadsheet_cell(text: str) -> str:

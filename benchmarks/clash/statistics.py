@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from benchmarks.clash.constants import CHANGE_TYPES
 from benchmarks.clash.sample import ClashSample
-from benchmarks.rows.spreadsheet_formulas import guard_formulas
+from benchmarks.rows.spreadsheet_formulas import csv_line
 from benchmarks.vocabulary import Table
 
 MOST_COMMON = 20
@@ -118,8 +116,4 @@ def _share(count: int, of: int) -> str:
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([guard_formulas(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
-    return file.getvalue().encode("utf-8", "backslashreplace")
+    return "".join(map(csv_line, (columns, *rows))).encode("utf-8", "backslashreplace")

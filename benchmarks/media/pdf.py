@@ -16,6 +16,7 @@ from benchmarks.media.decoder import run_decoder
 from benchmarks.media.decoder_faults import is_decoder_fault
 from benchmarks.media.image import image_suffix, read_image
 from benchmarks.media.limits import DOTS_PER_INCH, LARGEST_PAGE
+from benchmarks.untrusted.private_folders import cache_folder, make_private
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def render_page(path: Path, sha256: str, page: int) -> bytes:
         pass  # not rendered yet
     data = _encoded(_rendered(read_image(path, "PDF"), page))
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder.parent)
+        make_private(folder)
         _make_room(folder)
         replace_file(folder, name, data)
     except (OSError, UnsafeFileError):
@@ -144,9 +146,7 @@ def decode_page(file: IO[bytes], number: int) -> PILImage:
 
 
 def _cache_folder() -> Path:
-    from platformdirs import user_cache_path
-
-    return user_cache_path("rashomon") / "pdf-pages"
+    return cache_folder() / "pdf-pages"
 
 
 def _make_room(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,15 +12,22 @@ from benchmarks.errors import SourceError
 from benchmarks.rows.base import open_source
 from benchmarks.untrusted.bounded_process import BoundedProcess, LimitError, Message
 
+MEMORY = 350 * 10**6
+"""The child's memory for a small file in bytes; together with its libraries it is less than 500 MB."""
+
+MOST_MEMORY = 1000 * 10**6
+
 
 class ChildReader:
     """Child processes that run ``module``, one for each file that is read at the same time.
 
-    ``memory`` is in bytes, ``seconds`` the processor time for each message. ``remedy`` says what to do with a larger file.
+    The child may have ``unpacked`` bytes of memory for each byte of the file, in addition to ``MEMORY`` and not more than
+    ``MOST_MEMORY``: a small file that needs more is a decompression bomb. ``seconds`` is the processor time for each message.
+    ``remedy`` says what to do with a larger file.
     """
 
-    def __init__(self, module: str, memory: int, seconds: float, remedy: str) -> None:
-        self._module, self._memory, self._seconds, self._remedy = module, memory, seconds, remedy
+    def __init__(self, module: str, unpacked: int, seconds: float, remedy: str) -> None:
+        self._module, self._unpacked, self._seconds, self._remedy = module, unpacked, seconds, remedy
         self._idle: list[BoundedProcess] = []
 
     def messages(self, file: Path, name: str, **request: Any) -> Iterator[Message]:
@@ -30,17 +38,20 @@ class ChildReader:
         try:
             child = self._idle.pop()
         except IndexError:
-            child = BoundedProcess(self._module, self._seconds, self._memory, renewed=True)
-        refusal = ""
+            child = BoundedProcess(self._module, self._seconds, renewed=True)
+        refusal, memory = "", MEMORY
         try:
-            with open_source(file) as stream, closing(child.ask(request, stream)) as messages:
-                for fields, payload in messages:
-                    refusal = refusal or fields.get("error", "")
-                    if not refusal:
-                        yield fields, payload
+            with open_source(file) as stream:
+                memory = min(MOST_MEMORY, MEMORY + self._unpacked * os.fstat(stream.fileno()).st_size)
+                with closing(child.ask(request, stream, memory)) as messages:
+                    for fields, payload in messages:
+                        refusal = refusal or fields.get("error", "")
+                        if not refusal:
+                            yield fields, payload
         except LimitError as error:
-            memory = f"{self._memory / 10**9:.0f} GB of memory"
-            amount = memory if error.limit == "memory" else f"{self._seconds:.0f} seconds for a few rows"
+            amount = f"{memory / 10**6:,.0f} MB of memory"
+            if error.limit == "time":
+                amount = f"{self._seconds:.0f} seconds for a few rows"
             refusal = f"needs more than {amount}; {self._remedy}."
         finally:
             self._idle.append(child)

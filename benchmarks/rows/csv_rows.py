@@ -23,7 +23,7 @@ LARGEST_CELL = 4 * 1024 * 1024
 """The maximum number of characters in a cell."""
 
 MOST_LINES = 10_000
-"""The maximum number of lines of a cell."""
+"""The maximum number of lines of a cell, and of those that are searched for the header."""
 
 csv.field_size_limit(LARGEST_CELL)  # a setting of the whole process
 
@@ -115,7 +115,12 @@ class _Table:
             self._lines.put_back([] if first is None else [first])
         lines: list[str | RowProblem] = []
         size = filled = 0
-        while filled < SEARCHED and size < LARGEST_LINE and (line := self._lines.take()) is not None:
+        while (
+            filled < SEARCHED
+            and len(lines) < MOST_LINES
+            and size < LARGEST_LINE
+            and (line := self._lines.take()) is not None
+        ):
             lines.append(line)
             size += len(line) if isinstance(line, str) else 0
             filled += isinstance(line, str) and bool(line.strip())

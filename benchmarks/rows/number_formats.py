@@ -76,7 +76,8 @@ def displayed_number(value: float, code: str) -> str:
         exact = any((value * part).is_integer() for part in range(1, whole_parts + 1))
         return plain_number(value) if exact else NOT_DISPLAYED
     if not re.search(r"[0#?]|General", text):
-        return _shown(text) if "@" not in text and "%" not in text else NOT_DISPLAYED
+        # A date's letters are those of a number that is no date, which spreadsheets display as #####.
+        return NOT_DISPLAYED if re.search("[@%ymdhs]", text, re.IGNORECASE) else _shown(text)
     match = _NUMBER.fullmatch(text)
     if match is None:
         return NOT_DISPLAYED

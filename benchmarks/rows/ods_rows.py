@@ -11,11 +11,13 @@ from xml.parsers import expat
 
 from benchmarks.rows.answers import ERROR, NO_VALUE
 from benchmarks.rows.number_formats import displayed_number, plain_number
-from benchmarks.rows.sheet_row import Cell, SheetRow
+from benchmarks.rows.sheet_row import Cell, RefusedError, SheetRow
 
 _CHUNK = 1 << 18
 _GROUPS = ("table:table-row-group", "table:table-column-group")
 _MOST_COLUMNS = 16_384
+_MOST_REPEATED = 20_000
+"""The maximum number of equal rows that a file may write as one: a few letters would be a million rows."""
 _FULL_DATE = re.compile(r"\s*\d{1,4}[-./]\s?\d{1,2}[-./]\s?\d{1,4}\s*")
 
 
@@ -28,6 +30,10 @@ def ods_rows(file: IO[bytes], sheet: str) -> Iterator[SheetRow]:
             reader.feed(data)
             while rows:
                 row, times = rows.popleft()
+                if times > _MOST_REPEATED:
+                    raise RefusedError(
+                        f"has row {row.number:,} {times:,} times; delete the equal rows, and save it again."
+                    )
                 for number in range(row.number, row.number + times):
                     yield SheetRow(number, list(row.cells), row.hidden, row.merged, row.hidden_columns)
 

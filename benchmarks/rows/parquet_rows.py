@@ -17,8 +17,9 @@ from benchmarks.rows.base import LARGEST_LINE, RowProblem
 from benchmarks.rows.child_rows import ChildReader
 from benchmarks.untrusted.bounded_process import SECONDS, serve
 
-MEMORY = 1000 * 10**6
-"""The child's memory in bytes. Writers put all images of a row group into one page, which unpacking holds in memory twice."""
+UNPACKED = 2
+"""The child's bytes of memory for each of the file. Writers put all images of a row group into one page, which unpacking holds
+in memory twice."""
 
 LARGEST_ROW = 60 * 1024 * 1024
 """The maximum size of a row with its images, in bytes."""
@@ -30,7 +31,7 @@ LONG_ROW = f"the row is larger than {LARGEST_ROW // 1024**2} MiB"
 
 _ROWS_AT_ONCE = 8
 _BUFFER = 1 << 20
-_reader = ChildReader("benchmarks.rows.parquet_rows", MEMORY, SECONDS, "save it again in smaller groups of rows")
+_reader = ChildReader("benchmarks.rows.parquet_rows", UNPACKED, SECONDS, "save it again in smaller groups of rows")
 
 
 def parquet_rows(file: Path, name: str) -> Iterator[tuple[int, dict[str, Any] | RowProblem]]:

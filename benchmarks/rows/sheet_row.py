@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 Cell = str | bool
 
 
+class RefusedError(Exception):
+    """A reason to refuse a workbook, as the rest of the sentence that begins with its name."""
+
+
 @dataclass(slots=True)
 class SheetRow:
     """The cells of a row as its owner sees them, from column A on; ``number`` is that of the spreadsheet.

@@ -31,15 +31,23 @@ def text_lines(file: Path) -> Iterator[str | RowProblem]:
         if workbook := _WORKBOOKS.get(start):
             raise SourceError(f"{file.name} is a workbook, not text; save {workbook}.")
         with io.TextIOWrapper(data, _encoding(start), errors="surrogateescape", newline="") as lines:
-            while line := lines.readline(LARGEST_LINE + 1):
+            while line := _read_line(lines, file):
                 if "\0" in line:
                     raise SourceError(f"{file.name} contains NUL characters, so it is not text; save it as CSV UTF-8.")
                 if len(line) > LARGEST_LINE:
                     while line and not line.endswith(("\n", "\r")):
-                        line = lines.readline(LARGEST_LINE)
+                        line = _read_line(lines, file)
                     yield RowProblem(LONG_LINE)
                 else:
                     yield line if line.isascii() else in_one_encoding(line)
+
+
+def _read_line(lines: io.TextIOWrapper, file: Path) -> str:
+    """Return a line, or the first part of one that is too long. Raises SourceError for damaged UTF-16."""
+    try:
+        return lines.readline(LARGEST_LINE + 1)
+    except UnicodeDecodeError as error:  # bytes of UTF-8 that are no text become surrogates
+        raise SourceError(f"{file.name} is damaged UTF-16; save it again as CSV UTF-8.") from error
 
 
 def is_utf(file: Path) -> bool:

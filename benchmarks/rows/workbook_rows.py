@@ -13,14 +13,14 @@ from typing import IO, Any
 from benchmarks.rows.base import LARGEST_LINE, Fields, RowProblem
 from benchmarks.rows.child_rows import ChildReader
 from benchmarks.rows.header import SEARCHED, column_names, find_header
-from benchmarks.rows.sheet_row import Cell, SheetRow
+from benchmarks.rows.sheet_row import Cell, RefusedError, SheetRow
 from benchmarks.untrusted.bounded_process import serve
 
 SUFFIXES = (".xlsx", ".xlsm", ".ods")
 OLD_SUFFIXES = (".xls", ".xlsb", ".numbers")
 
-MEMORY = 1000 * 10**6
-"""The child's memory in bytes; calamine holds a sheet in memory."""
+UNPACKED = 8
+"""The child's bytes of memory for each of the file; calamine holds a sheet in memory."""
 
 SECONDS = 20.0
 
@@ -35,7 +35,7 @@ _ROWS_AT_ONCE = 100
 _LARGEST_OLE = 256 * 1024 * 1024
 _LARGEST_MANIFEST = 1 << 20
 _OLE = b"\xd0\xcf\x11\xe0"
-_reader = ChildReader("benchmarks.rows.workbook_rows", MEMORY, SECONDS, "save its sheet as CSV UTF-8")
+_reader = ChildReader("benchmarks.rows.workbook_rows", UNPACKED, SECONDS, "save its sheet as CSV UTF-8")
 
 
 def split_sheet(path: Path) -> tuple[Path, str]:
@@ -104,14 +104,10 @@ def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Iterator[tuple[d
             yield message, b""
     except MemoryError:
         raise
-    except _RefusedError as error:
+    except RefusedError as error:
         yield {"error": str(error)}, b""
     except Exception as error:  # calamine, zipfile and expat raise errors of many kinds for hostile files
         yield {"error": f"is not a whole workbook ({type(error).__name__}); save it again as .xlsx."}, b""
-
-
-class _RefusedError(Exception):
-    """A reason to refuse a workbook, as the rest of the sentence that begins with its name."""
 
 
 def _messages(file: IO[bytes], asked: str, *, listing: bool) -> Iterator[dict[str, Any]]:
@@ -120,7 +116,7 @@ def _messages(file: IO[bytes], asked: str, *, listing: bool) -> Iterator[dict[st
     sheets = [sheet.name for sheet in worksheets if str(sheet.visible).endswith(".Visible") or sheet.name == asked]
     if asked and asked not in sheets:
         names = ", ".join(sheet[:40] for sheet in sheets[:12])
-        raise _RefusedError(f"has no sheet {asked[:80]!r}; its sheets are {names}.")
+        raise RefusedError(f"has no sheet {asked[:80]!r}; its sheets are {names}.")
     best: tuple[int, str, Iterator[SheetRow]] | None = None
     filled = []
     for sheet in [asked] if asked else sheets:
@@ -135,7 +131,7 @@ def _messages(file: IO[bytes], asked: str, *, listing: bool) -> Iterator[dict[st
         if header[0] == 0 and not listing:
             break
     if best is None:
-        raise _RefusedError("has no visible sheet with rows; its first row names the columns.")
+        raise RefusedError("has no visible sheet with rows; its first row names the columns.")
     _, sheet, rows = best
     if listing:
         header_row = next(rows)
@@ -159,19 +155,19 @@ def _open(file: IO[bytes]) -> Any:
     start = file.read(4)
     file.seek(0)
     if not start.startswith((b"PK", _OLE)):
-        raise _RefusedError("is no workbook; give it the ending of what it is, such as .csv, or save it as .xlsx.")
+        raise RefusedError("is no workbook; give it the ending of what it is, such as .csv, or save it as .xlsx.")
     if start != _OLE and _is_encrypted(file):
-        raise _RefusedError("has a password; save a copy without one.")
+        raise RefusedError("has a password; save a copy without one.")
     if start == _OLE:
         # A workbook with a password is a package inside an OLE file, and so is the old format.
         if "EncryptedPackage".encode("utf-16-le") in file.read(_LARGEST_OLE):
-            raise _RefusedError("has a password; save a copy without one.")
-        raise _RefusedError("is a workbook of the old kind; save it as .xlsx from your spreadsheet.")
+            raise RefusedError("has a password; save a copy without one.")
+        raise RefusedError("is a workbook of the old kind; save it as .xlsx from your spreadsheet.")
     file.seek(0)
     try:
         return python_calamine.CalamineWorkbook.from_filelike(file)
     except python_calamine.PasswordError:
-        raise _RefusedError("has a password; save a copy without one.") from None
+        raise RefusedError("has a password; save a copy without one.") from None
 
 
 def _is_encrypted(file: IO[bytes]) -> bool:
@@ -197,7 +193,7 @@ def _filled(rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
     merged: dict[int, tuple[int, Cell]] = {}
     for row in rows:
         if row.number > MOST_ROWS:
-            raise _RefusedError(f"has more than {MOST_ROWS:,} rows; save it as smaller files.")
+            raise RefusedError(f"has more than {MOST_ROWS:,} rows; save it as smaller files.")
         merged = {column: (last, value) for column, (last, value) in merged.items() if last >= row.number}
         if not any(cell != "" for cell in row.cells):
             continue

@@ -39,7 +39,7 @@ class _Notes:
 
 
 def xlsx_rows(file: IO[bytes], workbook: Any, sheet: str) -> Iterator[SheetRow]:
-    """Yield the rows of a sheet of calamine's ``workbook``, read from ``file``, without those that are empty at the end."""
+    """Yield the rows of a sheet of calamine's ``workbook``, read from ``file``, without most of the empty ones."""
     values = workbook.get_sheet_by_name(sheet)
     starts: dict[int, dict[int, int]] = {}
     for (first, column), (last, _) in values.merged_cell_ranges or ():
@@ -55,7 +55,10 @@ def xlsx_rows(file: IO[bytes], workbook: Any, sheet: str) -> Iterator[SheetRow]:
         for number, row in enumerate(values.iter_rows(), 1):
             while note is not None and note.number < number:
                 note = next(notes, None)
-            own = note if note is not None and note.number == number else _Notes(number, False)
+            has_note = note is not None and note.number == number
+            if not has_note and row.count("") == len(row):
+                continue  # a sheet with a cell in its last row has a million of these
+            own = note if note is not None and has_note else _Notes(number, False)
             cells: list[Cell] = [
                 ERROR
                 if column in own.failed

@@ -75,9 +75,16 @@ class BoundedProcess:
         self._socket: socket.socket | None = None
         self._owner = 0
 
-    def ask(self, request: Mapping[str, Any], file: IO[bytes] | None = None) -> Generator[Message, None, None]:
-        """Yield the messages that answer ``request``. Raises LimitError if it exceeds a limit, ChildError for a bug."""
+    def ask(
+        self, request: Mapping[str, Any], file: IO[bytes] | None = None, memory: int | None = None
+    ) -> Generator[Message, None, None]:
+        """Yield the messages that answer ``request``. Raises LimitError if it exceeds a limit, ChildError for a bug.
+
+        ``memory`` is another limit in bytes, for this request and those that follow.
+        """
         with self._lock:
+            if memory is not None:
+                self._limits["memory"] = memory
             link = self._started()
             try:
                 _send(link, {**request, **self._limits, "file": file is not None})

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.errors import StoreError
+from benchmarks.untrusted.private_folders import cache_folder, make_private
 from benchmarks.untrusted.safe_files import make_folder, remove_file
 
 LIMIT = "RASHOMON_VISION_CACHE"
@@ -69,8 +70,7 @@ class FeatureFolder:
         It may not once the folder is full of what this run, and others at the same time, use. Raises OSError where the disk is
         nearly full.
         """
-        self.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        make_folder(self.cache, FOLDER)
+        make_folder(make_private(self.cache), FOLDER)
         if not self._is_full and self._room < size:
             self._room = self._make_room(size)
         if self._is_full or self._room < size:
@@ -100,9 +100,7 @@ class FeatureFolder:
 
 def default_cache() -> Path:
     """Return the user's cache, in which the files have a folder of their own."""
-    from platformdirs import user_cache_path
-
-    return user_cache_path("rashomon")
+    return cache_folder()
 
 
 def limit_bytes(cache: Path, used: int) -> int:

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from benchmarks.untrusted.private_folders import make_private
 from benchmarks.untrusted.safe_files import (
     UnsafeFileError,
     make_folder,
@@ -158,8 +159,7 @@ def encoder_digest(parameters: Any, model: str | None) -> str:
     computed = combined.hexdigest()
     if model is not None:
         with suppress(OSError, UnsafeFileError), user_state.lock():
-            cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-            make_folder(cache, FOLDER)
+            make_folder(make_private(cache), FOLDER)
             known = _encoder_digests(cache)
             others = known if len(known) < _MOST_ENCODERS else {}
             replace_file(cache, _ENCODERS, canonical_json({**others, model: computed}).encode())

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
 
+from benchmarks.untrusted.private_folders import cache_folder, make_private
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 from benchmarks.untrusted.system_tools import tool_outputs
@@ -84,9 +85,7 @@ def _machine_key() -> str:
 
 
 def _file() -> Path:
-    from platformdirs import user_cache_path
-
-    return user_cache_path("rashomon") / "working-set.json"
+    return cache_folder() / "working-set.json"
 
 
 def _read(key: str) -> int | None:
@@ -104,5 +103,5 @@ def _read(key: str) -> int | None:
 def _write(key: str, value: int) -> None:
     file = _file()
     with suppress(OSError, UnsafeFileError):
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private(file.parent)
         replace_file(file.parent, file.name, json.dumps({"machine": key, "bytes": value}).encode())

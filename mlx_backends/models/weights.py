@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.untrusted.private_folders import cache_folder, make_private
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json, read_json_file
 
@@ -160,9 +161,7 @@ class _DigestCache:
     """Digests of files by path, size and modification time. Losing or damaging its file only costs time."""
 
     def __init__(self) -> None:
-        from platformdirs import user_cache_path
-
-        self._file = user_cache_path("rashomon") / "weights.json"
+        self._file = cache_folder() / "weights.json"
         try:
             stored_digests = parse_json(read_bytes(self._file.parent, self._file.name, limit=_LARGEST_CACHE))
         except (OSError, OutsideJSONError, UnsafeFileError):
@@ -190,5 +189,5 @@ class _DigestCache:
             return
         current = {path: entry for path, entry in self._digests.items() if Path(path).exists()}
         with suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self._file.parent)
             replace_file(self._file.parent, self._file.name, json.dumps(current).encode("utf-8"))

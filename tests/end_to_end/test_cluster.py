@@ -124,7 +124,7 @@ def test_parity_names_the_fault_of_a_mixed_up_server(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """mlx-vlm 0.7.10 as it is: Qwen3-VL's rows get each other's image features where their prompts are read together."""
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
     parity.in_this_process(monkeypatch)
     texts = ["How many apples were sold?", "According to the source, the value is 12."]
     model = in_fp32(build_tiny_vlm(tmp_path / "tiny", texts, quantise=False))

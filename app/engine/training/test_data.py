@@ -19,6 +19,7 @@ from benchmarks.registry import get_benchmark
 from benchmarks.training.leaks import ImageResult, LeakIndex, LeakReport
 from benchmarks.training.training_set import TrainingSet
 from benchmarks.untrusted.finder_files import folder_entries
+from benchmarks.untrusted.private_folders import cache_folder, make_private
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import MAX_BYTES, OutsideJSONError, parse_json
 
@@ -107,9 +108,7 @@ def _name(build: Path) -> str:
 
 
 def _results_file() -> Path:
-    from platformdirs import user_cache_path
-
-    return user_cache_path("rashomon") / "training-images.json"
+    return cache_folder() / "training-images.json"
 
 
 def _read_results(images_digest: str) -> dict[str, ImageResult]:
@@ -136,7 +135,7 @@ def _write_results(images_digest: str, results: Mapping[str, ImageResult]) -> No
     file = _results_file()
     newest = dict(list(results.items())[-_MAX_RESULTS:])
     with suppress(OSError, UnsafeFileError):  # the images are compared again
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private(file.parent)
         content = json.dumps({"tests": images_digest, "images": newest})
         replace_file(file.parent, file.name, content.encode("utf-8"))
 

@@ -9,15 +9,14 @@ from pathlib import Path
 
 from app.store.locks import FileLock
 from benchmarks.errors import BusyError, NoAccessError
+from benchmarks.untrusted.private_folders import cache_folder, make_private
 
 _POLL_SECONDS = 0.2
 
 
 def device_lock_path() -> Path:
     """Return the path of the device's lock file: one for each user and machine."""
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("rashomon")) / "device.lock"
+    return cache_folder() / "device.lock"
 
 
 def acquire_device(
@@ -30,7 +29,7 @@ def acquire_device(
     """
     path = device_lock_path()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
     except OSError as error:
         raise NoAccessError(f"cannot write {path.parent}: {error.strerror}; make it writable.") from error
     lock = FileLock(path)

@@ -19,6 +19,7 @@ from app.store.bundles.layout import MANIFEST, BundleError
 from benchmarks.errors import StoreFullError
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.own_files import OwnFolder
+from benchmarks.untrusted.private_folders import cache_folder, make_private
 from benchmarks.untrusted.safe_files import is_disk_full, make_folder, open_regular
 
 _FOLDER = "bundles"
@@ -70,11 +71,7 @@ def bundle_name(folder: Path) -> str | None:
 
 def _cache() -> Path:
     """Return the folder of opened bundles, which only this user can read; create it if necessary."""
-    from platformdirs import user_cache_path
-
-    base = user_cache_path("rashomon")
-    base.mkdir(parents=True, exist_ok=True)
-    folder = make_folder(base, _FOLDER)
+    folder = make_folder(make_private(cache_folder()), _FOLDER)
     status = os.stat(folder, follow_symlinks=False)
     if status.st_uid != os.geteuid():
         raise BundleError(f"{folder} belongs to another user; name another cache with XDG_CACHE_HOME.")

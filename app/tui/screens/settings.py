@@ -27,6 +27,7 @@ from app.tui.widgets.picture import MODES
 from app.tui.widgets.virtual_table import Column
 from benchmarks.errors import RashomonError
 from benchmarks.fetch.hub_cache import hub_cache
+from benchmarks.untrusted.private_folders import cache_folder
 from mlx_backends.remote.api_keys import VARIABLES, key_source
 
 _MODES = {
@@ -132,14 +133,12 @@ def change_settings(app: Services, **changed: str) -> None:
 
 def program_folders(workspace: Workspace) -> dict[str, Path]:
     """Return the folders that Rashomon reads and writes, by name."""
-    from platformdirs import user_cache_path
-
     return {
         "workspace": workspace.path,
         "runs": workspace.runs_folder,
         "builds": workspace.path / "benchmarks",
         "models": hub_cache(),
-        "cache": user_cache_path("rashomon"),
+        "cache": cache_folder(),
     }
 
 

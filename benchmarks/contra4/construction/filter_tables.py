@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.contra4.constants import FILTERS, LETTERS, MODALITIES, SIZES
 from benchmarks.errors import SourceError
-from benchmarks.rows.spreadsheet_formulas import guard_formulas
+from benchmarks.rows.spreadsheet_formulas import csv_line
 from benchmarks.stats.intervals import wilson
 from benchmarks.untrusted.safe_files import read_regular
 from benchmarks.vocabulary import Estimate
@@ -81,26 +81,20 @@ def checks_sheet(candidates: Sequence[Candidate], seed: int) -> str:
                 :PER_CELL
             ]:
                 drawn.setdefault(candidate_id, []).append(name)
-    out = io.StringIO()
-    rows = csv.DictWriter(out, _FIELDS)
-    rows.writeheader()
+    lines = [csv_line(_FIELDS)]
     for candidate in candidates:
         if candidate["id"] in drawn:
-            scenes = {
-                letter: guard_formulas(_shown(scene))
-                for letter, scene in zip(LETTERS, candidate["scenes"], strict=False)
-            }
+            scenes = {letter: _shown(scene) for letter, scene in zip(LETTERS, candidate["scenes"], strict=False)}
             question = candidate["question"]
-            rows.writerow(
-                {
-                    "id": candidate["id"],
-                    "drawn for": " ".join(drawn[candidate["id"]]),
-                    "question": guard_formulas(question),
-                    **scenes,
-                    "choice": "",
-                }
-            )
-    return out.getvalue()
+            row = {
+                "id": candidate["id"],
+                "drawn for": " ".join(drawn[candidate["id"]]),
+                "question": question,
+                **scenes,
+                "choice": "",
+            }
+            lines.append(csv_line(row.get(field, "") for field in _FIELDS))
+    return "".join(lines)
 
 
 def filter_tables(candidates: Sequence[Candidate], sheets: Sequence[Path] = ()) -> dict[str, str]:
@@ -184,11 +178,8 @@ def _figure(name: str, share: Estimate) -> _Cells:
 
 
 def _csv(rows: Sequence[_Cells]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+    header = list(rows[0])
+    return "".join(map(csv_line, (header, *([row.get(name, "") for name in header] for row in rows))))
 
 
 def _shown(scene: Sequence[str]) -> str:

@@ -68,7 +68,7 @@ class Local(Backend):
 
 @pytest.fixture
 def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalModelSlot]:
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_: str(tmp_path / "cache"))
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: tmp_path / "cache")
     device = LocalModelSlot(lambda holder: pytest.fail(f"waits for {holder}"))
     yield device
     device.close()
@@ -148,7 +148,7 @@ def free() -> bool:
 
 
 def test_models_on_a_cluster_leave_the_device_to_its_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_: str(tmp_path / "cache"))
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: tmp_path / "cache")
     device, machine = LocalModelSlot(lambda holder: pytest.fail(f"waits for {holder}"), elsewhere=True), Machine()
     device.hold()  # as an embedder does, which stays on this machine
     assert not free()

@@ -76,7 +76,7 @@ def test_a_rung_that_is_not_there_is_said(models: Path) -> None:
 def test_the_ladder_tells_at_which_step_the_difference_enters(
     models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
     in_this_process(monkeypatch)
     workspace = Workspace(tmp_path / "workspace")
     build = workspace.build_folder("cmc-bench")

@@ -26,8 +26,9 @@ from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.run import RunStore
 from app.store.workspace import RunSummary, Workspace
 from app.text.escape import clean, latex, markdown, spreadsheet_cell
-from benchmarks.rows.spreadsheet_formulas import guard_formulas, unguard_formulas
+from benchmarks.rows.spreadsheet_formulas import SIGNS, csv_line, guard_formulas, unguard_formulas
 from benchmarks.vocabulary import Estimate, Record, Table
+from tests.support.command import ROOT
 from tests.support.runs import instances, make_run, says
 
 HOSTILE = st.text(st.characters(), max_size=60) | st.sampled_from(
@@ -67,16 +68,32 @@ def test_no_cell_is_a_formula_and_csv_reads_back(text: str) -> None:
     rows = list(csv.reader(io.StringIO(to_csv(table))))
     assert len(rows) == 2
     for row in rows:
-        assert not [cell for cell in row if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+        assert not [cell for cell in row if cell.startswith((*SIGNS, "\t", "\r"))]
     assert rows[1][1] == spreadsheet_cell(text)
 
 
-@given(st.text(alphabet="a=+-@;|\t\r\n\"', \u200b", max_size=30), st.sampled_from(";\t|"))
+@pytest.mark.parametrize("sign", SIGNS)
+def test_wide_and_small_signs_begin_no_formula(sign: str) -> None:
+    for text in (f"{sign}1+1", f"a;{sign}1", f"a\n{sign}1", f'a|"{sign}1'):
+        assert guard_formulas(text) == text.replace(sign, f"'{sign}")
+        assert spreadsheet_cell(text) == guard_formulas(text)
+        assert unguard_formulas(guard_formulas(text)) == text
+    assert csv_line([f"{sign}1", 3, None]) == f"'{sign}1,3,\n"
+
+
+def test_every_csv_file_is_written_in_one_place() -> None:
+    packages = ("app", "benchmarks", "judges", "mlx_backends", "rashomon")
+    files = [path for package in packages for path in (ROOT / package).rglob("*.py")]
+    writers = {path.name for path in files if re.search(r"csv\.writer|DictWriter", path.read_text("utf-8"))}
+    assert writers == {"spreadsheet_formulas.py"}
+
+
+@given(st.text(alphabet="a=+-@;|\t\r\n\"', \u200b\uff1d\uff0b", max_size=30), st.sampled_from(";\t|"))
 def test_no_cell_is_a_formula_wherever_a_spreadsheet_divides_the_line(text: str, delimiter: str) -> None:
     written = to_csv(Table("t", text, (text or "c", "d"), ((text, (text, "x")),)))
     for dialect in (delimiter, ","):
         rows = list(csv.reader(io.StringIO(written, newline=""), delimiter=dialect))
-        assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+        assert not [cell for row in rows for cell in row if cell.startswith((*SIGNS, "\t", "\r"))]
 
 
 def test_a_guarded_text_is_known_again() -> None:

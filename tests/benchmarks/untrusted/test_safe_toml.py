@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
+from time import process_time
 
 import pytest
 
@@ -38,3 +40,13 @@ def test_specs_and_prompts_are_read_as_they_are() -> None:
         "model": ["a.b/c.d"],
         "decoding": {"top_p": 0.5, "x": {"y": {"z.w": "..... 1.2.3 www.a.b.c.d.e.f"}}},
     }
+
+
+@pytest.mark.parametrize("text", ['name = "{}"', "{}", '"\\"' + "{}"])
+@pytest.mark.parametrize("piece", ["n", '\\"', "a.", "' ", "- "])
+def test_long_texts_are_searched_in_linear_time(text: str, piece: str) -> None:
+    data = text.replace("{}", piece * 60_000).encode()
+    start = process_time()
+    with suppress(OutsideTOMLError):
+        parse_toml(data)
+    assert process_time() - start < 3

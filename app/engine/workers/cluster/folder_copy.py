@@ -10,6 +10,7 @@ from typing import Literal
 from app.system.paths import free_space
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.own_files import OwnFolder, sweep
+from benchmarks.untrusted.private_folders import cache_folder, make_private
 from mlx_backends.models.adapters import CONFIG, WEIGHTS, adapter_files
 from mlx_backends.models.discovery import resolve
 from mlx_backends.models.weights import DECIDING, files_digest, weights_digest
@@ -48,18 +49,12 @@ def copied_folder(part: CopiedPart, name: str, digest: str | None) -> str | None
 
 def remove_partial_copies() -> None:
     """Remove the copies on this machine whose worker ended while it received them."""
-    for folder in _cache().glob("*/*/"):
+    for folder in cache_folder().glob("*/*/"):
         sweep(folder)
 
 
-def _cache() -> Path:
-    from platformdirs import user_cache_path
-
-    return user_cache_path("rashomon")
-
-
 def _folder(part: CopiedPart, name: str, digest: str) -> Path:
-    return _cache() / f"{part}s" / digest / Path(name).name
+    return cache_folder() / f"{part}s" / digest / Path(name).name
 
 
 def _may_be_sent(part: CopiedPart, file: str) -> bool:
@@ -85,6 +80,7 @@ class FolderCopy:
         try:
             if free_space(self._final) < needed:
                 return f"its disk has no room for the {self._part}'s {needed / 1e9:.1f} GB"
+            make_private(cache_folder())
             self._partial = OwnFolder(self._final.parent)
         except OSError as error:
             return f"its folder {self._final.parent} cannot be written ({error.strerror})"

@@ -61,7 +61,7 @@ def test_nodes_judge_and_leave_the_device_of_this_machine_alone(
         assert backend.wait()
         return backend
 
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_: str(tmp_path / "cache"))
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: tmp_path / "cache")
     monkeypatch.setattr("app.engine.workers.worker.connect", connect)
     monkeypatch.setattr(
         "app.engine.workers.worker.load_backend", lambda *_, **__: pytest.fail("loads the judge itself")

@@ -252,7 +252,6 @@ def test_files_that_are_no_models_or_too_large_are_refused(
 
 def test_adapter_travels_by_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
     adapter = tmp_path / "mine"
     adapter.mkdir()
     layer = "language_model.model.layers.0.unknown.layer"
@@ -295,7 +294,7 @@ def release(worker: NodeWorker) -> None:
 def test_a_machine_serves_one_run_at_a_time_with_all_its_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
     model, weights = str(FOUR_BIT), weights_digest(FOUR_BIT)
     first, second, other = NodeWorker(), NodeWorker(), NodeWorker()
     monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", lambda *_, **__: PolicyBackend("policy:random"))

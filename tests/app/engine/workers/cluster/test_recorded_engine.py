@@ -89,7 +89,7 @@ def test_run_that_began_here_goes_on_at_nodes_with_the_same_engine(rashomon: Ras
 def test_judge_has_the_device_and_versions_of_the_nodes_that_began_to_judge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_: str(tmp_path / "cache"))
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: tmp_path / "cache")
     monkeypatch.setattr("app.engine.workers.cluster.node.NodeWorker._lock_device", lambda *_: "")
     monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", lambda model, *_, **__: Strict(model))
     make_run(Workspace(tmp_path), 8, lambda number: f"Maybe {number}?")
