@@ -35,7 +35,16 @@ from app.text.escape import clean
 from benchmarks import number_ranges as ranges
 from benchmarks.audit.tables import sentence
 from benchmarks.base import Benchmark
-from benchmarks.build import REJECTED_SUFFIX, WARNINGS, Build, BuildOptions, Difficulty, media_path, staging_folder
+from benchmarks.build import (
+    REJECTED_SUFFIX,
+    WARNINGS,
+    Build,
+    BuildOptions,
+    Difficulty,
+    FalseText,
+    media_path,
+    staging_folder,
+)
 from benchmarks.build_audit import audit_build
 from benchmarks.errors import (
     AnotherBuildError,
@@ -72,6 +81,14 @@ _MAX_RUNS_LISTED = 5
 _COUNTS = ("examples", "conditions", "evidence", "generated_values", "change_types", "types", "levels", "models")
 """The counts of a manifest that are always printed."""
 
+_OPTIONS = {
+    "difficulty": "--difficulty",
+    "false_text": "--false-text",
+    "captions": "--captions",
+    "readers": "--reader",
+}
+"""The options of a construction by the name of their field in BuildOptions; see ``Benchmark.build_options``."""
+
 WORDS = "words"
 """The name of the similarity of captions that needs no model."""
 
@@ -100,6 +117,10 @@ class BuildArguments:
     """The keys of the columns of ``from_file``, as ``--map`` has them."""
     difficulty: Difficulty | None = None
     """The distance of generated wrong values from the right ones (cmc-bench)."""
+    false_text: FalseText = "first"
+    """Which of two false texts is given alone (mmkc-bench)."""
+    captions: Path | None = None
+    """A file of captions by the id and the modality of their media (contra4)."""
     name: str | None = None
     """The name of the question set of ``from_file``; None for the file's name."""
 
@@ -288,8 +309,14 @@ def _check_arguments(
         raise SpecError(f"{benchmark.name} takes one checking model; name --checker once.")
     if not all((*models.checkers, *models.readers, *models.modalities().values())):
         raise SpecError("a model of the construction has no name; name it, or leave the option out.")
-    if arguments.difficulty and not benchmark.has_difficulty:
-        raise SpecError(f"{benchmark.name} generates no wrong values by difficulty; leave --difficulty out.")
+    chosen = {
+        "difficulty": arguments.difficulty is not None,
+        "false_text": arguments.false_text != "first",
+        "captions": arguments.captions is not None,
+        "readers": bool(models.readers),
+    }
+    for name in (name for name, is_chosen in chosen.items() if is_chosen and name not in benchmark.build_options):
+        raise SpecError(f"{benchmark.name} has no use for {_OPTIONS[name]}; leave it out.")
     ranges.PER_STRATUM.check("--per-stratum", arguments.per_stratum)
 
 
@@ -337,12 +364,14 @@ def _build_options(
         cluster=arguments.cluster,
         mapping=arguments.mapping,
         difficulty=arguments.difficulty,
+        false_text=arguments.false_text,
         replace=arguments.replace,
         writer=text_models[models.writer] if models.writer else None,
         checker=text_models[models.checkers[0]] if models.checkers else None,
         checkers=tuple(text_models[name] for name in dict.fromkeys(models.checkers)),
         readers=tuple(text_models[name] for name in dict.fromkeys(models.readers)),
         captioners={modality: text_models[name] for modality, name in models.modalities().items()},
+        captions=arguments.captions,
         embedder=_embedder(benchmark, models, device),
         render=media_pictures if arguments.rendered else None,
     )

@@ -23,6 +23,8 @@ KNOWLEDGE = "knowledge"
 ENTITIES = "entities"
 SOURCE_NAMES = (PUBLISHED, KNOWLEDGE, ENTITIES)
 
+UNNAMED = "unknown: the paper does not name this type"
+
 _REPEATED = "repeated: another row is the same example"
 
 
@@ -43,6 +45,8 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         for source, place in dict.fromkeys((name or PUBLISHED, place) for name, place in sources):
             for row in _read_source(source, place, writer, options, models):
                 outcome = row if isinstance(row, SkippedRow) else _with_images(row, writer, source)
+                if not isinstance(outcome, SkippedRow) and options.false_text == "random":
+                    outcome = outcome.with_drawn_text(options.seed)
                 if not isinstance(outcome, SkippedRow) and outcome.id in examples:
                     assert isinstance(row, MMKCSourceRow)
                     outcome = SkippedRow(source, row.row, _REPEATED)
@@ -56,6 +60,8 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         writer.add_file("statistics.csv", statistics(list(examples.values())))
         skipped = sum(writer.skipped.values(), Counter[str]())
         manifest = _manifest(options, list(examples.values()), skipped) | ({"models": models} if models else {})
+        if options.false_text == "random":
+            manifest["options"] = {"false_text": "random"}
         return writer.finish(manifest, replace=options.replace)
 
 
@@ -116,11 +122,11 @@ def _manifest(options: BuildOptions, examples: Sequence[Example], skipped: Mappi
         "datasets": {
             dataset: {
                 "examples": sum(example.dataset == dataset for example in examples),
-                "in the paper": PAPER_COUNTS[dataset],
+                "in the paper": PAPER_COUNTS.get(dataset, UNNAMED),
             }
-            for dataset in DATASETS
+            for dataset in (*DATASETS, *sorted({example.dataset for example in examples}.difference(DATASETS)))
         },
-        "types": {kind: kinds[kind] for kind in ROW_TYPES if kinds[kind]},
+        "types": {kind: kinds[kind] for kind in (*ROW_TYPES, *sorted(set(kinds).difference(ROW_TYPES))) if kinds[kind]},
         "options_made_here": sum(example.constructed_options for example in examples),
         "no_true_text": sum(not example.right for example in examples),
         "no_single_altered_sentence": sum(

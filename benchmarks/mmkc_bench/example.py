@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from benchmarks.mmkc_bench.constants import Dataset, dataset_of
+from benchmarks.mmkc_bench.sources.altered_text import altered_sentence
 from benchmarks.vocabulary import Media, digest
 
 Pair = tuple[str, str]
@@ -23,7 +24,8 @@ class Example:
     source neither states nor implies is empty: the true text, ``own_answer`` and its letter, the counter answers in
     words. ``sentences`` are the one sentence that the first wrong text alters and its original, or empty.
     ``constructed_options`` marks a row that had no multiple choice and got one here. ``control`` marks the example that
-    asks about the true text, which the three facts of a row share. The fields are those of a row of the build.
+    asks about the true text, which the three facts of a row share. ``entity_type`` is the kind of entity, such as building, as
+    far as the source names it. The fields are those of a row of the build.
     """
 
     kind: str
@@ -43,6 +45,7 @@ class Example:
     sentences: Pair
     constructed_options: bool
     control: bool
+    entity_type: str = ""
 
     @property
     def dataset(self) -> Dataset:
@@ -58,10 +61,26 @@ class Example:
         content = [self.kind, self.instance, list(self.paths), self.open_query, options, list(self.wrong)]
         return f"mmkc-{digest(content)[:16]}"
 
+    def with_drawn_text(self, seed: int) -> Example:
+        """Return the example with one of its two false texts, drawn by ``seed``, as the first, with its image and answer."""
+        if int(digest([seed, "false text", self.id]), 16) % 2 == 0:
+            return self
+        return replace(
+            self,
+            paths=(*self.paths[:1], *reversed(self.paths[1:])),
+            images=(*self.images[:1], *reversed(self.images[1:])),
+            wrong=self.wrong[::-1],
+            counter_answers=self.counter_answers[::-1],
+            counter_letters=self.counter_letters[::-1],
+            sentences=altered_sentence(self.wrong[1], self.right) if all(self.sentences) else self.sentences,
+        )
+
     def to_row(self) -> dict[str, Any]:
         """Return the example as a JSON object with the names of these fields; the inverse of :meth:`from_row`."""
         row = asdict(self)
         row["images"] = [{"sha256": image.sha256, "suffix": image.suffix} for image in self.images]
+        if not self.entity_type:
+            del row["entity_type"]  # as in builds of before it existed, so that their runs resume
         return {name: list(value) if isinstance(value, tuple) else value for name, value in row.items()}
 
     @classmethod
@@ -69,5 +88,5 @@ class Example:
         """Return the example of a row that :meth:`to_row` wrote."""
         pairs: dict[str, Any] = {name: (row[name][0], row[name][1]) for name in _PAIRS}
         images = tuple(Media(image["sha256"], image["suffix"]) for image in row["images"])
-        rest = {name: row[name] for name in cls.__slots__ if name not in (*_PAIRS, "paths", "images")}
+        rest = {name: row[name] for name in cls.__slots__ if name in row and name not in (*_PAIRS, "paths", "images")}
         return cls(paths=tuple(row["paths"]), images=images, **pairs, **rest)
