@@ -106,8 +106,9 @@ from benchmarks import number_ranges as ranges
     "readers",
     multiple=True,
     metavar="MODEL",
-    help="The model that reads the images and the passages of a retrieval log alone, to find its conflicts (retrieval). "
-    "Repeatable: all of them must then read the same.",
+    help="The model that reads the images and the passages of a retrieval log alone, to find its conflicts (retrieval); that "
+    "sorts changed words into categories (clash); or that votes on the level of each question (crosscheck-bench; three in the "
+    "paper). Repeatable: all of them must then read the same, and more than half must vote for a level.",
 )
 @click.option(
     "--captioner",

@@ -15,6 +15,7 @@ from typing import Any
 
 from app.commands.check_rows import check_rows
 from app.commands.confirm_addresses import confirm_addresses
+from app.commands.construction_cost import construction_usage, record_usage, usage_line
 from app.commands.question_sets import set_target
 from app.engine.text_models import LocalEmbedder, LocalModelSlot, open_text_model
 from app.engine.workers.cluster.address import NONE, check_workers
@@ -194,7 +195,10 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
         out = folder if target is None else target.out
         options = _build_options(stack, workspace, benchmark, arguments, models, remote_options, out)
         replaces = arguments.replace or keeps_old or target is not None
-        new_build = benchmark.build(sources, out, replace(options, replace=replaces))
+        try:
+            new_build = benchmark.build(sources, out, replace(options, replace=replaces))
+        finally:
+            usage = record_usage(construction_usage(options, remote_options), folder)
         if target is not None:
             recorded = target.record(new_build)
             new_build = recorded.build
@@ -209,6 +213,7 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
             audit=sentence(blind),
             rejected=None if rejected is None else portable_path(rejected, workspace.path),
             set=None if recorded is None else recorded.to_json(),
+            usage=usage,
         )
         print_json("build", built)
         return 0
@@ -216,6 +221,8 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
         recorded.print(every=arguments.every)
     _print_build(new_build, benchmark, by_row=rows is not None, every=arguments.every, as_before=is_same)
     print(f"  {clean(sentence(blind))}")
+    for model in usage:
+        print(f"  {clean(usage_line(model))}")
     if rejected is not None:
         print(f"  samples that a check rejected: {clean(str(rejected))}")
     if orphaned_runs:

@@ -13,6 +13,7 @@ from benchmarks.errors import MediaError, SourceError, SpecError, did_you_mean
 from benchmarks.media import image_suffix, load_image
 from benchmarks.mmkc_bench.constants import DATASETS, PAPER_COUNTS, ROW_TYPES
 from benchmarks.mmkc_bench.example import Example
+from benchmarks.mmkc_bench.sources.altered_text import altered_sentence
 from benchmarks.mmkc_bench.sources.released import PUBLISHED, MMKCSourceRow, read_released
 from benchmarks.mmkc_bench.statistics import statistics
 from benchmarks.rows.files import RawRow, SkippedRow
@@ -46,7 +47,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
             for row in _read_source(source, place, writer, options, models):
                 outcome = row if isinstance(row, SkippedRow) else _with_images(row, writer, source)
                 if not isinstance(outcome, SkippedRow) and options.false_text == "random":
-                    outcome = outcome.with_drawn_text(options.seed)
+                    outcome = _with_drawn_text(outcome, options.seed)
                 if not isinstance(outcome, SkippedRow) and outcome.id in examples:
                     assert isinstance(row, MMKCSourceRow)
                     outcome = SkippedRow(source, row.row, _REPEATED)
@@ -104,6 +105,21 @@ def _with_images(row: MMKCSourceRow, writer: BuildWriter, source: str) -> Exampl
         return SkippedRow(source, row.row, f"the image {error.reason}")
     images = tuple(writer.add_media(data, image_suffix(data) or "") for data in pictures)
     return replace(row.example, images=images)
+
+
+def _with_drawn_text(example: Example, seed: int) -> Example:
+    """Return the example with one of its two false texts, drawn by ``seed``, as the first, with its image and answer."""
+    if int(digest([seed, "false text", example.id]), 16) % 2 == 0:
+        return example
+    return replace(
+        example,
+        paths=(*example.paths[:1], *reversed(example.paths[1:])),
+        images=(*example.images[:1], *reversed(example.images[1:])),
+        wrong=example.wrong[::-1],
+        counter_answers=example.counter_answers[::-1],
+        counter_letters=example.counter_letters[::-1],
+        sentences=altered_sentence(example.wrong[1], example.right) if all(example.sentences) else example.sentences,
+    )
 
 
 def _manifest(options: BuildOptions, examples: Sequence[Example], skipped: Mapping[str, int]) -> dict[str, Any]:

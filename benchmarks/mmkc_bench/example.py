@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.mmkc_bench.constants import Dataset, dataset_of
-from benchmarks.mmkc_bench.sources.altered_text import altered_sentence
 from benchmarks.vocabulary import Media, digest
 
 Pair = tuple[str, str]
@@ -60,20 +59,6 @@ class Example:
         options = "" if self.constructed_options else self.mcq_query
         content = [self.kind, self.instance, list(self.paths), self.open_query, options, list(self.wrong)]
         return f"mmkc-{digest(content)[:16]}"
-
-    def with_drawn_text(self, seed: int) -> Example:
-        """Return the example with one of its two false texts, drawn by ``seed``, as the first, with its image and answer."""
-        if int(digest([seed, "false text", self.id]), 16) % 2 == 0:
-            return self
-        return replace(
-            self,
-            paths=(*self.paths[:1], *reversed(self.paths[1:])),
-            images=(*self.images[:1], *reversed(self.images[1:])),
-            wrong=self.wrong[::-1],
-            counter_answers=self.counter_answers[::-1],
-            counter_letters=self.counter_letters[::-1],
-            sentences=altered_sentence(self.wrong[1], self.right) if all(self.sentences) else self.sentences,
-        )
 
     def to_row(self) -> dict[str, Any]:
         """Return the example as a JSON object with the names of these fields; the inverse of :meth:`from_row`."""

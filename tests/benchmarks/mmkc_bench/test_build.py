@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.report.published import published_cells
-from benchmarks.build import Build, BuildOptions
+from benchmarks.build import Build, BuildOptions, FalseText
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.mmkc_bench.build import UNNAMED
 from benchmarks.mmkc_bench.constants import CONDITIONS
@@ -307,11 +307,12 @@ def test_a_further_type_is_read_listed_and_named_unknown_and_other_files_are_rep
 
 def test_the_false_text_given_alone_is_drawn_by_the_seed_with_its_image_and_answer(tmp_path: Path) -> None:
     place = folder(tmp_path / "src", ER=[er_row(n) for n in range(1, 9)], people_knowledge=[knowledge_row(1)])
+    choices: list[tuple[FalseText, int]] = [("first", 0), ("first", 1), ("random", 0), ("random", 1)]
     builds = {
         (text, seed): MMKC.build(
             [("published", str(place))], tmp_path / f"{text}{seed}", BuildOptions(seed=seed, false_text=text)
         )
-        for text, seed in (("first", 0), ("first", 1), ("random", 0), ("random", 1))
+        for text, seed in choices
     }
     firsts = {key: [row["wrong"][0] for row in built.rows()] for key, built in builds.items()}
     assert firsts["first", 0] == firsts["first", 1]
