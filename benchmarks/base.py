@@ -190,8 +190,8 @@ class Benchmark(ABC):
 
         return ReviewGuide()
 
-    has_difficulty: bool = False
-    """True if wrong values are generated at the difficulty that a build's options say."""
+    build_options: frozenset[str] = frozenset()
+    """Those of the fields ``difficulty``, ``false_text``, ``captions`` and ``readers`` of a build's options that it heeds."""
     rows_source: str = ""
     """The source that is a file of a user's own rows, as ``rashomon build --from`` takes it; empty: there is none."""
 

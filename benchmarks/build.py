@@ -74,6 +74,7 @@ REJECTED_SUFFIX = "-rejected"
 """The end of the name of the folder beside a constructed build that holds the samples a check rejected."""
 
 Difficulty = Literal["near", "far"]
+FalseText = Literal["first", "random"]
 
 Renderer = Callable[[bytes, str, Modality], Sequence[bytes]]
 """A function from the bytes, suffix and modality of a 3D model or a video to its pictures (PNG). It raises MediaError."""
@@ -89,7 +90,8 @@ class BuildOptions:
     alone. ``cluster`` is the column of the user's own rows that names their documents, if it is none of the known ones, and
     ``mapping`` the keys of their other columns, as ``--map`` has them.
     ``difficulty`` is the distance of generated wrong values from the right ones; None is near for the user's own rows, and the
-    paper's construction for other sources.
+    paper's construction for other sources. ``false_text`` is which of two false texts is given alone (mmkc-bench).
+    ``captions`` is a file of captions by the id and the modality of their media (contra4).
     """
 
     seed: int = 0
@@ -97,11 +99,13 @@ class BuildOptions:
     cluster: str = ""
     mapping: str = ""
     difficulty: Difficulty | None = None
+    false_text: FalseText = "first"
     replace: bool = False
     writer: TextModel | None = None
     checker: TextModel | None = None
     checkers: tuple[TextModel, ...] = ()
     captioners: Mapping[str, TextModel] = field(default_factory=dict)
+    captions: Path | None = None
     embedder: Embedder | None = None
     readers: tuple[TextModel, ...] = ()
     render: Renderer | None = None

@@ -19,6 +19,7 @@ from app.store.workspace import Workspace
 from benchmarks.errors import BusyError, SpecError, StoreError
 from benchmarks.hashed import hash64
 from benchmarks.registry import get_benchmark
+from benchmarks.text.answer_text import visible_answer
 from benchmarks.untrusted.file_names import name_key
 from benchmarks.vocabulary import Generation, Media, Message, Record, Request
 from judges.base import FunctionJudge
@@ -96,6 +97,19 @@ def answer_lock(folder: Path) -> FileLock:
     return lock
 
 
+def _with_justification(answer: str, justification: str) -> str:
+    """Return an answer with its justification before it, marked as a model's reasoning is.
+
+    Raises SpecError if the justification has such a mark itself, so that the answer could not be read.
+    """
+    if not justification:
+        return answer
+    stored = f"<think>{justification}</think>\n{answer}"
+    if visible_answer(stored) != visible_answer(answer):
+        raise SpecError("the reason has a mark of reasoning, such as </think>; write it without.")
+    return stored
+
+
 class AnswerSession:
     """A person's session: the current question, and how many are answered.
 
@@ -127,18 +141,25 @@ class AnswerSession:
         store.set_meta("state", {"state": "running", "note": ""})
         self._show(store)
 
-    def answer(self, store: RunStore, text: str) -> None:
+    @property
+    def elapsed(self) -> float:
+        """The seconds since the current question was displayed."""
+        return time.monotonic() - self._shown
+
+    def answer(self, store: RunStore, text: str, justification: str = "", seconds: float | None = None) -> None:
         """Store the answer to the current question with its time, and advance.
 
-        Raises SpecError for an empty or overlong answer.
+        A justification is stored before the answer as a model's reasoning is, so no judge reads it. ``seconds`` is the time of
+        the answer; None for that since the question was displayed. Raises SpecError for an empty or overlong answer.
         """
         if self.current is None:
             return
-        if not text.strip() or len(text) > LONGEST_ANSWER:
+        if not text.strip() or len(text) + len(justification) > LONGEST_ANSWER:
             raise SpecError(f"an answer has 1 to {LONGEST_ANSWER:,} characters; write one, or skip the question.")
-        seconds = time.monotonic() - self._shown
+        seconds = self.elapsed if seconds is None else seconds
         pending, request = self._pending, self.current.request
-        generation = Generation(request.id, text.strip(), "stop", decode_s=round(seconds, 2), calls=0)
+        stored = _with_justification(text.strip(), " ".join(justification.split()))
+        generation = Generation(request.id, stored, "stop", decode_s=round(seconds, 2), calls=0)
         generations = (*pending.generations, generation)
         last = self._protocol.next(pending.instance, generations) is None
         condition = pending.instance.condition

@@ -15,6 +15,7 @@ from app.store.workspace import Workspace
 from benchmarks.answers import kind_of
 from benchmarks.base import Benchmark
 from benchmarks.stats.intervals import wilson
+from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Cell, Estimate, Table
 from judges.registry import find_judge
 from mlx_backends.person import PERSON
@@ -37,6 +38,8 @@ class PersonAnswers:
     """The condition and the stratum of each answered instance."""
     seconds: Sequence[float]
     total: int
+    justified: int = 0
+    """The number of answers with a justification."""
 
 
 def people_runs(workspace: Workspace, benchmark: str, build_digest: str) -> list[Path]:
@@ -58,7 +61,7 @@ def read_people(folders: Sequence[Path], benchmark: Benchmark, judge: str | None
 
 
 def _read(folder: Path, benchmark: Benchmark, judge: str | None) -> PersonAnswers:
-    labels, right, seconds, groups, total = {}, {}, [], {}, 0
+    labels, right, seconds, groups, total, justified = {}, {}, [], {}, 0, 0
     with RunStore.read(folder) as store:
         spec = store.meta("spec")
         judge_id = find_judge(judge or spec["judge"][0], benchmark).id
@@ -68,12 +71,13 @@ def _read(folder: Path, benchmark: Benchmark, judge: str | None) -> PersonAnswer
                 continue
             instance = record.instance
             groups[instance.id] = instance.condition, instance.strata.get(benchmark.stratum, "")
+            justified += visible_answer(record.answer.text) != record.answer.text
             seconds.append(_seconds(record))
             if (score := benchmark.counted_score(kind_of(record, benchmark), judge_id)) is not None:
                 right[instance.id] = score == 1
             if record.outcome(judge_id) == "labelled":
                 labels[instance.id] = str(record.verdicts[judge_id].label)
-    return PersonAnswers(str(spec["model"]).removeprefix(PERSON), labels, right, groups, seconds, total)
+    return PersonAnswers(str(spec["model"]).removeprefix(PERSON), labels, right, groups, seconds, total, justified)
 
 
 def _seconds(record: Record) -> float:
@@ -85,20 +89,21 @@ def people_tables(people: Sequence[PersonAnswers], benchmark: Benchmark, *, seed
     conditions = [c for c in benchmark.conditions if any(c == group[0] for p in people for group in p.groups.values())]
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     by_person = [_shares(person, 0) for person in people]
+    justified = any(person.justified for person in people)
     for person, shares in zip(people, by_person, strict=True):
         cells = [shares.get(column, Estimate(None, reason="not answered")) for column in (*conditions, _ALL)]
         median = Estimate(statistics.median(person.seconds), n=len(person.seconds)) if person.seconds else None
-        rows.append((person.person, (f"{len(person.groups)} of {person.total}", *cells, median)))
+        reasons = [person.justified] if justified else []
+        rows.append((person.person, (f"{len(person.groups)} of {person.total}", *cells, median, *reasons)))
     means = [_mean([shares[column] for shares in by_person if column in shares]) for column in (*conditions, _ALL)]
-    rows.append(("mean", ("", *means, None)))
+    rows.append(("mean", ("", *means, None, *([None] if justified else []))))
     note = (
         "The share of right answers, with Wilson's 95% interval; an answer without a label counts as in the tables. mean: over "
         "people, ± the standard deviation between them.",
         "seconds: the median time of an answer.",
     )
-    tables = [
-        Table("people", "Human baseline", ("answered", *conditions, _ALL, "seconds"), tuple(rows), note, judges=())
-    ]
+    columns = ("answered", *conditions, _ALL, "seconds", *(["justified"] if justified else []))
+    tables = [Table("people", "Human baseline", columns, tuple(rows), note, judges=())]
     tables.append(_strata(people, benchmark))
     if len(people) > 1:
         labels = {person.person: person.labels for person in people if person.labels}

@@ -72,6 +72,14 @@ from benchmarks import number_ranges as ranges
     "times (far). Default: near for your own rows, the paper's construction for other sources (cmc-bench).",
 )
 @click.option(
+    "--false-text",
+    type=click.Choice(["first", "random"]),
+    default="first",
+    show_default=True,
+    help="Which of a row's two false texts is given alone: the first, as in the published code, or one drawn by --seed, as the "
+    "paper says (mmkc-bench).",
+)
+@click.option(
     "--name", metavar="SET", help="The name of the question set that the table is; default: the name of the file."
 )
 @click.option("--all", "every", is_flag=True, help="Print all details of the build; with --check, list every row.")
@@ -98,8 +106,9 @@ from benchmarks import number_ranges as ranges
     "readers",
     multiple=True,
     metavar="MODEL",
-    help="The model that reads the images and the passages of a retrieval log alone, to find its conflicts (retrieval). "
-    "Repeatable: all of them must then read the same.",
+    help="The model that reads the images and the passages of a retrieval log alone, to find its conflicts (retrieval); that "
+    "sorts changed words into categories (clash); or that votes on the level of each question (crosscheck-bench; three in the "
+    "paper). Repeatable: all of them must then read the same, and more than half must vote for a level.",
 )
 @click.option(
     "--captioner",
@@ -107,6 +116,12 @@ from benchmarks import number_ranges as ranges
     multiple=True,
     metavar="MODALITY=MODEL",
     help="The model that describes media of one modality: audio, image, video or 3d (contra4). Repeatable.",
+)
+@click.option(
+    "--captions",
+    type=PATH,
+    metavar="FILE",
+    help="Captions that another program predicted, for the caption baseline: rows with id, modality and caption (contra4).",
 )
 @click.option(
     "--embedder",

@@ -78,6 +78,7 @@ def review(workspace: Any, /, build: str, **options: Any) -> int:
 )
 @click.option("--name", help="The run's name; default: a name derived from the person and the questions.")
 @click.option("--same-person", is_flag=True, help="Continue a run that was begun on another account.")
+@click.option("--justify", is_flag=True, help="Ask for a short reason after each answer. It is stored with the answer.")
 @as_json
 @click.pass_obj
 def answer(workspace: Any, /, build: str, **options: Any) -> int:

@@ -42,6 +42,8 @@ class AnswerArguments:
     judges: Sequence[str] = ()
     name: str | None = None
     same_person: bool = False
+    justify: bool = False
+    """True to ask for a justification after each answer, which may be left empty."""
     as_json: bool = False
 
 
@@ -64,7 +66,7 @@ def answer(workspace: Workspace, build: str, arguments: AnswerArguments, *, ask:
         with RunStore.open(folder) as store:
             session = AnswerSession(folder, store)
             try:
-                _run(session, store, workspace.build_of(store), ask)
+                _run(session, store, workspace.build_of(store), ask, justify=arguments.justify)
             finally:
                 session.close(store)
     finally:
@@ -99,9 +101,13 @@ def answer_spec(benchmark: str, arguments: AnswerArguments) -> RunSpec:
     return parse(RunSpec, values, "the command line")
 
 
-def _run(session: AnswerSession, store: RunStore, build: Path, ask: Callable[[str], str]) -> None:
+def _run(
+    session: AnswerSession, store: RunStore, build: Path, ask: Callable[[str], str], *, justify: bool = False
+) -> None:
     print(f"{session.person}: {session.count} of {session.total} answered.")
     print("Answer as the question asks; every answer is timed and saved at once. /s skips, /q quits.")
+    if justify:
+        print("A short reason is asked for after each answer, and not timed; leave it empty if there is none to give.")
     while (question := session.current) is not None:
         print(f"{_LINE}\n{session.count + 1} of {session.total}")
         print(question_text(question, build))
@@ -115,8 +121,15 @@ def _run(session: AnswerSession, store: RunStore, build: Path, ask: Callable[[st
         if reply.lower() in ("/s", "/skip"):
             session.skip(store)
             continue
+        seconds = session.elapsed
+        reason = ""
+        if justify and reply:
+            try:
+                reason = ask("reason > ").strip()
+            except EOFError:
+                print()
         try:
-            session.answer(store, reply)
+            session.answer(store, reply, reason, seconds)
         except SpecError as error:
             print(clean(str(error)))
 

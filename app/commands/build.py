@@ -15,6 +15,7 @@ from typing import Any
 
 from app.commands.check_rows import check_rows
 from app.commands.confirm_addresses import confirm_addresses
+from app.commands.construction_cost import construction_usage, record_usage, usage_line
 from app.commands.question_sets import set_target
 from app.engine.text_models import LocalEmbedder, LocalModelSlot, open_text_model
 from app.engine.workers.cluster.address import NONE, check_workers
@@ -35,7 +36,16 @@ from app.text.escape import clean
 from benchmarks import number_ranges as ranges
 from benchmarks.audit.tables import sentence
 from benchmarks.base import Benchmark
-from benchmarks.build import REJECTED_SUFFIX, WARNINGS, Build, BuildOptions, Difficulty, media_path, staging_folder
+from benchmarks.build import (
+    REJECTED_SUFFIX,
+    WARNINGS,
+    Build,
+    BuildOptions,
+    Difficulty,
+    FalseText,
+    media_path,
+    staging_folder,
+)
 from benchmarks.build_audit import audit_build
 from benchmarks.errors import (
     AnotherBuildError,
@@ -72,6 +82,14 @@ _MAX_RUNS_LISTED = 5
 _COUNTS = ("examples", "conditions", "evidence", "generated_values", "change_types", "types", "levels", "models")
 """The counts of a manifest that are always printed."""
 
+_OPTIONS = {
+    "difficulty": "--difficulty",
+    "false_text": "--false-text",
+    "captions": "--captions",
+    "readers": "--reader",
+}
+"""The options of a construction by the name of their field in BuildOptions; see ``Benchmark.build_options``."""
+
 WORDS = "words"
 """The name of the similarity of captions that needs no model."""
 
@@ -100,6 +118,10 @@ class BuildArguments:
     """The keys of the columns of ``from_file``, as ``--map`` has them."""
     difficulty: Difficulty | None = None
     """The distance of generated wrong values from the right ones (cmc-bench)."""
+    false_text: FalseText = "first"
+    """Which of two false texts is given alone (mmkc-bench)."""
+    captions: Path | None = None
+    """A file of captions by the id and the modality of their media (contra4)."""
     name: str | None = None
     """The name of the question set of ``from_file``; None for the file's name."""
 
@@ -173,7 +195,10 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
         out = folder if target is None else target.out
         options = _build_options(stack, workspace, benchmark, arguments, models, remote_options, out)
         replaces = arguments.replace or keeps_old or target is not None
-        new_build = benchmark.build(sources, out, replace(options, replace=replaces))
+        try:
+            new_build = benchmark.build(sources, out, replace(options, replace=replaces))
+        finally:
+            usage = record_usage(construction_usage(options, remote_options), folder)
         if target is not None:
             recorded = target.record(new_build)
             new_build = recorded.build
@@ -188,6 +213,7 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
             audit=sentence(blind),
             rejected=None if rejected is None else portable_path(rejected, workspace.path),
             set=None if recorded is None else recorded.to_json(),
+            usage=usage,
         )
         print_json("build", built)
         return 0
@@ -195,6 +221,8 @@ def build(workspace: Workspace, name: str, arguments: BuildArguments, models: Co
         recorded.print(every=arguments.every)
     _print_build(new_build, benchmark, by_row=rows is not None, every=arguments.every, as_before=is_same)
     print(f"  {clean(sentence(blind))}")
+    for model in usage:
+        print(f"  {clean(usage_line(model))}")
     if rejected is not None:
         print(f"  samples that a check rejected: {clean(str(rejected))}")
     if orphaned_runs:
@@ -288,8 +316,14 @@ def _check_arguments(
         raise SpecError(f"{benchmark.name} takes one checking model; name --checker once.")
     if not all((*models.checkers, *models.readers, *models.modalities().values())):
         raise SpecError("a model of the construction has no name; name it, or leave the option out.")
-    if arguments.difficulty and not benchmark.has_difficulty:
-        raise SpecError(f"{benchmark.name} generates no wrong values by difficulty; leave --difficulty out.")
+    chosen = {
+        "difficulty": arguments.difficulty is not None,
+        "false_text": arguments.false_text != "first",
+        "captions": arguments.captions is not None,
+        "readers": bool(models.readers),
+    }
+    for name in (name for name, is_chosen in chosen.items() if is_chosen and name not in benchmark.build_options):
+        raise SpecError(f"{benchmark.name} has no use for {_OPTIONS[name]}; leave it out.")
     ranges.PER_STRATUM.check("--per-stratum", arguments.per_stratum)
 
 
@@ -337,12 +371,14 @@ def _build_options(
         cluster=arguments.cluster,
         mapping=arguments.mapping,
         difficulty=arguments.difficulty,
+        false_text=arguments.false_text,
         replace=arguments.replace,
         writer=text_models[models.writer] if models.writer else None,
         checker=text_models[models.checkers[0]] if models.checkers else None,
         checkers=tuple(text_models[name] for name in dict.fromkeys(models.checkers)),
         readers=tuple(text_models[name] for name in dict.fromkeys(models.readers)),
         captioners={modality: text_models[name] for modality, name in models.modalities().items()},
+        captions=arguments.captions,
         embedder=_embedder(benchmark, models, device),
         render=media_pictures if arguments.rendered else None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,30 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+@dataclass
+class Usage:
+    """The replies that a model gave, and their cost: tokens, and seconds of generation.
+
+    Cached replies cost nothing again.
+    """
+
+    replies: int = 0
+    cached: int = 0
+    failed: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+
+    def add(self, reply: Generation, *, is_cached: bool) -> None:
+        """Count a reply."""
+        self.replies += 1
+        self.cached += is_cached
+        self.failed += reply.finish_reason == "error"
+        self.prompt_tokens += reply.prompt_tokens or 0
+        self.completion_tokens += reply.completion_tokens or 0
+        self.seconds += (reply.prefill_s or 0.0) + (reply.decode_s or 0.0)
+
+
 class CachedTextModel(TextModel):
     """A text model with a cache of its replies.
 
@@ -35,6 +59,8 @@ class CachedTextModel(TextModel):
         self._backend = backend
         self._replies = replies
         self._who = _identity(info)
+        self.usage = Usage()
+        self.is_remote = info.device == "remote"
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Generation]:
         waiting = iter(requests)
@@ -54,6 +80,7 @@ class CachedTextModel(TextModel):
                         self._who = _identity(backend.info)
                         cached = self._cached(request)
                     if cached is not None:
+                        self.usage.add(cached, is_cached=True)
                         yield cached
                         continue
                     assert backend is not None
@@ -65,6 +92,7 @@ class CachedTextModel(TextModel):
                     request = in_flight.pop(generation.request_id)
                     if self._replies and generation.finish_reason != "error":
                         self._replies.put(self._who, request.digest, generation)
+                    self.usage.add(generation, is_cached=not generation.calls)
                     yield generation
         finally:
             for request_id in in_flight:

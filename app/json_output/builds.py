@@ -65,6 +65,24 @@ class BuiltVersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUsage:
+    """The replies of a model to a construction, in all commands for one folder, and what they cost; see ``cached``."""
+
+    model: str
+    roles: tuple[str, ...]
+    replies: int
+    cached: int
+    """Those of them that came from the cache, which use no tokens, time or money again."""
+    failed: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float | None
+    """Seconds of generation of the replies that were not cached, which may overlap; null for a model behind an API."""
+    cost: float | None
+    """In the currency of the prices; null for a model of this machine, and without prices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltBenchmark:
     """A new build."""
 
@@ -81,6 +99,8 @@ class BuiltBenchmark:
     rejected: str | None = None
     """The folder of the samples that a check of the construction rejected."""
     set: BuiltVersion | None = None
+    usage: tuple[ModelUsage, ...] = ()
+    """The models of a construction."""
     replaced_runs: tuple[str, ...] = ()
     """The runs of the build that this one replaced: they cannot be resumed without it."""
 

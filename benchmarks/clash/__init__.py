@@ -55,6 +55,7 @@ class Clash(Benchmark):
         DataSource("spatial", "COCO captions with a spatial relation, which is reversed"),
         DataSource("rows", "your own samples", own=True),
     )
+    build_options = frozenset({"readers"})
     stratum = "change"
     judges = ("strict", "relaxed")
     paper_rows = "its 1,289 published samples (multiple choice: about 1,500 in some rows, see docs/published.md)"

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from benchmarks.build import REJECTED_SUFFIX, Build, BuildOptions, BuildWriter
 from benchmarks.clash.categories import join_categories, same_categories, shared_categories
-from benchmarks.clash.constants import CHANGE_TYPES, RELATIONS
+from benchmarks.clash.constants import CHANGE_TYPES, OTHER, RELATIONS
 from benchmarks.clash.sample import ClashSample
 from benchmarks.clash.sources import read_source
 from benchmarks.clash.sources.base import CONSTRUCTED, SOURCE_NAMES
 from benchmarks.clash.sources.released import is_unfiltered
 from benchmarks.clash.statistics import statistics_files
+from benchmarks.clash.word_sorting import FILE, Words, read_words, sheet, sort_words, unlisted_words
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import examine_image, image_suffix
 from benchmarks.rows.files import ShownImage, SkippedRow
@@ -47,13 +49,25 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
                     writer.add_skipped(name, row or f"image {sample.image_id}", _REPEATED)
                     continue
                 samples[sample.id] = sample
-                writer.add_row({"id": sample.id, **sample.to_row()})
         if not samples:
             raise SourceError(f"the sources have no usable sample ({top_reasons(writer.skipped)}).")
+        sorted_words = _sorted_words(named_sources, samples.values(), options)
+        if any(sorted_words.values()):
+            writer.add_sheet(FILE, sheet(sorted_words))
+            more = {word: category for words in sorted_words.values() for word, category in words.items()}
+            samples = {
+                name: _categorised(sample, sample.source, more) if sample.category == OTHER else sample
+                for name, sample in samples.items()
+            }
+        for name, sample in samples.items():
+            writer.add_row({"id": name, **sample.to_row()})
         rejected.finish()
         for file_name, data in statistics_files(list(samples.values())).items():
             writer.add_file(file_name, data)
-        return writer.finish(_manifest(named_sources, options, samples, writer.skipped), replace=options.replace)
+        manifest = _manifest(named_sources, options, samples, writer.skipped)
+        if any(sorted_words.values()):
+            manifest["sorted_words"] = {who: len(words) for who, words in sorted_words.items() if words}
+        return writer.finish(manifest, replace=options.replace)
 
 
 class _RejectedBuild:
@@ -97,8 +111,22 @@ class _RejectedBuild:
         self._writer.finish(manifest, replace=self._options.replace)
 
 
-def _categorised(sample: ClashSample, name: str) -> ClashSample:
-    names = shared_categories(sample.change_type, sample.changed_original, sample.changed_conflicting)
+def _sorted_words(
+    sources: Sequence[tuple[str, str]], samples: Iterable[ClashSample], options: BuildOptions
+) -> dict[str, Words]:
+    """Return the categories of words that the printed lists lack, by who assigned them: people, or the reading model."""
+    by_people: dict[tuple[str, str], str] = {}
+    for _, place in sources:
+        by_people |= read_words(Path(place).expanduser())
+    words: dict[str, Words] = {"people": by_people}
+    for model in options.readers[:1]:
+        unsorted = [word for word in unlisted_words(samples) if word not in by_people]
+        words[model.name] = sort_words(unsorted, model, options.seed)
+    return words
+
+
+def _categorised(sample: ClashSample, name: str, more: Words = MappingProxyType({})) -> ClashSample:
+    names = shared_categories(sample.change_type, sample.changed_original, sample.changed_conflicting, more)
     return replace(sample, source=name, category=join_categories(names, sample.change_type))
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
+from types import MappingProxyType
 
 from benchmarks.clash.constants import ATTRIBUTE_CATEGORIES, OBJECT_CATEGORIES, OTHER, SEVERAL
 
@@ -26,8 +27,12 @@ def word_lists() -> Mapping[str, Mapping[str, frozenset[str]]]:
     }
 
 
-def shared_categories(change_type: str, original: str, conflicting: str) -> tuple[str, ...]:
+def shared_categories(
+    change_type: str, original: str, conflicting: str, more: Mapping[tuple[str, str], str] = MappingProxyType({})
+) -> tuple[str, ...]:
     """Return the categories whose lists contain both changed words, in table order; ``("other",)`` if there is none.
+
+    ``more`` has the category of further words, by kind of change and word.
 
     Words are compared in lower case and stripped, articles kept: "a snowboard" is in a list, "the" is in none. That gives
     the published field of all but one of the 1,289 samples. A spatial change has no category.
@@ -36,7 +41,11 @@ def shared_categories(change_type: str, original: str, conflicting: str) -> tupl
     if lists is None:
         return ()
     pair = {original.strip().lower(), conflicting.strip().lower()}
-    shared = [category for category in _COLUMNS[change_type] if pair <= lists.get(category, frozenset())]
+    shared = [
+        category
+        for category in _COLUMNS[change_type]
+        if all(word in lists.get(category, ()) or more.get((change_type, word)) == category for word in pair)
+    ]
     return tuple(shared) or (OTHER,)
 
 

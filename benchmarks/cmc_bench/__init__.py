@@ -58,7 +58,7 @@ class CMCBench(Benchmark):
         DataSource("rows", "your own images with questions, answers and texts: a CSV, or a folder", own=True),
         DataSource("released", "the instances released by the paper's author"),
     )
-    has_difficulty = True
+    build_options = frozenset({"difficulty"})
     rows_source = "rows"
     stratum = "type"
     judges = ("match",)

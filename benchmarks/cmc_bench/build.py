@@ -19,6 +19,7 @@ from benchmarks.cmc_bench.construction.candidate_file import CandidateFile, RowF
 from benchmarks.cmc_bench.construction.candidates import candidates
 from benchmarks.cmc_bench.construction.distribution import generated_values
 from benchmarks.cmc_bench.construction.pipeline import NO_DONOR, NO_PASSAGE, ConstructedExamples, construct, rank
+from benchmarks.cmc_bench.construction.table_1 import table_1
 from benchmarks.cmc_bench.instances import InstanceDraft, draft_instances, instance_ids
 from benchmarks.cmc_bench.released import read_released
 from benchmarks.cmc_bench.sources import read_source
@@ -117,6 +118,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
             manifest["generated_values"] = values
         if options.difficulty:
             manifest["difficulty"] = options.difficulty
+        writer.add_file("table-1.csv", facts.table_1())
         manifest["sources"] = _sources(usable_rows, _used(usable, constructed, facts.released), skipped.reasons)
         return writer.finish(manifest, replace=options.replace)
 
@@ -211,6 +213,9 @@ class _Facts:
 
     def __init__(self) -> None:
         self.conditions: Counter[str] = Counter()
+        self._instances: Counter[tuple[str, str]] = Counter()
+        self._of_source: Counter[str] = Counter()
+        self._checked_in_paper = 0
         self.passage_words: Counter[int] = Counter()
         self.checked = 0
         self.released: set[tuple[str, str]] = set()
@@ -222,6 +227,8 @@ class _Facts:
         """Count an instance with its row in the build."""
         self.conditions[draft.condition] += 1
         self.checked += is_checked
+        self._instances[draft.strata["type"], draft.condition] += 1
+        self._checked_in_paper += is_checked and draft.condition in PAPER_CONDITIONS
         if draft.strata["source"] == "released":
             self.released.add((draft.id, digest(row)))
         if draft.passage is not None and draft.condition in PAPER_CONDITIONS:
@@ -229,6 +236,11 @@ class _Facts:
         if draft.group != self._group:
             self._group = draft.group
             self._groups[draft.strata["type"]].append(hash64(draft.group))
+            self._of_source[draft.strata["source"]] += 1
+
+    def table_1(self) -> bytes:
+        """Return the paper's Table 1 of the build as a CSV file."""
+        return table_1(self.examples(), self._instances, self._of_source, self.passage_words, self._checked_in_paper)
 
     def examples(self) -> dict[str, int]:
         """Return the number of examples of each type."""

@@ -50,6 +50,7 @@ class Contra4(Benchmark):
         DataSource("checks", "a filled-in checks.csv of a construction, for its tables 1, 5 and 7"),
         *(DataSource(name, what) for name, (_, what) in MEDIA_SOURCES.items()),
     )
+    build_options = frozenset({"captions"})
     stratum = "kind"
     judges = ("choice", "official")
     paper_rows = "its test rows, of which 2,335 are published; Gemini's without 3D"

@@ -13,6 +13,7 @@ from benchmarks.contra4.constants import COMBINATIONS, MODALITIES
 from benchmarks.contra4.construction.captions import Captioners, predict_captions
 from benchmarks.contra4.media_files import BuildMedia
 from benchmarks.contra4.sample import Contra4Sample
+from benchmarks.contra4.sources.captions import read_captions
 from benchmarks.contra4.sources.released import (
     CAPTIONED,
     CAPTIONED_PAPER,
@@ -55,6 +56,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     report: dict[str, Any] = {}
     with BuildWriter(out) as writer:
         media = BuildMedia(writer, folders, options.render)
+        imported = read_captions(options.captions, writer)
         samples: dict[str, Contra4Sample] = {}
         ids: set[str] = set()
         for source_row in _found(known, writer, options, report):
@@ -64,6 +66,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
                 continue
             ids.add(sample.row_id)
             sample = replace(sample, scenes=tuple(media.of(scene, source_row.file) for scene in sample.scenes))
+            sample = imported.on(sample)
             _note_media(sample, source_row.row, writer)
             samples[sample.id] = sample
         captioned_samples = []
@@ -74,6 +77,8 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
             writer.add_row({"id": sample.id, **sample.to_row()})
         if not captioned_samples:
             raise SourceError(f"the sources have no usable sample ({top_reasons(writer.skipped)}).")
+        if options.captions is not None:
+            report["captions"] = imported.counts()
         return writer.finish(
             _manifest(options, captioned_samples, writer.skipped, captioners, report), replace=options.replace
         )

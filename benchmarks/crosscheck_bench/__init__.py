@@ -53,6 +53,7 @@ class CrossCheckBench(Benchmark):
         DataSource("products-figure-8", "the same folders, with options as in Figure 8, which can be guessed"),
         DataSource("rows", "your own samples"),
     )
+    build_options = frozenset({"readers"})
     stratum = "task"
     judges = ("extracted", "printed")
     paper_rows = "the authors' 14,690 questions, which are not published"

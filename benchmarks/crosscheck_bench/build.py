@@ -9,6 +9,8 @@ from typing import Any
 
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.crosscheck_bench.constants import LEVELS, TASKS
+from benchmarks.crosscheck_bench.level_votes import vote
+from benchmarks.crosscheck_bench.review import LEVEL_VOTES
 from benchmarks.crosscheck_bench.sample import CrossCheckSample, check_boxes, with_frames
 from benchmarks.crosscheck_bench.sources.base import ROWS, SOURCE_NAMES, CrossCheckSourceRow
 from benchmarks.crosscheck_bench.sources.rows import read_samples
@@ -40,10 +42,17 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
                     writer.add_skipped(name, row, _REPEATED)
                     continue
                 samples[sample.id] = sample
-                writer.add_row({"id": sample.id, **sample.to_row()})
         if not samples:
             raise SourceError(f"the sources have no usable sample ({top_reasons(writer.skipped)}).")
-        manifest = _manifest(named, options, list(samples.values()), writer.skipped, reports)
+        everything = list(samples.values())
+        votes = vote(everything, options.readers, options.seed) if options.readers else None
+        for sample in everything:
+            of_models = {} if votes is None else {LEVEL_VOTES: list(votes.votes[sample.id])}
+            writer.add_row({"id": sample.id, **sample.to_row(), **of_models})
+        manifest = _manifest(named, options, everything, writer.skipped, reports)
+        if votes is not None:
+            writer.add_file("level-votes.csv", votes.sheet(everything))
+            manifest["level_votes"] = votes.summary({sample.id: sample.level for sample in everything})
         return writer.finish(manifest, replace=options.replace)
 
 

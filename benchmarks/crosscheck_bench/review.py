@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,9 @@ from benchmarks.crosscheck_bench.constants import LETTERS, LEVELS, TASKS
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from benchmarks.review import ReviewField, ReviewGuide, ReviewMedium, Row
 from benchmarks.rows.base import RowProblem
+
+LEVEL_VOTES = "level_votes"
+"""The key of a row with the models' votes on its level, in a build with voters; "" is a vote for none."""
 
 
 class CrossCheckGuide(ReviewGuide):
@@ -36,6 +40,9 @@ class CrossCheckGuide(ReviewGuide):
             ReviewField("answer", "Answer", row["answer"]),
             ReviewField("conflict_type", "Contradiction", row["conflict_type"], False),
             ReviewField("reasoning", "Reasoning", row["reasoning"]),
+            ReviewField(
+                LEVEL_VOTES, "Levels by models", ", ".join(vote or "none" for vote in row.get(LEVEL_VOTES, ())), False
+            ),
         ]
         return tuple(field for field in fields if field.text)
 
@@ -44,6 +51,11 @@ class CrossCheckGuide(ReviewGuide):
         return tuple(ReviewMedium(f"picture {number}", frame) for number, frame in enumerate(frames, 1))
 
     def grade(self, row: Row) -> str:
+        """Return the level that most of the models voted for, or else that of the task."""
+        votes: list[str] = row.get(LEVEL_VOTES, [])
+        for level, count in Counter(votes).items():
+            if level in LEVELS and 2 * count > len(votes):
+                return level
         return TASKS[row["task"]].level if row["task"] in TASKS else ""
 
     def complete(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

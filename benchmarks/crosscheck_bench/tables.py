@@ -44,6 +44,8 @@ Runs = Mapping[str, Answers]
 _Row = tuple[str, tuple[Cell, ...]]
 
 _VANILLA = CONDITIONS.index("vanilla")
+_NO_MODELS = ("policy:", "baseline:", "person:", "ocr:")
+"""How the names of runs begin that are not of models."""
 _RIGHT, _WRONG, _UNCOUNTED = range(len(STATES))
 _MEANS = (
     "A mean over tasks has the interval of its effective number of answers, so that a task with few answers widens it."
@@ -52,6 +54,10 @@ _GAINS = "Gains: over paired samples, weighted so that tasks count alike."
 _VRC = (
     'The paper names the other axis "VRC scores" and "reasoning alignment" (Figure 7), and gives neither a definition nor a '
     "value, so VRC is n/a. The table `interleaved` counts how often the reasoning named a region."
+)
+_OVERALL_A = (
+    "Overall-A: the mean over the compared models under vanilla, without rules and people. It has no interval, because the "
+    "models answer the same questions and are no sample of models."
 )
 _UNWEIGHTED = "Means are unweighted over tasks; a mean with a missing task is n/a."
 _OPEN = (
@@ -106,13 +112,17 @@ def tables(benchmark: Benchmark, runs: Runs, judge: str) -> list[Table]:
     named = ", ".join(f"{key} {name}" for key, name in CAPABILITIES.items())
     by_capability = "Accuracy by capability, over the tasks that need it (Figure 5)"
     drop = "A drop is the atomic task's accuracy less the compositional one's."
+    overall_a = [*_overall_a(sheets, COMPOSITION)]
+    of_all = [_OVERALL_A] if overall_a else []
     strategies = "Prompting strategies on three capabilities (Table 3)"
     shift = "Prompting strategies, overall and on A5-A7 (Figure 7)"
     all_tables = [
         table("main", "Accuracy by task (Table 1)", MAIN),
         table("levels", "Accuracy by level", BY_LEVEL, chart="bars"),
         table("capabilities", by_capability, BY_CAPABILITY, f"{named}.", more=alone, chart="heat"),
-        table("composition", "Atomic against compositional tasks (Table 2)", COMPOSITION, drop),
+        table(
+            "composition", "Atomic against compositional tasks (Table 2)", COMPOSITION, drop, *of_all, more=overall_a
+        ),
         _with_fine_tuned(sheets, _strategies(sheets, "interventions", strategies, INTERVENTIONS, notes)),
         _with_vrc(_strategies(sheets, "shift", shift, SHIFT, notes)),
         _interleaved(runs),
@@ -145,6 +155,21 @@ def _rows(sheets: Sheets, columns: Mapping[str, TaskMean], suffix: str = "") -> 
         counts, distinct = _counts(sheets, run), sheets.sheet(run, _GRID).distinct
         for at in _asked(counts):
             yield f"{_row_label(run, at)}{suffix}", _cells(columns, counts[:, at], distinct)
+
+
+def _overall_a(sheets: Sheets, columns: Mapping[str, TaskMean]) -> Iterator[_Row]:
+    """Yield the row of the mean over models, as the paper's Overall-A, of at least two models."""
+    models = [run for run in sheets.runs if not run.startswith(_NO_MODELS) and _counts(sheets, run)[:, _VANILLA].any()]
+    if len(models) < 2:
+        return
+    rows = [_cells(columns, _counts(sheets, run)[:, _VANILLA], sheets.sheet(run, _GRID).distinct) for run in models]
+    cells = []
+    for by_model in zip(*rows, strict=True):
+        values = [cell.value for cell in by_model if cell.value is not None]
+        n = sum(cell.n for cell in by_model)
+        reason = "" if len(values) == len(models) else next(cell.reason for cell in by_model if cell.value is None)
+        cells.append(Estimate(None, n=n, reason=reason) if reason else Estimate(sum(values) / len(values), n=n))
+    yield f"Overall-A, mean of {len(models)} models", tuple(cells)
 
 
 def _row_label(run: str, at: int) -> str:

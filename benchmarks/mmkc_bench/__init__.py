@@ -65,6 +65,7 @@ class MMKCBench(Benchmark):
         DataSource("entities", "entities with texts and images, from which a text model collects true descriptions"),
         DataSource("knowledge", "true descriptions with images, which a text model edits into conflicting ones"),
     )
+    build_options = frozenset({"false_text"})
     stratum = "type"
     judges = ("own-answer",)
     paper_judge = "the published code for letters (official); for open answers the paper does not say"

@@ -13,6 +13,7 @@ from benchmarks.errors import MediaError, SourceError, SpecError, did_you_mean
 from benchmarks.media import image_suffix, load_image
 from benchmarks.mmkc_bench.constants import DATASETS, PAPER_COUNTS, ROW_TYPES
 from benchmarks.mmkc_bench.example import Example
+from benchmarks.mmkc_bench.sources.altered_text import altered_sentence
 from benchmarks.mmkc_bench.sources.released import PUBLISHED, MMKCSourceRow, read_released
 from benchmarks.mmkc_bench.statistics import statistics
 from benchmarks.rows.files import RawRow, SkippedRow
@@ -22,6 +23,8 @@ from benchmarks.vocabulary import canonical_json, digest
 KNOWLEDGE = "knowledge"
 ENTITIES = "entities"
 SOURCE_NAMES = (PUBLISHED, KNOWLEDGE, ENTITIES)
+
+UNNAMED = "unknown: the paper does not name this type"
 
 _REPEATED = "repeated: another row is the same example"
 
@@ -43,6 +46,8 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         for source, place in dict.fromkeys((name or PUBLISHED, place) for name, place in sources):
             for row in _read_source(source, place, writer, options, models):
                 outcome = row if isinstance(row, SkippedRow) else _with_images(row, writer, source)
+                if not isinstance(outcome, SkippedRow) and options.false_text == "random":
+                    outcome = _with_drawn_text(outcome, options.seed)
                 if not isinstance(outcome, SkippedRow) and outcome.id in examples:
                     assert isinstance(row, MMKCSourceRow)
                     outcome = SkippedRow(source, row.row, _REPEATED)
@@ -56,6 +61,8 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         writer.add_file("statistics.csv", statistics(list(examples.values())))
         skipped = sum(writer.skipped.values(), Counter[str]())
         manifest = _manifest(options, list(examples.values()), skipped) | ({"models": models} if models else {})
+        if options.false_text == "random":
+            manifest["options"] = {"false_text": "random"}
         return writer.finish(manifest, replace=options.replace)
 
 
@@ -100,6 +107,21 @@ def _with_images(row: MMKCSourceRow, writer: BuildWriter, source: str) -> Exampl
     return replace(row.example, images=images)
 
 
+def _with_drawn_text(example: Example, seed: int) -> Example:
+    """Return the example with one of its two false texts, drawn by ``seed``, as the first, with its image and answer."""
+    if int(digest([seed, "false text", example.id]), 16) % 2 == 0:
+        return example
+    return replace(
+        example,
+        paths=(*example.paths[:1], *reversed(example.paths[1:])),
+        images=(*example.images[:1], *reversed(example.images[1:])),
+        wrong=example.wrong[::-1],
+        counter_answers=example.counter_answers[::-1],
+        counter_letters=example.counter_letters[::-1],
+        sentences=altered_sentence(example.wrong[1], example.right) if all(example.sentences) else example.sentences,
+    )
+
+
 def _manifest(options: BuildOptions, examples: Sequence[Example], skipped: Mapping[str, int]) -> dict[str, Any]:
     kinds = Counter(example.kind for example in examples)
     names: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -116,11 +138,11 @@ def _manifest(options: BuildOptions, examples: Sequence[Example], skipped: Mappi
         "datasets": {
             dataset: {
                 "examples": sum(example.dataset == dataset for example in examples),
-                "in the paper": PAPER_COUNTS[dataset],
+                "in the paper": PAPER_COUNTS.get(dataset, UNNAMED),
             }
-            for dataset in DATASETS
+            for dataset in (*DATASETS, *sorted({example.dataset for example in examples}.difference(DATASETS)))
         },
-        "types": {kind: kinds[kind] for kind in ROW_TYPES if kinds[kind]},
+        "types": {kind: kinds[kind] for kind in (*ROW_TYPES, *sorted(set(kinds).difference(ROW_TYPES))) if kinds[kind]},
         "options_made_here": sum(example.constructed_options for example in examples),
         "no_true_text": sum(not example.right for example in examples),
         "no_single_altered_sentence": sum(

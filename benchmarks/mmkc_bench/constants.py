@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Dataset = Literal["ER", "EK", "VS"]
+Dataset = str
+"""One of ``DATASETS``, or the name of a file with a type that the paper does not name."""
 Form = Literal["mc", "open"]
 
 DATASETS: tuple[Dataset, ...] = ("ER", "EK", "VS")
@@ -15,6 +16,9 @@ DATASETS: tuple[Dataset, ...] = ("ER", "EK", "VS")
 PAPER_COUNTS = {"ER": 757, "EK": 669, "VS": 147}
 """The number of instances of each data set (Table 1), the weights of the averages in Tables 2 to 4."""
 
+
+PAPER_TYPES = {"ER": 13, "EK": 6, "VS": 4}
+"""The number of kinds of each data set (Table 1): kinds of entity, facts, and kinds of visual semantics."""
 
 PAPER_IMAGES = {"ER": 2271, "EK": 669, "VS": 441}
 """The number of images of each data set (Table 1): three of each thing, which the three facts of EK share."""
@@ -57,8 +61,8 @@ RELEASED_FILES: dict[str, tuple[str, ...]] = {
 
 
 def dataset_of(kind: str) -> Dataset:
-    """Return the data set of one of ``ROW_TYPES``."""
-    return "ER" if kind == "ER" else "VS" if kind == "VS" else "EK"
+    """Return the data set of a type: EK for the six facts, the type itself for all others."""
+    return "EK" if kind in FACT_TYPES else kind
 
 
 ORIGINAL_CONDITIONS = ("original-mc", "original-open")

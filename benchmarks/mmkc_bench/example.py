@@ -23,7 +23,8 @@ class Example:
     source neither states nor implies is empty: the true text, ``own_answer`` and its letter, the counter answers in
     words. ``sentences`` are the one sentence that the first wrong text alters and its original, or empty.
     ``constructed_options`` marks a row that had no multiple choice and got one here. ``control`` marks the example that
-    asks about the true text, which the three facts of a row share. The fields are those of a row of the build.
+    asks about the true text, which the three facts of a row share. ``entity_type`` is the kind of entity, such as building, as
+    far as the source names it. The fields are those of a row of the build.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Example:
     sentences: Pair
     constructed_options: bool
     control: bool
+    entity_type: str = ""
 
     @property
     def dataset(self) -> Dataset:
@@ -62,6 +64,8 @@ class Example:
         """Return the example as a JSON object with the names of these fields; the inverse of :meth:`from_row`."""
         row = asdict(self)
         row["images"] = [{"sha256": image.sha256, "suffix": image.suffix} for image in self.images]
+        if not self.entity_type:
+            del row["entity_type"]  # as in builds of before it existed, so that their runs resume
         return {name: list(value) if isinstance(value, tuple) else value for name, value in row.items()}
 
     @classmethod
@@ -69,5 +73,5 @@ class Example:
         """Return the example of a row that :meth:`to_row` wrote."""
         pairs: dict[str, Any] = {name: (row[name][0], row[name][1]) for name in _PAIRS}
         images = tuple(Media(image["sha256"], image["suffix"]) for image in row["images"])
-        rest = {name: row[name] for name in cls.__slots__ if name not in (*_PAIRS, "paths", "images")}
+        rest = {name: row[name] for name in cls.__slots__ if name in row and name not in (*_PAIRS, "paths", "images")}
         return cls(paths=tuple(row["paths"]), images=images, **pairs, **rest)

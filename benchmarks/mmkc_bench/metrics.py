@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.mmkc_bench.constants import DATASETS, FACT_TYPES, PAPER_COUNTS, ROW_TYPES
+from benchmarks.mmkc_bench.constants import DATASETS, FACT_TYPES, PAPER_COUNTS, RATES, ROW_TYPES
 from benchmarks.stats.intervals import ratio
 
 if TYPE_CHECKING:
@@ -52,6 +52,20 @@ def main_answers(counts: Array) -> Array:
     """Return the number of answers behind each of the columns ER, EK, VS and Avg."""
     er, *facts, vs = counts.sum(-1)
     return np.array([er, sum(facts), vs, er + sum(facts) + vs])
+
+
+def change_columns(counts: Array) -> Array:
+    """Return the change of CAR from one false text to two, as ER, EK, VS and Avg.
+
+    Counts of shape (..., 2, types, outcomes), with one text and with two, give (..., 4).
+    """
+    counter = list(RATES).index("COUNTER")
+    return main_columns(counts[..., 1, :, :], counter) - main_columns(counts[..., 0, :, :], counter)
+
+
+def change_answers(counts: Array) -> Array:
+    """Return the number of answers behind each of the columns of :func:`change_columns`."""
+    return main_answers(counts[0]) + main_answers(counts[1])
 
 
 def fact_columns(counts: Array, outcome: int) -> Array:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.failure_table import failures_table
 from benchmarks.mmkc_bench import metrics
+from benchmarks.mmkc_bench.all_types import all_types_table
 from benchmarks.mmkc_bench.constants import (
     CONDITIONS,
     CONFLICT_CONDITIONS,
@@ -22,6 +23,7 @@ from benchmarks.mmkc_bench.constants import (
 from benchmarks.mmkc_bench.official import official_answers
 from benchmarks.mmkc_bench.reading import ALREADY_COUNTER, NO_OWN_ANSWER, OWN_ANSWER_ERROR, OWN_ANSWER_UNPARSED
 from benchmarks.sheet import Column, Grid, Layout, Part, Sheets, answers_where, judges_under, newest_judge, other_judges
+from benchmarks.stats.intervals import DIFFERENCE, SHARE
 from benchmarks.vocabulary import Table
 
 if TYPE_CHECKING:
@@ -64,6 +66,10 @@ _NOTE_RATES = (
     "Shares of the answers that can be compared with the model's own answer without conflict. EK: unweighted mean of its six "
     "sub-types. Avg.: weighted by the paper's 757, 669 and 147 instances."
 )
+_NOTE_CHANGE = (
+    "CAR under inter-context minus CAR under context-memory. Only the former has both false texts, either of which counts. The "
+    "paper gives two of these changes, rounded: at most .21 and at least -.02 on average."
+)
 _NOTE_FACTS = (
     "PT, PL, PC: a person's birth, nationality, occupation. LT, LC, LO: a brand's founding, founder, products."
 )
@@ -90,12 +96,14 @@ def _grid(conditions: Sequence[str], labels: Sequence[str]) -> Grid:
     return Grid((len(conditions), len(ROW_TYPES), len(labels)), places)
 
 
-def _columns(of: _Metrics, answers: _Metrics, reasons: Mapping[str, str]) -> dict[str, Column]:
+def _columns(
+    of: _Metrics, answers: _Metrics, reasons: Mapping[str, str], within: tuple[float, float] = SHARE
+) -> dict[str, Column]:
     """Return a column for each metric, by name: its values, the number of answers behind it, and its reason for n/a."""
 
     def column(place: int, reason: str) -> Column:
         return Column(
-            lambda counts: of(counts)[..., place], lambda totals: answers(totals)[place], lambda totals: reason
+            lambda counts: of(counts)[..., place], lambda totals: answers(totals)[place], lambda totals: reason, within
         )
 
     return {name: column(place, reason) for place, (name, reason) in enumerate(reasons.items())}
@@ -119,6 +127,9 @@ _FACTS = [
 ]
 """The columns of Tables 2 and 3, and of Tables 5 and 6, for each of the rates."""
 
+_CHANGE = _columns(metrics.change_columns, metrics.change_answers, _MAIN_REASONS, DIFFERENCE)
+"""The columns of Table 2 for the change of CAR from one false text to two."""
+
 _DETECTION = Layout(
     "detection",
     "Conflict detection, coarse and fine (Table 4)",
@@ -133,19 +144,23 @@ _DETECTION = Layout(
 
 
 def tables(benchmark: Benchmark, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Return every table that the answers fill: main, open, detection, subtypes-open, subtypes-mc, left-out, failures.
+    """Return every table that the answers fill, the paper's first.
 
     A table uses the labels of ``judge`` if it has judged any of the answers in question, otherwise those of
     ``own-answer``. Multiple choice is also counted by the published evaluation, which needs no judge.
     """
     base = Sheets(benchmark, runs, judge, resamples, seed)
     choices, opens = base.parts(_choices(base)), base.parts(_parts(base, _OPENS))
+    detections = base.parts(_parts(base, DETECTION_CONDITIONS))
+    types = all_types_table(runs, (choices, opens, detections))
     all_tables = [
         _rates(choices, "main", "Multiple choice (Table 2)", _CHOICES, _MAIN),
         _rates(opens, "open", "Open questions (Table 3)", _OPENS, _MAIN),
-        base.parts(_parts(base, DETECTION_CONDITIONS)).table(_DETECTION),
+        detections.table(_DETECTION),
         _rates(opens, "subtypes-open", "Entity knowledge, open questions (Table 5)", _OPENS, _FACTS),
         _rates(choices, "subtypes-mc", "Entity knowledge, multiple choice (Table 6)", _CHOICES, _FACTS),
+        _change(choices, opens),
+        *([] if types is None else [types]),
         _left_out(choices, opens),
         failures_table(
             runs, judge, CONDITIONS, judge_for=lambda run, condition: _judge_for(runs[run], judge, (condition,))
@@ -194,6 +209,19 @@ def _rates(
                     rows.append((f"{run} / {setting} / {rate}", sheet.cells(metrics_of_rate.values(), place)))
     notes = (_NOTE_RATES if columns is _MAIN else _NOTE_FACTS, *([_NOTE_OFFICIAL] if conditions == _CHOICES else []))
     return sheets.finish(name, title, columns[0], rows, *notes, _NOTE_SPREAD, chart="turned")
+
+
+def _change(choices: Sheets, opens: Sheets) -> Table:
+    """Return the change of CAR from one false text to two, of runs with both, in both forms of the question."""
+    rows = []
+    for form, conditions, sheets in (("multiple choice", _CHOICES, choices), ("open", _OPENS, opens)):
+        for run, answers in sheets.runs.items():
+            if set(conditions) <= set(answers.count(lambda kind: kind.condition)):
+                rows.append((f"{run} / {form}", sheets.sheet(run, _GRIDS[conditions]).cells(_CHANGE.values())))
+    title = "Change of CAR from one false text to two (section 5.2)"
+    judges = other_judges(choices.judge, (*choices.judges.values(), *opens.judges.values()))
+    notes = (_NOTE_CHANGE, _NOTE_SPREAD)
+    return Table("second-text", title, tuple(_CHANGE), tuple(rows), notes, judges=judges)
 
 
 def _left_out(choices: Sheets, opens: Sheets) -> Table:

@@ -39,6 +39,7 @@ class Retrieval(CMCBench):
         ),
         DataSource("misleading-chartqa", "charts that mislead, each with an explanation: Misleading ChartQA"),
     )
+    build_options = CMCBench.build_options | {"readers"}
     rows_source = "log"
     paper_rows = "other questions than yours"
     conflicts = CONFLICT_CONDITIONS

@@ -22,7 +22,8 @@ def predict_captions(
 ) -> Iterator[tuple[Contra4Sample, tuple[str, ...]]]:
     """Yield each sample with its predicted captions, and the reasons for captions that are missing.
 
-    A medium that several samples show is described once. Raises ModelError where a captioner answers nothing at all.
+    A scene that has a predicted caption keeps it. A medium that several samples show is described once.
+    Raises ModelError where a captioner answers nothing at all.
     """
     captions: dict[tuple[Modality, str], str] = {}
     problems: dict[tuple[Modality, str], str] = {}
@@ -50,7 +51,7 @@ def captioner_input(scene: Scene) -> tuple[Media, ...]:
 def _requests(samples: Sequence[Contra4Sample], modality: Modality, seed: int) -> Iterator[Request]:
     seen: set[str] = set()
     for scene in (scene for sample in samples for scene in sample.scenes):
-        if scene.modality == modality and scene.media and scene.media.sha256 not in seen:
+        if scene.modality == modality and scene.media and not scene.predicted and scene.media.sha256 not in seen:
             seen.add(scene.media.sha256)
             parts: tuple[Part, ...] = (*captioner_input(scene), Text(DESCRIBE[modality]))
             decoding = Decoding(max_tokens=_MAX_TOKENS, seed=seed)
@@ -67,4 +68,4 @@ def _read(reply: Generation | None) -> tuple[str, str]:
 
 def _with(scene: Scene, captions: Mapping[tuple[Modality, str], str]) -> Scene:
     caption = captions.get((scene.modality, scene.media.sha256), "") if scene.media else ""
-    return replace(scene, predicted=caption) if caption else scene
+    return replace(scene, predicted=caption) if caption and not scene.predicted else scene

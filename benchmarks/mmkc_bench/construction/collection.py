@@ -254,7 +254,7 @@ def _knowledge_rows(entities: Sequence[_Entity], writer: TextModel, seed: int) -
     unknown = {i: entity for i, entity in themed.items() if not entity.facts}
     found = _facts_of(unknown, writer, seed)
     for i, entity in enumerate(entities):
-        common: dict[str, Any] = {"instance": entity.name, "image_path": list(entity.images)}
+        common: dict[str, Any] = {"instance": entity.name, "type": entity.type, "image_path": list(entity.images)}
         if entity.theme:
             facts = entity.facts or found[i]
             if isinstance(facts, str):

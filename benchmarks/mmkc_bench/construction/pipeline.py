@@ -224,7 +224,9 @@ def _source_rows(
 
 def _published_fields(item: _Item, edits: _Edits) -> Fields:
     """Return an item as a row of the published data, with the three answers in words."""
-    common_fields = {name: item.row.fields[name] for name in ("instance", "image_path")}
+    common_fields = {
+        name: item.row.fields[name] for name in ("instance", "image_path", "type") if name in item.row.fields
+    }
     answers = {f"mis_answer_{number}": answer for number, answer in enumerate(edits.answers, 1)}
     if item.kind not in FACT_TYPES:
         texts = {f"incorrect_description_{number}": text for number, text in enumerate(edits.texts, 1)}

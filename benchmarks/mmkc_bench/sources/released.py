@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.errors import SourceError
 from benchmarks.mmkc_bench import options
-from benchmarks.mmkc_bench.constants import RELEASED_FILES
+from benchmarks.mmkc_bench.constants import DATASETS, RELEASED_FILES, ROW_TYPES
 from benchmarks.mmkc_bench.example import Example
 from benchmarks.mmkc_bench.sources.released_rows import parse_examples
 from benchmarks.rows.base import RowProblem
@@ -32,7 +33,12 @@ LAYOUT = (
 NO_DISTRACTOR = "no other row has an answer that could be the unrelated option"
 TOO_FEW_IMAGES = "the row names one image, and its folder has no two others"
 
+UNKNOWN_FILE = "a file of another name than the published ones is not read as a further type"
+
 _IMAGES = "image"
+_TYPE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+_TYPE_FIELDS = ("instance", "image_path", "mis_description")
+"""What a row of ER and VS has, by which a file of another name is recognised as one of a further type."""
 _PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 
 
@@ -49,7 +55,10 @@ def read_released(place: str, seed: int) -> Iterator[MMKCSourceRow | SkippedRow]
     """Yield the examples of a released folder, or of one of its files. Raises SourceError if it is neither."""
     for file in _files(place):
         root = _image_root(file)
-        kinds = RELEASED_FILES[_stem(file)]
+        kinds = RELEASED_FILES.get(_stem(file), (_stem(file),))
+        if _stem(file) not in RELEASED_FILES and (reason := _why_not_a_type(file)):
+            yield SkippedRow(PUBLISHED, file.name, reason)
+            continue
         yield from add_options(_file_rows(read_rows(file, file.parent, PUBLISHED, (root,)), kinds), seed)
 
 
@@ -141,8 +150,25 @@ def _files(place: str) -> list[Path]:
 
 
 def _released_files(folder: Path) -> list[Path]:
+    """Return the files of a folder that has one of the known ones: these, and then those of other names."""
     named = {_stem(file): file for file in reversed(list_files(folder, ".json"))}
-    return [named[stem] for stem in RELEASED_FILES if stem in named]
+    known = [stem for stem in RELEASED_FILES if stem in named]
+    return [named[stem] for stem in (*known, *sorted(set(named).difference(known)))] if known else []
+
+
+def _why_not_a_type(file: Path) -> str:
+    """Return why a file of an unknown name is not one of a further type, in the form of ER and VS; "" if it is."""
+    stem = _stem(file)
+    if not _TYPE_NAME.fullmatch(stem) or stem in (*DATASETS, *ROW_TYPES):
+        return f"{UNKNOWN_FILE}: its name cannot be that of a type"
+    try:
+        first = next(iter(read_rows(file, file.parent, PUBLISHED)), None)
+    except SourceError as error:
+        return str(error)
+    if not isinstance(first, RawRow):
+        return f"{UNKNOWN_FILE}: its first row cannot be read"
+    lacking = [name for name in _TYPE_FIELDS if name not in first.fields]
+    return f"{UNKNOWN_FILE}: its first row has no {' and no '.join(lacking)}" if lacking else ""
 
 
 def _stem(file: Path) -> str:

@@ -21,8 +21,11 @@ SAME_ANSWERS = "two of the three answers are the same"
 SAME_TEXTS = "the two wrong texts are the same"
 NO_LETTERS = "the row has options, but not the two letters that agree with the wrong texts"
 
-_CONTROL = ("ER", "VS", "PT", "LT")
-"""The types whose evaluation also asks about a row's true text, as the published code runs it."""
+MAX_TYPE_LENGTH = 60
+"""The most characters of the name of a kind of entity."""
+
+_CONTROL_FACTS = ("PT", "LT")
+"""The facts whose evaluation also asks about a row's true text, as the published code runs it; of other types all do."""
 
 
 def parse_examples(fields: Fields, kinds: tuple[str, ...]) -> Iterator[Example | RowProblem]:
@@ -81,7 +84,8 @@ def _example(fields: Fields, kind: str) -> Example:
         distractor_letter=distractor_letter,
         sentences=altered_sentence(wrong_texts[0], right_text) if right_text and kind in FACT_TYPES else ("", ""),
         constructed_options=not mcq_query,
-        control=kind in _CONTROL,
+        control=kind not in FACT_TYPES or kind in _CONTROL_FACTS,
+        entity_type=" ".join(_text(fields, "type").split())[:MAX_TYPE_LENGTH],
     )
 
 

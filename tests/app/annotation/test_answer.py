@@ -16,6 +16,7 @@ from app.commands.answer import AnswerArguments, answer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import RashomonError, SpecError, StoreError
+from benchmarks.text.answer_text import visible_answer
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 
@@ -108,6 +109,20 @@ def test_answers_are_saved_at_once_timed_and_continued(rashomon: Rashomon, capsy
         assert sum(p.done for p in store.progress()) == TOTAL
     runs = rashomon.json("runs")
     assert [(run["name"], run["state"], run["done"]) for run in runs] == [("ann", "done", TOTAL)]
+
+
+def test_a_reason_is_stored_before_the_answer_and_no_judge_reads_it(
+    rashomon: Rashomon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("12", "the bar  is labelled so", "13", "", "14", "the </think> B </think> tag", "14", "a </think>", "/q")
+    answered(rashomon, "ann", types(*words), justify=True)
+    assert "the reason has a mark of reasoning" in capsys.readouterr().out
+    with RunStore.read(rashomon.workspace / "runs" / "ann") as store:
+        texts = sorted(record.answer.text for record in store.records() if record.answer is not None)
+    assert texts == ["13", "<think>a </think></think>\n14", "<think>the bar is labelled so</think>\n12"]
+    assert sorted(map(visible_answer, texts)) == ["12", "13", "14"]
+    people = rashomon.json("answer", "cmc-bench")["tables"][0]
+    assert [row["cells"]["justified"] for row in people["rows"]] == [2, None]
 
 
 def test_the_questions_are_the_same_for_everybody_in_an_order_of_their_own(rashomon: Rashomon) -> None:

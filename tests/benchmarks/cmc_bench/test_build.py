@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
@@ -154,6 +155,23 @@ def test_real_years_contradict_within_ten_years_where_the_pool_has_one(real_buil
         gold, value = row["image-correct"]["references"]["image"], row["image-correct"]["references"]["text"]
         if any(gold != year and abs(int(gold) - int(year)) <= 10 for year in golds):
             assert abs(int(gold) - int(value)) <= 10
+
+
+@real
+@pytest.mark.slow
+def test_table_1_counts_the_papers_four_conditions_beside_its_values(real_build: Build) -> None:
+    with (real_build.path / "table-1.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["statistic"]: (row["value"], row["in the paper"]) for row in csv.DictReader(file)}
+    examples = real_build.manifest["examples"]
+    total = sum(examples.values())
+    assert rows["total examples"] == (str(total), "942")
+    assert rows["total instances"] == (str(4 * total), "3768")
+    for kind, of_paper in (("factual", "250 / 1000"), ("granularity", "192 / 768")):
+        assert rows[f"{kind} examples / instances"] == (f"{examples[kind]} / {4 * examples[kind]}", of_paper)
+    assert rows["passage length (mean ± sd, words)"] == ("8.6 ± 1.8", "10.7 ± 5.6")
+    sources = [int(rows[f"source: {name} examples"][0]) for name in ("chartqa", "mmmu")]
+    assert sum(sources) == total
+    assert float(rows["QC sample (share of instances)"][0].rstrip("%")) == pytest.approx(20, abs=1)
 
 
 @real

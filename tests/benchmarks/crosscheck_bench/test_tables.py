@@ -386,3 +386,22 @@ def test_metrics_for_correction_are_accuracies_by_strategy() -> None:
     counts[0] = (3, 1)
     assert float(figures.of["Accuracy, vanilla"](counts)) == 0.75
     assert np.isnan(float(figures.of["Accuracy, cot"](counts)))
+
+
+def test_overall_a_is_the_mean_over_models_and_not_over_rules_and_people() -> None:
+    of = {
+        "a": records(samples(), lambda sample, _: answer_of(sample, True)),
+        "b": records(samples(), lambda sample, _: answer_of(sample, row_number(sample) % 2 == 0)),
+    }
+    assert not [label for label, _ in tables({"a": of["a"]})["composition"].rows if label.startswith("Overall-A")]
+    composition = tables(of | {"policy:always-a": of["b"], "person:ann": of["a"]})["composition"]
+    rows = dict(composition.rows)
+    label = "Overall-A, mean of 2 models"
+    for column in composition.columns:
+        a, b, mean = (cell(composition, name, column) for name in ("a", "b", label))
+        assert a.value is not None
+        assert b.value is not None
+        assert mean.value == pytest.approx((a.value + b.value) / 2)
+        assert mean.low is None
+    assert list(rows)[-1] == label
+    assert any(note.startswith("Overall-A:") for note in composition.notes)

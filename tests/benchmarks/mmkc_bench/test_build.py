@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.report.published import published_cells
-from benchmarks.build import Build, BuildOptions
+from benchmarks.build import Build, BuildOptions, FalseText
 from benchmarks.errors import SourceError, SpecError
+from benchmarks.mmkc_bench.build import UNNAMED
 from benchmarks.mmkc_bench.constants import CONDITIONS
 from benchmarks.mmkc_bench.example import Example
 from benchmarks.mmkc_bench.options import choose_distractor, format_query, overlaps, read_options
@@ -28,6 +29,7 @@ from tests.support.data.mmkc_bench import (
     MMKC_DATA,
     er_row,
     folder,
+    images,
     knowledge_row,
     reconstructed_folder,
     whole_folder,
@@ -179,6 +181,8 @@ def test_statistics_count_examples_and_images_as_table_1_does(tmp_path: Path) ->
     for name, row in zip(names, rows.values(), strict=True):
         assert int(row["instances in the paper"]) == cells[name, "Instances"]
         assert int(row["images in the paper"]) == cells[name, "Images"]
+        assert int(row["types in the paper"]) == cells[name, "Types"]
+    assert [row["types"] for row in rows.values()] == ["", "6", ""]
 
 
 def test_repeated_rows_and_names_are_reported(tmp_path: Path) -> None:
@@ -280,6 +284,53 @@ def test_wrong_mmkc_folder_is_fatal_and_names_the_layout(tmp_path: Path) -> None
     with pytest.raises(SpecError, match="did you mean 'published'"):
         MMKC.build([("publish", str(bare))], tmp_path / "out", BuildOptions())
     assert not (tmp_path / "out").exists()
+
+
+def test_a_further_type_is_read_listed_and_named_unknown_and_other_files_are_reported(tmp_path: Path) -> None:
+    charts = [er_row(200 + n, instance=f"Chart {n}", type="bar chart", image_path=images(f"c{n}")) for n in (1, 2)]
+    renamed = [{("false_description" if key == "mis_description" else key): v for key, v in er_row(9).items()}]
+    place = folder(tmp_path / "src", ER=[er_row(1, type="tower")], ED=charts, NEW=renamed, VS=[er_row(8)])
+    (place / "NOTES.json").write_text("not JSON", "utf-8")
+    built = build(place, tmp_path / "out")
+    assert built.manifest["types"] == {"ER": 1, "ED": 2}
+    assert built.manifest["datasets"]["ED"] == {"examples": 2, "in the paper": UNNAMED}
+    with (built.path / "statistics.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["data set"]: (row["types"], row["instances"], row["images"]) for row in csv.DictReader(file)}
+    assert rows == {"ER": ("1", "1", "3"), "EK": ("", "0", "0"), "VS": ("", "0", "0"), "ED": ("1", "2", "6")}
+    reasons = sorted(skipped(built))
+    assert len(reasons) == 3
+    assert any(reason.endswith("its first row has no mis_description") for reason in reasons)
+    assert any(reason.endswith("its name cannot be that of a type") for reason in reasons)  # VS.json
+    conditions = {instance.condition for instance in instances(built) if instance.strata["type"] == "ED"}
+    assert conditions == set(CONDITIONS) - {"fine-non-conflict", "fine-conflict"}
+
+
+def test_the_false_text_given_alone_is_drawn_by_the_seed_with_its_image_and_answer(tmp_path: Path) -> None:
+    place = folder(tmp_path / "src", ER=[er_row(n) for n in range(1, 9)], people_knowledge=[knowledge_row(1)])
+    choices: list[tuple[FalseText, int]] = [("first", 0), ("first", 1), ("random", 0), ("random", 1)]
+    builds = {
+        (text, seed): MMKC.build(
+            [("published", str(place))], tmp_path / f"{text}{seed}", BuildOptions(seed=seed, false_text=text)
+        )
+        for text, seed in choices
+    }
+    firsts = {key: [row["wrong"][0] for row in built.rows()] for key, built in builds.items()}
+    assert firsts["first", 0] == firsts["first", 1]
+    assert len({tuple(texts) for texts in firsts.values()}) == 3
+    drawn = {row["instance"]: row for row in builds["random", 0].rows() if row["kind"] == "ER"}
+    plain = {row["instance"]: row for row in builds["first", 0].rows() if row["kind"] == "ER"}
+    swapped = [name for name, row in drawn.items() if row["wrong"] != plain[name]["wrong"]]
+    assert 0 < len(swapped) < len(plain)
+    for name, row in plain.items():
+        order = [0, 2, 1] if name in swapped else [0, 1, 2]
+        assert drawn[name]["images"] == [row["images"][place] for place in order]
+        for pair in ("wrong", "counter_answers", "counter_letters"):
+            assert drawn[name][pair] == (row[pair][::-1] if name in swapped else row[pair])
+    for row in builds["random", 1].rows():
+        if row["kind"] == "PT":
+            assert row["sentences"][0] in row["wrong"][0]
+    assert builds["random", 0].manifest["options"] == {"false_text": "random"}
+    assert "options" not in builds["first", 0].manifest  # as before, so that runs of older builds resume
 
 
 def test_a_single_file_is_read_by_its_name(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ JUDGE = get_judge("own-answer")
 CELLS: list[dict[str, Any]] = json.loads((ROOT / "assets" / "published" / "mmkc-bench.json").read_text("utf-8"))
 SETTINGS = ("Context-Memory", "Inter-Context")
 RATES = ("OAR", "CAR", "IAR")
+AAAI = 2 * 24 + 36 + 13
+"""The cells of Gemini-2.5-Pro, which only the version of AAAI 2026 has."""
 MODELS = ("Qwen2.5-VL-7B", "InternVL3-8B", "GPT-4o mini")
 
 REFERENCES: dict[str, dict[str, tuple[str, ...]]] = {
@@ -276,6 +278,45 @@ def test_detection_accuracy_matches_manual_computation() -> None:
     assert f"Left out of all answers: {MISSING['unparsed']} (1), pending (1)." in table.notes
 
 
+def test_the_change_of_car_is_paired_and_has_an_interval() -> None:
+    records = []
+    for name in ("a", "b", "c", "d"):
+        for kind in ROW_TYPES:
+            second = "C" if name in "ab" else "A"
+            records += [
+                answer(kind, name, "original-mc", "A"),
+                answer(kind, name, "context-memory-mc", "B" if name == "a" else "A"),
+                answer(kind, name, "inter-context-mc", second),
+            ]
+    change = tables(joined(records))["second-text"]
+    cells = dict(change.rows)["m / multiple choice"]
+    for cell in cells:
+        assert isinstance(cell, Estimate)
+        assert cell.value == pytest.approx(2 / 4 - 1 / 4)
+        assert cell.low is not None
+        assert cell.high is not None
+        assert -1 <= cell.low < 0.25 < cell.high <= 1
+    assert [label for label, _ in change.rows] == ["m / multiple choice", "m (official) / multiple choice"]
+
+
+def test_an_unknown_type_is_weighted_by_the_instances_of_the_data() -> None:
+    def asked(kind: str, name: str, taken: bool) -> list[Record]:
+        return [
+            answer(kind, name, "original-mc", "A"),
+            answer(kind, name, "context-memory-mc", "B" if taken else "A"),
+        ]
+
+    records = [record for n in range(3) for record in asked("ER", f"e{n}", False)] + asked("ED", "d", True)
+    everything = tables(joined(records))
+    table = everything["all-types"]
+    row = dict(table.rows)["m / context-memory-mc / CAR"]
+    values = dict(zip(table.columns, [cell.value if isinstance(cell, Estimate) else cell for cell in row], strict=True))
+    assert values == {"ER": 0.0, "EK": None, "VS": None, "ED": 1.0, "Avg.": 0.25}
+    assert "Unknown types, which the paper does not name: ED." in table.notes[0]
+    assert everything["main"].columns == ("ER", "EK", "VS", "Avg.")
+    assert "all-types" not in tables(joined(asked("ER", "e", True)))
+
+
 # --- the published figures -------------------------------------------------------------------------------------
 
 
@@ -287,7 +328,7 @@ def test_published_cells_fit_our_tables_in_the_papers_order() -> None:
     )
     ours = tables(everything)
     assert list(ours) == [
-        *("main", "open", "detection", "subtypes-open", "subtypes-mc", "left-out", "failures"),
+        *("main", "open", "detection", "subtypes-open", "subtypes-mc", "second-text", "left-out", "failures"),
     ]
     for name, table in (("main", 2), ("open", 3), ("subtypes-open", 5), ("subtypes-mc", 6), ("detection", 4)):
         published = [cell for cell in CELLS if cell["table"] == f"Table {table}"]
@@ -297,7 +338,7 @@ def test_published_cells_fit_our_tables_in_the_papers_order() -> None:
         for model in MODELS:
             of = dict.fromkeys(cell["row"] for cell in published if cell["row"].startswith(model))
             assert [row.removeprefix(model) for row in of] == rows
-    assert len(CELLS) == 9 + 2 * 72 + 39 + 2 * 108
+    assert len(CELLS) == 9 + 2 * 72 + 39 + 2 * 108 + AAAI
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text is not beside the project")
@@ -316,4 +357,4 @@ def test_published_rows_follow_our_rows(tmp_path: Path) -> None:
     cells = dict(published_rows(tables(joined(pairs("ER", [("A", "A", "A")])))["main"], "mmkc-bench"))
     row = cells["GPT-4o mini / Inter-Context / IAR (paper)"]
     assert [cell.value if cell else None for cell in row] == [0.05, 0.03, 0.03, 0.04]
-    assert len(cells) == 18
+    assert len(cells) == 18 + 6
