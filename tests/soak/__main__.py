@@ -22,9 +22,6 @@ from tests.soak.ledger import Step
 from tests.soak.load import loaded
 from tests.soak.player import Player, prepare
 
-KNOWN = "mode: cache/rashomon,leftover:"
-"""Beginnings of violations that are counted and stop nothing, since their repairs are to come."""
-
 
 def main() -> int:
     """Run the soak; return the exit code."""
@@ -35,9 +32,6 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="where homes and logs are; default: a new temporary folder")
     parser.add_argument("--only", default="", help="actions, separated by commas: " + ", ".join(ACTIONS))
     parser.add_argument("--go-on", action="store_true", help="count violations instead of stopping")
-    parser.add_argument(
-        "--known", default=KNOWN, help="beginnings of violations that are only counted, separated by commas"
-    )
     parser.add_argument("--replay", type=Path, help="perform the steps of this log instead of drawn ones")
     parser.add_argument("--load", type=int, default=0, help="busy processes for some minutes of every ten")
     parser.add_argument("--fault", default="", help="plant a bug of tests/soak/planted_faults.py")
@@ -53,9 +47,6 @@ def main() -> int:
 
 def _play(player: Player, log: Path, options: argparse.Namespace) -> int:
     end, counts, kinds = time.monotonic() + options.hours * 3600, Counter[str](), Counter[str]()
-    known = tuple(filter(None, options.known.split(",")))
-    if options.fault == "temporary-file-left":
-        known = tuple(kind for kind in known if kind != "leftover:")
     only = tuple(filter(None, options.only.split(",")))
     steps = [*map(Step.parse, options.replay.read_text("utf-8").splitlines())] if options.replay else None
     number = failures = 0
@@ -67,7 +58,6 @@ def _play(player: Player, log: Path, options: argparse.Namespace) -> int:
         results, violations = player.play(step)
         counts[step.action] += 1
         kinds.update(violation.partition(":")[0] for violation in violations)
-        new = [violation for violation in violations if not violation.startswith(known or ("\0",))]
         ends = [(result.code, result.seconds, result.megabytes, result.signalled) for result in results]
         line = step.line(
             step=number,
@@ -78,25 +68,27 @@ def _play(player: Player, log: Path, options: argparse.Namespace) -> int:
         )
         with log.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
-        if new:
+        if violations:
             failures += 1
-            _report(options, log, number, step, new, [result.err[-1500:] for result in results])
+            _report(options, log, number, step, violations, [result.err[-1500:] for result in results])
             if not options.go_on:
                 break
     summary = {
         "steps": number,
         "actions": dict(counts),
         "violations": dict(kinds),
-        "steps with new violations": failures,
+        "steps with violations": failures,
     }
     (log.parent / "summary.json").write_text(json.dumps(summary, indent=1))
     print(json.dumps(summary))
     return 1 if failures else 0
 
 
-def _report(options: argparse.Namespace, log: Path, number: int, step: Step, new: list[str], errors: list[str]) -> None:
+def _report(
+    options: argparse.Namespace, log: Path, number: int, step: Step, violations: list[str], errors: list[str]
+) -> None:
     print(f"step {number} ({step.action}), seed {options.seed}:")
-    for violation in new:
+    for violation in violations:
         print(f"  {violation}")
     for error in filter(None, errors):
         print("  standard error: " + error.replace("\n", "\n    "))
