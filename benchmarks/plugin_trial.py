@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.errors import RashomonError
+from benchmarks.untrusted.private_folders import cache_folder, make_private
 from benchmarks.untrusted.safe_files import read_bytes, replace_file
 
 SECONDS = 30.0
@@ -48,14 +49,13 @@ def crash(module: str, package: str, *, again: bool = False) -> str:
     files = _files(module)
     if not files:  # the import itself reports that there is no such module
         return ""
-    import platformdirs
-
-    folder, name = Path(platformdirs.user_cache_dir("rashomon")) / "plugins", _key(module, package, files)
+    folder, name = cache_folder() / "plugins", _key(module, package, files)
     if not again and (stored := _read(folder, name)) is not None:
         return stored
     reason = _try(module)
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(cache_folder())
+        folder.mkdir(exist_ok=True)
         replace_file(folder, name, (reason or _SURVIVED).encode())
     except (OSError, RashomonError):  # the next process tries it again
         pass
