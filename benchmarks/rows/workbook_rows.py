@@ -32,6 +32,8 @@ LONG_ROW = f"the row is larger than {LARGEST_LINE // 1024**2} MiB"
 
 _SHEET = "#sheet="
 _ROWS_AT_ONCE = 100
+_MOST_SHEETS = 500
+"""The maximum number of sheets that are searched for a table; each reads the list of all."""
 _LARGEST_OLE = 256 * 1024 * 1024
 _LARGEST_MANIFEST = 1 << 20
 _OLE = b"\xd0\xcf\x11\xe0"
@@ -117,6 +119,8 @@ def _messages(file: IO[bytes], asked: str, *, listing: bool) -> Iterator[dict[st
     if asked and asked not in sheets:
         names = ", ".join(sheet[:40] for sheet in sheets[:12])
         raise RefusedError(f"has no sheet {asked[:80]!r}; its sheets are {names}.")
+    if not asked and len(sheets) > _MOST_SHEETS:
+        raise RefusedError(f"has more than {_MOST_SHEETS} sheets; name the right one, as in book.xlsx#sheet=NAME.")
     best: tuple[int, str, Iterator[SheetRow]] | None = None
     filled = []
     for sheet in [asked] if asked else sheets:

@@ -65,10 +65,8 @@ def _sql(*statements: str) -> Change:
 
 
 def _flip(data: bytes) -> bytes:
-    flipped = bytearray(data)
-    for place in random.Random(SEED).sample(range(100, len(data)), 40):
-        flipped[place] ^= 0xFF
-    return bytes(flipped)
+    """Flip a bit of every text about kale."""
+    return data.replace(b"kale", b"kald")
 
 
 _MANIFEST, _ROWS, _LIST = f"{_BUILD}/manifest.json", f"{_BUILD}/instances.jsonl", f"{_SET}/set.json"
@@ -333,7 +331,7 @@ run text | 3 | asked is damaged: run.sqlite: file is not a database; `rashomon d
 run empty | 2 | /workspace/runs/asked was never planned completely; remove it and star
 run header only | 3 | asked is damaged: run.sqlite: database disk image is malformed; `rasho
 run cut | 3 | asked is damaged: run.sqlite: database disk image is malformed; `rasho
-run flipped | 3 | asked is damaged: table instance, row 3: its values are not those that
+run flipped | 3 | asked is damaged: table instance
 run with a trigger | 2 | /workspace/runs/asked is not a run as Rashomon creates it: its databas
 run with a view | 2 | /workspace/runs/asked is not a run as Rashomon creates it: its databas
 run of an endless view | 2 | /workspace/runs/asked is not a run as Rashomon creates it: its databas

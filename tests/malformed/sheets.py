@@ -438,7 +438,7 @@ xlsx cell of 50 MB | 1 | no row of table.xlsx can be used; repair the rows as li
 xlsx 16,384 columns | 2 | table.xlsx has no column image, question, answer; it has c0, c1, c2, c
 xlsx odd dates | 0 | rows can be used
 xlsx odd format | 1 | no row of table.xlsx can be used; repair the rows as listed
-xlsx 3,000 empty sheets | 2 | table.xlsx needs more than 20 seconds for a few rows; save its sheet a
+xlsx 3,000 empty sheets | 2 | has more than 500 sheets
 xlsx names twice | 2 | table.xlsx has two columns called 'answer'; rename one
 xlsx is OLE | 2 | table.xlsx is a workbook of the old kind; save it as .xlsx from your s
 ods columns repeated | 1 | no row of table.ods can be used; repair the rows as listed
