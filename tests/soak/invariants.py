@@ -72,7 +72,7 @@ def run_facts(home: Home, ledger: Ledger) -> Iterator[str]:
 
 
 def calls(home: Home, ledger: Ledger, server: ModelServer) -> Iterator[str]:
-    """Yield where the stored calls are not those that the server answered, apart from calls in flight at a kill."""
+    """Yield where the stored calls are not those that the server got, apart from calls in flight at a kill."""
     stored, judged = {}, dict.fromkeys(ledger.judges, 0)
     for run in ledger.present():
         path = home.workspace / "runs" / run.name / "run.sqlite"
@@ -87,19 +87,19 @@ def calls(home: Home, ledger: Ledger, server: ModelServer) -> Iterator[str]:
                     judged[name[1]] += int(total)
     for run in ledger.present():
         if run.model:
-            yield from _differ(run.name, server.answered[run.model], stored.get(run.model, 0), run.kills)
+            yield from _differ(run.name, server.calls[run.model], stored.get(run.model, 0), run.kills)
     for model, kills in ledger.judges.items():
         if model in judged:
-            yield from _differ(f"judge {model}", server.answered[model], judged[model], kills)
+            yield from _differ(f"judge {model}", server.calls[model], judged[model], kills)
 
 
 def _number(database: sqlite3.Connection, query: str) -> int:
     return int(database.execute(query).fetchone()[0])
 
 
-def _differ(name: str, answered: int, stored: int, kills: int) -> Iterator[str]:
-    if not stored <= answered <= stored + kills * 2 * CONCURRENCY:
-        yield f"calls: {name}: the server answered {answered}, {stored} are stored, after {kills} kills"
+def _differ(name: str, received: int, stored: int, kills: int) -> Iterator[str]:
+    if not stored <= received <= stored + kills * 2 * CONCURRENCY:
+        yield f"calls: {name}: the server got {received}, {stored} are stored, after {kills} kills"
 
 
 def checks_database(home: Home, run: Run) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Loopback servers of the soak: a model behind an API that counts what it answered, and a Hub with a small model."""
+"""Loopback servers of the soak: a model behind an API that counts its calls, and a Hub with a small model."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class ModelServer:
         self.failing = 0.0
         """The share of calls that fail."""
         self.seconds = 0.02
-        self.answered: Counter[str] = Counter()
-        """Answers to questions by the name of the model."""
+        self.calls: Counter[str] = Counter()
+        """Calls with questions by the name of the model, also those that fail."""
         self.requests: dict[str, Counter[str]] = {}
-        """The same by the digest of the request."""
+        """Answered ones by the digest of the request."""
         self.headers: Counter[str] = Counter()
         self._eyes = SeeingServer()
         self._chance = random.Random(seed)
@@ -43,19 +43,20 @@ class ModelServer:
 
     def respond(self, body: dict[str, Any]) -> tuple[int, Any]:
         """Return the status and the body of a response."""
+        text = json.dumps({key: value for key, value in body.items() if key != "model"}, sort_keys=True)
+        is_question = QUESTION in text or all(label in text for label in _LABELS)
         with self._lock:
             fails = self._chance.random() < self.failing
             status = self._chance.choice([429, 500, 503, 0])
+            self.calls[body["model"]] += is_question
         time.sleep(self.seconds)
         if fails:
             return status, {"error": {"message": "busy"}}
-        text = json.dumps({key: value for key, value in body.items() if key != "model"}, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
         with self._lock:
             self._eyes.calls.clear()
             status, response = self._eyes.respond(body)
-            if QUESTION in text or all(label in text for label in _LABELS):
-                self.answered[body["model"]] += 1
+            if is_question:
                 self.requests.setdefault(body["model"], Counter())[digest] += 1
         if all(label in text for label in _LABELS):
             response["choices"][0]["message"]["content"] = _LABELS[int(digest, 16) % len(_LABELS)]
