@@ -73,6 +73,7 @@ LICENCES: Mapping[str, Mapping[str, Licence]] = {
             )
         )
     },
+    "phd": {"published": Licence(("PhD's questions and contexts: MIT (the card on the Hub)", _COCO))},
     "retrieval": {
         "log": OWN,
         "misleading-chartqa": Licence(

@@ -7,5 +7,6 @@ from collections.abc import Mapping
 DATA_SETS: Mapping[str, str] = {
     "chart-conflicts": "benchmarks.plain.chart_conflicts:ChartConflicts",
     "mmmc": "benchmarks.plain.mmmc:Mmmc",
+    "phd": "benchmarks.plain.phd:Phd",
 }
 """The data sets by name, as "module:class"."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from benchmarks.errors import MediaError, NothingUsableError, SourceError
 from benchmarks.hashed import hash64
 from benchmarks.media import image_suffix, load_image
 from benchmarks.plain.declaration import SOURCE, Declaration
-from benchmarks.rows.base import RowProblem, shortened
+from benchmarks.rows.base import Fields, RowProblem, shortened
 from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, list_folders, read_rows, text_field
+from benchmarks.rows.nested_keys import lookup
 from benchmarks.rows.placeholders import is_placeholder
 from benchmarks.rows.sources import existing_path, layout_error, resolve_sources, top_reasons
 from benchmarks.values import compare
@@ -93,22 +95,24 @@ def _rows(data_set: Declaration, place: str) -> Iterator[RawRow | SkippedRow]:
     for file in files:
         first = None
         for raw in read_rows(file, folder, SOURCE):
-            if isinstance(raw, RawRow):
-                if first is None and known.isdisjoint(raw.fields):
-                    others.append((file, raw.fields))
-                    yield SkippedRow(SOURCE, file.name, OTHER_FILE)
-                    break
-                if first is None:
-                    _check_columns(data_set, file, first := raw.fields)
-                raw = RawRow(raw.where, _by_role(data_set, raw.fields), raw.folders)
-            yield raw
+            if isinstance(raw, SkippedRow):
+                yield raw
+                continue
+            if first is None and known.isdisjoint(raw.fields):
+                others.append((file, raw.fields))
+                yield SkippedRow(SOURCE, file.name, OTHER_FILE)
+                break
+            examples = _examples(data_set, raw)
+            if first is None and not any(isinstance(example, SkippedRow) for example in examples):
+                _check_columns(data_set, file, first := raw.fields)
+            yield from examples
     if len(others) == len(files):
         _check_columns(data_set, *others[0])
 
 
 def _check_columns(data_set: Declaration, file: Path, fields: Mapping[str, Any]) -> None:
     """Raise SourceError for the needed columns that the first row lacks, with the closest of those that it has."""
-    missing = [keys for keys in data_set.columns.values() if not any(key in fields for key in keys)]
+    missing = [keys for keys in data_set.columns.values() if not any(_has(fields, key) for key in keys)]
     if not missing:
         return
     known = [shortened(str(key), _LONGEST_TYPE) for key in fields]
@@ -124,7 +128,22 @@ def _check_columns(data_set: Declaration, file: Path, fields: Mapping[str, Any])
 
 def _by_role(data_set: Declaration, fields: Mapping[str, Any]) -> dict[str, Any]:
     roles = {**data_set.columns, **data_set.optional_columns}
-    return {role: next((fields[key] for key in keys if key in fields), None) for role, keys in roles.items()}
+    return {
+        role: next((lookup(fields, key) for key in keys if _has(fields, key)), None) for role, keys in roles.items()
+    }
+
+
+def _has(fields: Fields, key: str) -> bool:
+    return key in fields or lookup(fields, key) is not None
+
+
+def _examples(data_set: Declaration, raw: RawRow) -> Sequence[RawRow | SkippedRow]:
+    """Return the examples of a row, with their fields by role; the reason for a row that the data set leaves out."""
+    try:
+        by_role = replace(raw, fields=_by_role(data_set, raw.fields))
+        return [replace(raw, fields=fields) for fields in data_set.examples(by_role)]
+    except RowProblem as problem:
+        return [SkippedRow(SOURCE, raw.where, str(problem))]
 
 
 def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWriter) -> dict[str, Any]:
@@ -163,7 +182,10 @@ def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWrite
         "image": {"sha256": image.sha256, "suffix": image.suffix},
         "text": texts.get("text") or None,
         "references": answers,
-        "strata": {"type": type_name(data_set, fields["type"])},
+        "strata": {
+            **{role: texts.get(role, "") for role in data_set.table_strata},
+            "type": type_name(data_set, fields["type"]),
+        },
         "columns": {role: texts[role] for role in data_set.optional_columns if texts.get(role)},
     }
 

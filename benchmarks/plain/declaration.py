@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from benchmarks.base import AbstentionRule, Benchmark, DataSource
 from benchmarks.rows.base import Fields
 from benchmarks.vocabulary import CLOSED_BOOK
+
+if TYPE_CHECKING:
+    from benchmarks.rows.files import RawRow
 
 CONFLICT = "conflict"
 SOURCE = "published"
@@ -23,7 +27,8 @@ class Declaration(Benchmark):
     columns: Mapping[str, tuple[str, ...]]
     """The columns that each row needs, by role: question, image, image_answer, text, text_answer, type.
 
-    A role has one name for each known form of the data; the first that is there counts.
+    A role has one name for each known form of the data; the first that is there counts. A dot reaches into an object:
+    ``context.icc``.
     """
     optional_columns: Mapping[str, tuple[str, ...]] = {}
     """Columns that a row need not have: the roles above, ``group`` (rows of one value are one example), and any that
@@ -49,7 +54,8 @@ class Declaration(Benchmark):
     placeholders: tuple[str, ...] = ("question", "image", "text")
     without_sources: Mapping[str, tuple[str, ...]] = {CLOSED_BOOK: ("image-only", "text-only")}
     stratum = "type"
-    table_strata = ("type",)
+    table_strata: tuple[str, ...] = ("type",)
+    """The strata that tables count by: the type, and further roles."""
     judges: tuple[str, ...] = ("match",)
     behaviours: Mapping[str, str] = {
         "IMAGE": "follows the image",
@@ -80,3 +86,10 @@ class Declaration(Benchmark):
     def condition(self, fields: Fields) -> str:
         """Return the condition of a row, whose fields are by role: a conflict, unless overridden."""
         return CONFLICT
+
+    def examples(self, row: RawRow) -> Iterable[Fields]:
+        """Return the fields of each example of a row, whose own fields are by role: those of the row, unless overridden.
+
+        Raises RowProblem for a row that is left out.
+        """
+        return (row.fields,)

@@ -50,7 +50,7 @@ def test_a_data_set_is_fetched_built_run_and_shown(name: str, tmp_path: Path) ->
         assert not hub.gets("README.md")
     rashomon = Rashomon(tmp_path)
     manifest = rashomon.json("build", name)["manifest"]
-    assert manifest["examples"] == {"rows": 8}
+    assert manifest["examples"] == {"rows": 8 * (1 + ("no_question" in data_set.columns))}
     model = ("--model", "policy:always-image", "--name", "run", "--display", "none")
     rashomon.run("--batch", "--benchmark", name, *model)
     tables = {table["name"]: table for table in rashomon.json("show", "run", "--all")["tables"]}

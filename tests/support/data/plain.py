@@ -37,6 +37,7 @@ def rows_of(name: str, count: int) -> list[dict[str, Any]]:
         kind = data_set.types[number // (1 + has_clean) % len(data_set.types)]
         values = {
             "question": f"What is the value of crop {number}?",
+            "no_question": f"Which value has crop {number}?",
             "image": f"images/{number}.png",
             "image_answer": right,
             "text": f"Crop {number} is {wrong}.",
