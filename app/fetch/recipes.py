@@ -147,12 +147,11 @@ def _plain(data_set: PlainDataSet, folder: Path, read: Read) -> RequiredFiles:
     return _of_hub(((files, folder, LICENCES[data_set.name][SOURCE].text),))
 
 
-def _plain_recipes() -> Iterator[Recipe]:
-    """Yield the recipe of each plain data set that is on the Hub."""
+def _plain_data_sets(*, on_hub: bool) -> Iterator[PlainDataSet]:
     for name in DATA_SETS:
         data_set = get_benchmark(name)
-        if isinstance(data_set, PlainDataSet) and data_set.hub_id:
-            yield Recipe(name, data_set.amount, partial(_plain, data_set), ((SOURCE, ""),))
+        if isinstance(data_set, PlainDataSet) and bool(data_set.hub_id) == on_hub:
+            yield data_set
 
 
 def _of_hub(parts: Iterable[tuple[Repository, Path, str]]) -> RequiredFiles:
@@ -189,6 +188,11 @@ NOT_PUBLISHED = {
         "k-passages is made from a build of cmc-bench, so there is nothing to fetch: `rashomon passages cmc-bench` "
         "(docs/k-passages.md)."
     ),
+    **{
+        data_set.name: f"Rashomon does not fetch the data of {data_set.name}: {data_set.amount}. Get them yourself, then "
+        f"`rashomon build {data_set.name} --source {SOURCE}=FILE` (docs/plain-data-sets.md)."
+        for data_set in _plain_data_sets(on_hub=False)
+    },
 }
 
 RECIPES = {
@@ -218,7 +222,10 @@ RECIPES = {
             "sounds (AudioCaps, Clotho), videos (MSR-VTT) and 3D models (PointLLM) cannot be fetched individually; get them from "
             "their owners and put them in audiocaps/, clotho/, msrvtt_test/ and pointllm/ next to test.json (docs/contra4.md)",
         ),
-        *_plain_recipes(),
+        *(
+            Recipe(data_set.name, data_set.amount, partial(_plain, data_set), ((SOURCE, ""),))
+            for data_set in _plain_data_sets(on_hub=True)
+        ),
     )
 }
 
