@@ -73,6 +73,7 @@ LICENCES: Mapping[str, Mapping[str, Licence]] = {
             )
         )
     },
+    "mc2": {"published": Licence(("the questions and texts: not stated (its repository has no licence)", _COCO))},
     "retrieval": {
         "log": OWN,
         "misleading-chartqa": Licence(

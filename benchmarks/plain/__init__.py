@@ -7,5 +7,6 @@ from collections.abc import Mapping
 DATA_SETS: Mapping[str, str] = {
     "chart-conflicts": "benchmarks.plain.chart_conflicts:ChartConflicts",
     "mmmc": "benchmarks.plain.mmmc:Mmmc",
+    "mc2": "benchmarks.plain.mc2:MC2",
 }
 """The data sets by name, as "module:class"."""
