@@ -74,6 +74,7 @@ LICENCES: Mapping[str, Mapping[str, Licence]] = {
         )
     },
     "phd": {"published": Licence(("PhD's questions and contexts: MIT (the card on the Hub)", _COCO))},
+    "mc2": {"published": Licence(("the questions and texts: not stated (its repository has no licence)", _COCO))},
     "retrieval": {
         "log": OWN,
         "misleading-chartqa": Licence(

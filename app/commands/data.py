@@ -11,7 +11,7 @@ from app.commands.spinner import spinner
 from app.fetch import manifest
 from app.fetch.execute import confirm_fetch, execute_plan
 from app.fetch.plan import FetchPlan, make_plan, read_small
-from app.fetch.recipes import NOT_PUBLISHED, RECIPES, Recipe, RequiredFiles, get_recipe, source_options
+from app.fetch.recipes import NOT_FETCHED, RECIPES, Recipe, RequiredFiles, get_recipe, source_options
 from app.json_output.catalog import DataEntry
 from app.json_output.envelope import print_json
 from app.report.portable import portable_path
@@ -27,14 +27,14 @@ from benchmarks.untrusted.typed_paths import typed_path
 def listing(workspace: Workspace, *, as_json: bool) -> None:
     """Print the data each benchmark is built from, and whether it was fetched."""
     entries: list[DataEntry] = []
-    for name in (*RECIPES, *NOT_PUBLISHED):
+    for name in (*RECIPES, *NOT_FETCHED):
         folder = workspace.source_folder(name)
         fetched = manifest.read_manifest(folder)
         entries.append(
             DataEntry(
                 benchmark=name,
-                description=RECIPES[name].what if name in RECIPES else NOT_PUBLISHED[name],
-                state=manifest.fetch_state(folder) if name in RECIPES else "not published",
+                description=RECIPES[name].what if name in RECIPES else NOT_FETCHED[name],
+                state=manifest.fetch_state(folder) if name in RECIPES else "not fetched by Rashomon",
                 folder=portable_path(folder, workspace.path),
                 files=fetched.files if fetched else None,
                 bytes=fetched.bytes if fetched else None,

@@ -67,8 +67,8 @@ def get_recipe(benchmark: str) -> Recipe:
     """Return the recipe of ``benchmark``. Raises SpecError for an unknown benchmark or unpublished data."""
     if benchmark not in benchmark_names():
         raise SpecError(f"there is no benchmark {benchmark!r}; {did_you_mean(benchmark, benchmark_names())}")
-    if benchmark in NOT_PUBLISHED:
-        raise SpecError(NOT_PUBLISHED[benchmark])
+    if benchmark in NOT_FETCHED:
+        raise SpecError(NOT_FETCHED[benchmark])
     if benchmark not in RECIPES:
         raise SpecError(f"Rashomon does not know where the data of {benchmark} is; ask those who made the benchmark.")
     return RECIPES[benchmark]
@@ -159,12 +159,11 @@ def _plain(data_set: PlainDataSet, folder: Path, read: Read) -> RequiredFiles:
     return _of_hub(((files, folder, LICENCES[data_set.name][SOURCE].text),))
 
 
-def _plain_recipes() -> Iterator[Recipe]:
-    """Yield the recipe of each plain data set that is on the Hub."""
+def _plain_data_sets(*, on_hub: bool) -> Iterator[PlainDataSet]:
     for name in DATA_SETS:
         data_set = get_benchmark(name)
-        if isinstance(data_set, PlainDataSet) and data_set.hub_id:
-            yield Recipe(name, data_set.amount, partial(_plain, data_set), ((SOURCE, ""),))
+        if isinstance(data_set, PlainDataSet) and bool(data_set.hub_id) == on_hub:
+            yield data_set
 
 
 def _of_hub(parts: Iterable[tuple[Repository, Path, str]]) -> RequiredFiles:
@@ -187,7 +186,7 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
-NOT_PUBLISHED = {
+NOT_FETCHED = {
     "crosscheck-bench": (
         "CrossCheck-Bench's data is announced but not published, so there is nothing to fetch. Build it from folders of "
         "products (`rashomon build crosscheck-bench --source products=FOLDER`) or from your own rows "
@@ -201,6 +200,11 @@ NOT_PUBLISHED = {
         "k-passages is made from a build of cmc-bench, so there is nothing to fetch: `rashomon passages cmc-bench` "
         "(docs/k-passages.md)."
     ),
+    **{
+        data_set.name: f"Rashomon does not fetch the data of {data_set.name}: {data_set.amount}. Get them yourself, then "
+        f"`rashomon build {data_set.name} --source {SOURCE}=FILE` (docs/plain-data-sets.md)."
+        for data_set in _plain_data_sets(on_hub=False)
+    },
 }
 
 RECIPES = {
@@ -258,7 +262,10 @@ RECIPES = {
             unknown_size="images whose size only COCO's server knows",
             origin="Contra4's repository and COCO's image server",
         ),
-        *_plain_recipes(),
+        *(
+            Recipe(data_set.name, data_set.amount, partial(_plain, data_set), ((SOURCE, ""),))
+            for data_set in _plain_data_sets(on_hub=True)
+        ),
     )
 }
 

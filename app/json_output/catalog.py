@@ -228,7 +228,7 @@ PromptsResult = tuple[PromptSetEntry, ...] | PromptSetEntry | PromptPreview
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataEntry:
-    """The data that a benchmark is built from. ``state`` is fetched, begun, none or not published."""
+    """The data that a benchmark is built from. ``state`` is fetched, begun, none or not fetched by Rashomon."""
 
     benchmark: str
     description: str

@@ -13,7 +13,7 @@ from app.engine.judging import WorkLeft, work_left
 from app.engine.plan import CheckedSpec, check_spec, chosen_instances, open_build
 from app.fetch import manifest
 from app.fetch.plan import disk_problem
-from app.fetch.recipes import NOT_PUBLISHED, RECIPES
+from app.fetch.recipes import NOT_FETCHED, RECIPES
 from app.new_run.choices import model_choice
 from app.new_run.run_estimate import (
     MeasuredSpeed,
@@ -248,7 +248,7 @@ def _plan_data(workspace: Workspace, setup: Setup, run: RunSpec) -> DataPlan:
         what = f"what ships with Rashomon ({', '.join(setup.shipped)})"
         return DataPlan("shipped", what, workspace.build_folder(name), sources=sources, missing=(setup.shipped_data,))
     if name not in RECIPES:
-        return DataPlan("unavailable", "", folder, problem=NOT_PUBLISHED.get(name, f"{name} has no data to fetch."))
+        return DataPlan("unavailable", "", folder, problem=NOT_FETCHED.get(name, f"{name} has no data to fetch."))
     recipe, state = RECIPES[name], manifest.fetch_state(folder)
     missing = (recipe.manual_steps,) if recipe.manual_steps else ()
     if state == "fetched":

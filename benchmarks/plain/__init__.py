@@ -8,5 +8,6 @@ DATA_SETS: Mapping[str, str] = {
     "chart-conflicts": "benchmarks.plain.chart_conflicts:ChartConflicts",
     "mmmc": "benchmarks.plain.mmmc:Mmmc",
     "phd": "benchmarks.plain.phd:Phd",
+    "mc2": "benchmarks.plain.mc2:MC2",
 }
 """The data sets by name, as "module:class"."""

@@ -16,7 +16,17 @@ from benchmarks.hashed import hash64
 from benchmarks.media import image_suffix, load_image
 from benchmarks.plain.declaration import SOURCE, Declaration
 from benchmarks.rows.base import Fields, RowProblem, shortened
-from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, list_folders, read_rows, text_field
+from benchmarks.rows.files import (
+    MISSING_IMAGE,
+    Loader,
+    RawRow,
+    SkippedRow,
+    image_loader,
+    list_files,
+    list_folders,
+    read_rows,
+    text_field,
+)
 from benchmarks.rows.nested_keys import lookup
 from benchmarks.rows.placeholders import is_placeholder
 from benchmarks.rows.sources import existing_path, layout_error, resolve_sources, top_reasons
@@ -161,7 +171,7 @@ def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWrite
         raise RowProblem(problem)
     if len(answers) == 2 and compare(answers["image"], answers["text"], texts["question"]).verdict == "same":
         raise RowProblem(f"{NO_CONFLICT}: {answers['image'][:_LONGEST_TYPE]!r}")
-    load = image_loader(raw, "image")
+    load = _image(data_set, raw)
     try:
         data = load()
         load_image(data)
@@ -188,6 +198,21 @@ def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWrite
         },
         "columns": {role: texts[role] for role in data_set.optional_columns if texts.get(role)},
     }
+
+
+def _image(data_set: Declaration, raw: RawRow) -> Loader:
+    """Return the loader of a row's image: bytes, or the first file that its name stands for. Raises RowProblem."""
+    name = raw.fields["image"]
+    if not isinstance(name, str) or not name.strip():
+        return image_loader(raw, "image")
+    for file in data_set.image_files:
+        try:
+            return image_loader(replace(raw, fields={"image": file.format(name.strip())}), "image")
+        except RowProblem as problem:
+            if str(problem) != MISSING_IMAGE:
+                raise
+    places = " or ".join(data_set.image_files[1:])
+    raise RowProblem(f"{MISSING_IMAGE}, {places}: {shortened(name, _LONGEST_TYPE)}" if places else MISSING_IMAGE)
 
 
 def _instances(data_set: Declaration, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

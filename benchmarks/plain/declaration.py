@@ -33,6 +33,9 @@ class Declaration(Benchmark):
     optional_columns: Mapping[str, tuple[str, ...]] = {}
     """Columns that a row need not have: the roles above, ``group`` (rows of one value are one example), and any that
     :meth:`template` reads. All of them are kept in the build."""
+    image_files: tuple[str, ...] = ("{}",)
+    """The files, beside the rows, that a name in the image's column stands for, with {} for the name; the first that is there
+    counts."""
     prompts: Mapping[str, Mapping[str, str]]
     """Prompt set to condition to text, with {question}, {image} and {text}; double braces are braces."""
     right: str = "image"

@@ -45,7 +45,7 @@ def online(data: Path, drafts: Path) -> Iterator[FakeHub]:
         hub.repos["starjyf/MLLMKC-datasets"] = Repo("dataset", _contents(data / "MLLMKC"), "")
         hub.repos["lmms-lab/OK-VQA"] = Repo("dataset", _contents(okvqa_copy(drafts / "okvqa")), "")
         hub.repos["lmms-lab/GQA"] = Repo("dataset", _contents(gqa_copy(drafts / "gqa")), "mit")
-        hub.repos |= {data_set_of(name).hub_id: hub_repo(name) for name in DATA_SETS}
+        hub.repos |= {data_set_of(name).hub_id: hub_repo(name) for name in DATA_SETS if data_set_of(name).hub_id}
         hub.repos |= {model: Repo("model", _contents(FOUR_BIT)) for model in MODELS}
         small = {
             file.name: file.read_bytes()

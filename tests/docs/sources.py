@@ -18,6 +18,7 @@ from tests.support.data.contra4 import row, write_source
 from tests.support.data.crosscheck_bench import row as crosscheck_row
 from tests.support.data.crosscheck_bench import write_rows
 from tests.support.data.mmkc_bench import er_row, whole_folder
+from tests.support.data.plain import write_rows_of
 from tests.support.data.pope import small_pope
 from tests.support.data.small import mmmu_rows, own_rows, write_lines, write_picture
 from tests.support.media import sound
@@ -58,6 +59,7 @@ def write(data: Path, here: Path) -> None:
     (data / "few-charts" / "rows.jsonl").write_text("".join(json.dumps(c) + "\n" for c in charts), "utf-8")
     _misleading_charts(data / "misleading_chartqa")
     whole_folder(data / "MLLMKC")
+    write_rows_of("mc2", data / "mc2", 4)
     small_pope(data / "pope")
     small_okvqa(data / "okvqa")
     small_gqa(data / "gqa")

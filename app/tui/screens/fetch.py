@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from app.fetch import manifest
-from app.fetch.recipes import NOT_PUBLISHED, RECIPES
+from app.fetch.recipes import NOT_FETCHED, RECIPES
 from app.new_run.custom_rows import LOGS
 from app.store.run_references import run_folder
 from app.store.workspace import Workspace
@@ -53,7 +53,7 @@ class _Model:
 class _Benchmark:
     name: str
     data: str
-    """The state of its data: "fetched", "begun", "none" or "not published"."""
+    """The state of its data: "fetched", "begun", "none" or "not fetched by Rashomon"."""
     built: bool
 
 
@@ -135,8 +135,8 @@ class FetchScreen(RashomonScreen):
             self.rashomon.open_screen("vary", query=PASSAGES, on_top=True)
         elif benchmark.name == LOGS:
             self.rashomon.open_screen("rows", on_top=True)
-        elif benchmark.data == "not published":
-            reason = NOT_PUBLISHED.get(benchmark.name, "Rashomon does not know where its data is")
+        elif benchmark.data == "not fetched by Rashomon":
+            reason = NOT_FETCHED.get(benchmark.name, "Rashomon does not know where its data is")
             self.rashomon.toast(f"{benchmark.name}: {reason}")
         elif benchmark.data == "fetched":
             self._build(benchmark.name)
@@ -204,7 +204,7 @@ def _read(workspace: Workspace) -> _Listing:
     benchmarks = []
     for name in (benchmark.name for benchmark in working_benchmarks()):
         published = name in RECIPES
-        state = manifest.fetch_state(workspace.source_folder(name)) if published else "not published"
+        state = manifest.fetch_state(workspace.source_folder(name)) if published else "not fetched by Rashomon"
         benchmarks.append(_Benchmark(name, state, workspace.build_folder(name).exists()))
     return _Listing(models, tuple(benchmarks))
 
@@ -227,10 +227,10 @@ def _benchmark_row(item: _Benchmark) -> Row:
         "fetched": [("✓ fetched", RIGHT)],
         "begun": [("◐ partly fetched", PARTIAL)],
         "none": [("○ not fetched", DIM)],
-        "not published": [("○ not published", DIM)],
+        "not fetched by Rashomon": [("○ not by Rashomon", DIM)],
     }
     build: Cell = [("✓ built", RIGHT)] if item.built else [("○ not built", DIM)]
-    steps = {"fetched": "" if item.built else "builds it", "not published": "says what is known"}
+    steps = {"fetched": "" if item.built else "builds it", "not fetched by Rashomon": "says what is known"}
     step = _OWN_STEPS.get(item.name) or steps.get(item.data, "fetches its data")
     return [item.name, data[item.data], build, step]
 

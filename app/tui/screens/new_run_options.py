@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.fetch import manifest
-from app.fetch.recipes import NOT_PUBLISHED, RECIPES
+from app.fetch.recipes import NOT_FETCHED, RECIPES
 from app.new_run.choices import BenchmarkChoice, JudgeChoice, ModelChoice
 from app.new_run.prompt_files import PromptChoice
 from app.new_run.run_estimate import BuildContents
@@ -74,8 +74,8 @@ def next_step(benchmark: str, data: Path) -> str:
         return "f9 makes it of a build"
     if benchmark == "retrieval":
         return "8 checks your own log"
-    if benchmark in NOT_PUBLISHED:
-        return "data not published; 8 checks your rows"
+    if benchmark in NOT_FETCHED:
+        return "Rashomon fetches no data; 8 checks yours"
     state = manifest.fetch_state(data) if benchmark in RECIPES else "none"
     if state == "fetched":
         return "f builds it"

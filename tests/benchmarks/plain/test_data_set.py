@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from app.fetch.recipes import NOT_FETCHED, RECIPES
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import NothingUsableError, SourceError
 from benchmarks.licences import LICENCES
 from benchmarks.plain import DATA_SETS
 from benchmarks.plain.build import NO_CONFLICT, OTHER_FILE, REPEATED
+from benchmarks.plain.data_set import PlainDataSet
 from benchmarks.rows.files import ADDRESS, MISSING_IMAGE, NO_IMAGE, OUTSIDE
 from benchmarks.vocabulary import Media, Text
 from tests.support.command import Rashomon
@@ -36,20 +38,28 @@ def reasons(build: Build) -> dict[str, str]:
     return {row["row"]: row["reason"] for row in map(json.loads, lines)}
 
 
+def fetch(data_set: PlainDataSet, workspace: Path) -> None:
+    """Fetch a data set from a hub that has it."""
+    with FakeHub().running() as hub:
+        hub.repos[data_set.hub_id] = hub_repo(data_set.name)
+        rashomon = Rashomon(workspace, variables=hub.variables)
+        plan = rashomon.run("data", "get", data_set.name, "--dry-run").stdout
+        assert data_set.hub_id in plan
+        assert LICENCES[data_set.name]["published"].terms[0].split(":")[0] in " ".join(plan.split())
+        rashomon.run("data", "get", data_set.name, "--yes")
+        assert not hub.gets("README.md")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DATA_SETS)
 def test_a_data_set_is_fetched_built_run_and_shown(name: str, tmp_path: Path) -> None:
     data_set = data_set_of(name)
-    with FakeHub().running() as hub:
-        hub.repos[data_set.hub_id] = hub_repo(name)
-        rashomon = Rashomon(tmp_path, variables=hub.variables)
-        plan = rashomon.run("data", "get", name, "--dry-run").stdout
-        assert data_set.hub_id in plan
-        assert LICENCES[name]["published"].terms[0].split(":")[0] in " ".join(plan.split())
-        rashomon.run("data", "get", name, "--yes")
-        assert not hub.gets("README.md")
+    assert name in (RECIPES if data_set.hub_id else NOT_FETCHED)
+    if data_set.hub_id:
+        fetch(data_set, tmp_path)
     rashomon = Rashomon(tmp_path)
-    manifest = rashomon.json("build", name)["manifest"]
+    source = () if data_set.hub_id else ("--source", f"published={write_rows_of(name, tmp_path / 'rows', 8)}")
+    manifest = rashomon.json("build", name, *source)["manifest"]
     assert manifest["examples"] == {"rows": 8 * (1 + ("no_question" in data_set.columns))}
     model = ("--model", "policy:always-image", "--name", "run", "--display", "none")
     rashomon.run("--batch", "--benchmark", name, *model)
