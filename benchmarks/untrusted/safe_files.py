@@ -32,6 +32,7 @@ _COMMON = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _MEGABYTE = 1 << 20
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_WRONG_PATHS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP})
 
 
 class UnsafeFileError(StoreError):
@@ -155,8 +156,8 @@ def is_disk_full(error: OSError) -> bool:
 
 
 def write_error(path: Path, error: OSError, advice: str) -> StoreError:
-    """Return the error for a file that could not be written; a StoreFullError for lack of space."""
-    kind = StoreFullError if is_disk_full(error) else NoAccessError
+    """Return the error for a file that could not be written: StoreFullError for lack of space, StoreError for a wrong path."""
+    kind = StoreFullError if is_disk_full(error) else StoreError if error.errno in _WRONG_PATHS else NoAccessError
     return kind(f"cannot write {path}: {error.strerror or error}; {advice}.")
 
 

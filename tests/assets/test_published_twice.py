@@ -33,7 +33,10 @@ UNREADABLE = {
         for column in ("Rand.", "Sim.", "All")
     },
 }
-"""Values of Contra4 that are illegible in the paper, with what is printed there; they are not among our cells."""
+"""Values of Contra4 that are illegible in the paper, with what is printed there; ten of them are on the project page."""
+
+ELSEWHERE = {"Project page", *(f"Table {n} (AAAI 2026)" for n in (2, 3, 4, 5))}
+"""The tables of our cells that are not those of the paper that was transcribed twice."""
 
 TEXT: dict[str, dict[str, Key]] = {
     "contra4": {
@@ -188,7 +191,7 @@ def test_transcriptions_agree_on_every_value(paper: str) -> None:
     seen: set[Key] = set()
     for row in _second(paper):
         for key in _keys(paper, row["table"], row["row"], row["column"]):
-            if key not in ours:
+            if key not in ours or (paper == "contra4" and key in UNREADABLE):
                 left_out[key] = row["value"]
                 continue
             mine = _as_printed(ours[key], paper, row["mark"])
@@ -208,8 +211,9 @@ def test_transcriptions_agree_on_every_value(paper: str) -> None:
     assert left_out == (UNREADABLE if paper == "contra4" else {})
     assert compared == COUNTS[paper]
     # Nothing of ours rests on one transcription alone but words, and what is drawn in a figure.
-    alone = [cell for key, cell in ours.items() if key not in seen and not isinstance(cell["value"], str)]
-    assert {cell["table"] for cell in alone} <= {"Figure 4"}
+    printed = [cell for key, cell in ours.items() if key not in seen | left_out.keys()]
+    alone = [cell for cell in printed if not isinstance(cell["value"], str)]
+    assert {cell["table"] for cell in alone} <= {"Figure 4", *ELSEWHERE}
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def test_wrong_options_raise_before_anything_runs(workspace: rashomon.Workspace,
 def test_options_are_those_of_the_command() -> None:
     known = {parameter.name for parameter in batch.params if isinstance(parameter, click.Option)}
     renamed = {"allowed": "allow_address"}
-    assert {renamed.get(name or "", name) for name in known} - {"display", "dry_run"} == set(
+    assert {renamed.get(name or "", name) for name in known} - {"display", "dry_run", "yes"} == set(
         BatchOptions.__annotations__
     )
 

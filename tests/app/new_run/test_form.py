@@ -162,7 +162,7 @@ def test_quoting_is_what_bash_reads_back(word: str) -> None:
         ({"max_tokens": "9" * 5000}, "max_tokens", ""),
         ({"prompt_set": ["papr"]}, "prompt_set", "did you mean 'paper'"),
         ({"conditions": ["alined"]}, "conditions", "did you mean 'aligned'"),
-        ({"strata": {"type": [""]}}, "strata", "1"),
+        ({"strata": {"type": [""]}}, "strata", "not empty"),
         ({"cost_ceiling": "2"}, "cost_ceiling", "input_price"),
         ({"cost_ceiling": "-2"}, "cost_ceiling", "0"),
         ({"concurrency": "0"}, "concurrency", "1"),

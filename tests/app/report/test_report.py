@@ -74,7 +74,7 @@ def test_no_cell_is_a_formula_and_csv_reads_back(text: str) -> None:
 
 @pytest.mark.parametrize("sign", SIGNS)
 def test_wide_and_small_signs_begin_no_formula(sign: str) -> None:
-    for text in (f"{sign}1+1", f"a;{sign}1", f"a\n{sign}1", f'a|"{sign}1'):
+    for text in (f"{sign}1*1", f"a;{sign}1", f"a\n{sign}1", f'a|"{sign}1'):
         assert guard_formulas(text) == text.replace(sign, f"'{sign}")
         assert spreadsheet_cell(text) == guard_formulas(text)
         assert unguard_formulas(guard_formulas(text)) == text

@@ -182,7 +182,7 @@ def test_chance_is_what_the_policy_scores_over_1000_seeds(products: Rashomon) ->
 def test_scores_are_computed_once_and_a_damaged_cache_is_no_matter(
     products: Rashomon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(blind_scores, "_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(blind_scores, "cache_folder", lambda: tmp_path / "cache")
     results = list[Audit]()
 
     def counted(questions: Any, **options: Any) -> Audit:
