@@ -290,7 +290,7 @@ def count_responses(
 
 _NOTE_RULE = (
     "An answer abstains if it says that it cannot be determined, or names the conflict ({labels}); it is then neither right nor "
-    "wrong. Under conflict: {conflict}; without: {without}."
+    "wrong. Under conflict: {conflict}{without}."
 )
 _NOTE_COLUMNS = (
     "difference: the first column less the second, 1 if conflicts alone decide, 0 if abstentions ignore them; justified: the "
@@ -327,7 +327,9 @@ def abstention_tables(
         return []
     labels = sorted(frozenset().union(*rule.labels.values()))
     definition = _NOTE_RULE.format(
-        labels=", ".join(labels), conflict=", ".join(rule.conflict), without=", ".join(rule.without)
+        labels=", ".join(labels),
+        conflict=", ".join(rule.conflict),
+        without=f"; without: {', '.join(rule.without)}" if rule.without else "",
     )
     mixed = (
         _NOTE_MIX.format(
