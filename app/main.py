@@ -40,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (Exception, Interrupted, KeyboardInterrupt) as error:
         code, message = _end(error)
         end = error
+    from app.system.signals import end_at_stop_signals, ignore_stop_signals
+
+    ignore_stop_signals()  # while what has happened is reported
     from app.cli.options import asks_for_events
 
     if asks_for_events(arguments):
@@ -51,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from app.text.escape import clean
 
         print(f"rashomon: {clean(message)}", file=sys.stderr)
+    end_at_stop_signals(code)
     sys.exit(code)
 
 

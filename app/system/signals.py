@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import stat
@@ -31,6 +32,21 @@ def handle_stop_signals(handler: Handler) -> dict[signal.Signals, Any]:
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         before[signal.SIGHUP] = signal.signal(signal.SIGHUP, without_terminal)
     return before
+
+
+def ignore_stop_signals() -> None:
+    """Have SIGINT, SIGTERM and SIGHUP do nothing."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def end_at_stop_signals(code: int) -> None:
+    """Have the stop signals end this process, whose work is done, with its own exit ``code``.
+
+    While the interpreter ends they do nothing: it drops the handlers on the way, and the signal would be the exit code.
+    """
+    handle_stop_signals(lambda *_: os._exit(code))
+    atexit.register(ignore_stop_signals)
 
 
 def _leave_closed_terminal() -> None:

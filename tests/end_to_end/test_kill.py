@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import signal
 import sqlite3
 import subprocess
 import time
@@ -203,3 +204,19 @@ def _kill_and_last_report(process: subprocess.Popen[str]) -> int:
     out = kill_all(process)
     reports = [json.loads(line) for line in out.splitlines() if line.startswith("{") and line.endswith("}")]
     return max((int(report["done"]) for report in reports), default=0)
+
+
+@pytest.mark.slow
+def test_a_signal_after_the_last_line_changes_no_exit_code(tmp_path: Path) -> None:
+    """The interpreter drops the handlers of signals while it ends, which takes a tenth of a second."""
+    chance = random.Random(1)
+    codes = list[int | None]()
+    for number in range(24):
+        process = Rashomon(tmp_path).start("--version")
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        time.sleep(0.15 * chance.random())
+        process.send_signal((signal.SIGTERM, signal.SIGINT, signal.SIGHUP)[number % 3])
+        process.communicate()
+        codes.append(process.returncode)
+    assert set(codes) == {0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -67,10 +68,14 @@ def run(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     monkeypatch.setitem(recipes.RECIPES, "mmkc-bench", replace(recipes.RECIPES["mmkc-bench"], needed=needed))
     start = time.monotonic()
     code = 0
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         main(list(COMMANDS[command]))
     except SystemExit as end:
         code = int(end.code or 0)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
     assert time.monotonic() - start < SECONDS
     stderr = capsys.readouterr().err
     sentences = [line for line in stderr.splitlines() if line.startswith("rashomon: ")]
