@@ -39,6 +39,8 @@ def main() -> int:
     folder = options.folder or Path(tempfile.mkdtemp(prefix="soak-"))
     folder.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # under nohup, which its commands must not inherit
+        signal.signal(signal.SIGHUP, lambda *_: None)
     with ExitStack() as stack:
         player = prepare(folder, options.seed, options.fault, stack)
         stack.enter_context(loaded(options.load))
