@@ -55,7 +55,7 @@ def run_setup(
     )
     left = plan.to_fetch or plan.data.to_build
     if dry_run or plan.problems or left:
-        _print_plan(plan, workspace, setup.differences, command, options.display)
+        _print_plan(plan, workspace, setup.differences, "" if yes else command, options.display)
     if dry_run:
         confirm_addresses((), options.allowed)
         outcome.message = "the plan can be carried out; nothing was fetched, built or run"

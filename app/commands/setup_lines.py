@@ -25,7 +25,10 @@ _STATES = {
 
 
 def plan_lines(plan: SetupPlan, workspace: Workspace, differences: Sequence[str], command: str) -> Iterator[str]:
-    """Yield the plan of a setup, a line at a time, with its ``differences`` from the paper; ``command`` carries it out."""
+    """Yield the plan of a setup, a line at a time, with its ``differences`` from the paper.
+
+    ``command`` carries it out; empty where it is carried out now.
+    """
     yield f"{PREFIX}{plan.name}: the plan, made without the network"
     yield ""
     yield from _data_lines(plan, workspace)
@@ -37,7 +40,7 @@ def plan_lines(plan: SetupPlan, workspace: Workspace, differences: Sequence[str]
         yield ""
         yield "not as in the paper:"
         yield from (f"  {sentence}" for sentence in differences)
-    if not plan.problems:
+    if command and not plan.problems:
         yield ""
         yield _next_step(plan, command)
 
