@@ -26,9 +26,9 @@ SECONDS = 30.0
 _MOST_FILES = 1000
 """The files of a package whose times are looked at."""
 
-_SURVIVED = "survived"
+_SURVIVED, _THREADS = "survived", "threads"
 _CHILD = """
-import os, sys
+import os, sys, threading
 sys.path[:] = sys.argv[2:]
 report = os.dup(1)
 os.dup2(2, 1)
@@ -36,7 +36,8 @@ try:
     __import__(sys.argv[1])
 except BaseException:  # which is caught where it matters
     pass
-os.write(report, b"survived")
+others = [thread for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon]
+os.write(report, b"threads" if others else b"survived")
 os._exit(0)
 """
 
@@ -91,6 +92,8 @@ def _try(module: str) -> str:
             _kill(child)
     if report == _SURVIVED.encode():
         return ""
+    if report == _THREADS.encode():
+        return "its import starts a thread that keeps a command from ending"
     code = child.returncode
     return (
         f"its import ends the process by {_signal(-code)}" if code < 0 else f"its import ends the process with {code}"

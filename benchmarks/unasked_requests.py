@@ -19,6 +19,7 @@ SETTINGS: Mapping[str, str] = {
     "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # datasets counts each use of one, also of those on disk
     "DISABLE_SAFETENSORS_CONVERSION": "1",  # transformers asks the Hub to convert a model's weights
     "RAY_USAGE_STATS_ENABLED": "0",
+    "PYDANTIC_DISABLE_PLUGINS": "__all__",  # which it looks for in all packages, and fails at metadata that it cannot read
 }
 """Environment variables, where the user has not set them."""
 

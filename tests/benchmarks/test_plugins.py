@@ -33,6 +33,10 @@ BAD = {
     "interrupts": ("raise KeyboardInterrupt", "it raised KeyboardInterrupt"),
     "ends-the-process": ("import os; os._exit(0)", "its import ends the process with 0"),
     "crashes": ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "its import ends the process by SIGSEGV"),
+    "thread": (
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(10**6,)).start()",
+        "its import starts a thread",
+    ),
     "no-such-class": ("", "has no attribute 'Good'"),
     "wrong-type": ("class Good: pass", "lacks name, version, benchmarks, label"),
     "no-class": ("Good = 3", "not callable"),
@@ -146,6 +150,9 @@ def test_unreadable_metadata_of_one_package_hides_no_other(site: Path, content: 
     assert "good" in names
     assert all(line.startswith("warning: judges: ") for line in errors.splitlines())
     assert "unreadable" in errors or b"!!" not in content
+    stderr = rashomon(site).process("batch", "--benchmark", "pope", "--model", "policy:random", code=2).stderr
+    assert "pope is not built" in stderr
+    assert "Traceback" not in stderr
 
 
 def test_a_plugin_that_prints_and_changes_the_process_changes_nothing_else(site: Path) -> None:
