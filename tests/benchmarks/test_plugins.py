@@ -192,7 +192,7 @@ def test_an_endless_import_ends(site: Path) -> None:
 
 
 def test_an_interruption_by_the_user_is_no_fault_of_the_plugin(site: Path) -> None:
-    install(site, "slow", f"import time\nopen({str(site / 'begun')!r}, 'a').write('x')\ntime.sleep(60)")
+    install(site, "slow", f"import pathlib, time\npathlib.Path({str(site / 'begun')!r}).touch()\ntime.sleep(60)")
     script = (
         "from benchmarks import plugin_trial\nplugin_trial._try = lambda module: ''\n"
         "from judges.registry import get_judge\nget_judge('slow')"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -44,11 +45,22 @@ def test_process_that_died_after_its_start_is_started_again(process: BoundedProc
     assert min(decoded_size(process, f"{tmp_path}/picture")) > 0
 
 
-@pytest.mark.parametrize(("load", "is_patient"), [(0.0, False), (1e9, True)])
 def test_busy_machine_gets_more_time_to_start_the_child(
-    load: float, is_patient: bool, process: BoundedProcess, monkeypatch: pytest.MonkeyPatch
+    process: BoundedProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounded_process, "_MESSAGE_TIMEOUT", 1e-6)
-    monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
-    with pytest.raises(ChildError if is_patient else LimitError):
+    monkeypatch.setattr(os, "getloadavg", lambda: (1e9, 1e9, 1e9))
+    with pytest.raises(ChildError):
+        list(process.ask({"task": "hologram"}))
+
+
+def test_idle_machine_waits_no_longer_for_a_child_that_stands_still(
+    process: BoundedProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_process, "_MESSAGE_TIMEOUT", 0.01)
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    process.start({"task": "hologram"})
+    assert process._child is not None
+    os.kill(process._child.pid, signal.SIGSTOP)
+    with pytest.raises(LimitError):
         list(process.ask({"task": "hologram"}))
