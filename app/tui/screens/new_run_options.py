@@ -75,7 +75,7 @@ def next_step(benchmark: str, data: Path) -> str:
     if benchmark == "retrieval":
         return "8 checks your own log"
     if benchmark in NOT_FETCHED:
-        return "Rashomon fetches no data; 8 checks yours"
+        return "8 checks your rows"
     state = manifest.fetch_state(data) if benchmark in RECIPES else "none"
     if state == "fetched":
         return "f builds it"
