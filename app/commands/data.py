@@ -18,6 +18,7 @@ from app.report.portable import portable_path
 from app.store.locks import FileLock
 from app.store.workspace import Workspace
 from app.text.escape import clean, size
+from app.text.plural import count_of
 from benchmarks.errors import BusyError, NoAccessError
 from benchmarks.fetch.hub import check_online
 from benchmarks.untrusted.safe_files import make_folder
@@ -47,7 +48,7 @@ def listing(workspace: Workspace, *, as_json: bool) -> None:
         state = entry.state
         if state == "fetched":
             folder = workspace.source_folder(entry.benchmark)
-            state = f"fetched: {entry.files or 0:,} files, {size(entry.bytes or 0)} in {folder}"
+            state = f"fetched: {count_of(entry.files or 0, 'file')}, {size(entry.bytes or 0)} in {folder}"
         elif state == "begun":
             state = f"partly fetched; `{workspace.command()} data get {entry.benchmark}` resumes"
         elif state == "none":
@@ -119,7 +120,7 @@ def fetch_data(listed: ListedData, command: str) -> None:
 def print_fetched(listed: ListedData) -> None:
     """Print how much was fetched, and where it is."""
     plan = listed.plan
-    print(f"fetched {len(plan.files):,} files, {size(_total(plan))}, to {clean(str(plan.folder))}")
+    print(f"fetched {count_of(len(plan.files), 'file')}, {size(_total(plan))}, to {clean(str(plan.folder))}")
 
 
 def _total(plan: FetchPlan) -> int:

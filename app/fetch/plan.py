@@ -11,9 +11,10 @@ from typing import Any
 
 from app.system.paths import disk_of, free_space
 from app.text.escape import clean, size
-from benchmarks.fetch.download import MAX_PARALLEL, Timeouts, connection_failed, length_of
+from app.text.plural import count_of
+from benchmarks.fetch.download import MAX_PARALLEL, Timeouts, connection_failed, length_of, refused
 from benchmarks.fetch.hub import hub_token
-from benchmarks.fetch.remote_file import FetchError, RemoteFile, access_denied, distinct_files
+from benchmarks.fetch.remote_file import FetchError, RemoteFile, distinct_files
 
 SIZE_SAMPLE = 24
 """The number of files of unknown size whose size is requested; the others count as the average of these."""
@@ -46,8 +47,10 @@ class FetchPlan:
         """Yield the lines that describe the plan."""
         present = len(self.files) - len(self.missing)
         approximately = "about " if self.estimated else ""
-        fetched = f"{len(self.missing):,} files, {approximately}{size(self.bytes)}" if self.missing else "nothing"
-        yield f"{self.name}: to fetch {fetched}" + (f"; {present:,} files are already here" if present else "")
+        fetched = (
+            f"{count_of(len(self.missing), 'file')}, {approximately}{size(self.bytes)}" if self.missing else "nothing"
+        )
+        yield f"{self.name}: to fetch {fetched}" + (f"; {count_of(present, 'file')} already here" if present else "")
         for licence in self.licences:
             yield f"  licence   {clean(licence)}"
         yield f"  to        {clean(str(self.folder))}"
@@ -162,5 +165,5 @@ def _size(session: Any, file: RemoteFile, token: str | None, timeouts: Timeouts)
                 raise connection_failed(file, f"the connection failed ({error.__class__.__name__})", attempt) from error
             time.sleep(timeouts.wait)
     if response.status_code in (401, 403):
-        raise access_denied(file.owner, response.status_code, response.headers.get("X-Error-Code", ""), file.page)
+        raise refused(file, response)
     return (length_of(response) or 0) if response.status_code == 200 else 0

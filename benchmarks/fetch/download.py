@@ -279,6 +279,19 @@ def _md5_of(path: Path) -> str:
         return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
+def refused(file: RemoteFile, response: Any) -> FetchError:
+    """Return the error for a response of 401 or 403; it gives advice on logins only where the file's own host responds."""
+    import httpx2
+
+    from benchmarks.fetch.web import same_host
+
+    if not same_host(response.url, httpx2.URL(file.url)):
+        return FetchError(
+            f"a host to which {file.owner} redirects denies access to {file.name} ({response.status_code}); try again later."
+        )
+    return access_denied(file.owner, response.status_code, response.headers.get("X-Error-Code", ""), file.page)
+
+
 def _begin(file: RemoteFile, response: Any, partial_bytes: int) -> int:
     """Return how many bytes of the part file to keep, by the server's status. Raises the error the status stands for."""
     from benchmarks.fetch.web import TRANSIENT
@@ -292,7 +305,7 @@ def _begin(file: RemoteFile, response: Any, partial_bytes: int) -> int:
         file.part.unlink(missing_ok=True)
         raise _Retry("it does not continue where the file was interrupted")
     if status in (401, 403):
-        raise access_denied(file.owner, status, response.headers.get("X-Error-Code", ""), file.page)
+        raise refused(file, response)
     if status in TRANSIENT:
         retry_after = response.headers.get("Retry-After", "")
         raise _Retry(

@@ -39,7 +39,7 @@ class RepositoryInfo(_Reply):
 
 
 class Visibility(_Reply):
-    """Whether only the owner sees a repository."""
+    """Visibility of a repository: ``private`` if only its owner sees it."""
 
     private: bool
 
@@ -126,7 +126,7 @@ class Created(_Reply):
 
 
 class Checked(_Reply):
-    """What is wrong with a card."""
+    """Errors and warnings about a card."""
 
     errors: list[Any]
     warnings: list[Any]

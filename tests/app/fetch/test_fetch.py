@@ -6,6 +6,8 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -132,6 +134,27 @@ def test_what_is_missing_is_told_and_the_others_come(hub: FakeHub, tmp_path: Pat
     file = data(tmp_path)
     assert download([gone, file], timeouts=PATIENCE) == {gone: "it does not exist (404)"}
     assert file.is_complete()
+
+
+def test_another_hosts_refusal_is_not_blamed_on_the_account(hub: FakeHub, tmp_path: Path) -> None:
+    file = replace(data(tmp_path), page="the page of the repository")
+    hub.faults["data.bin"] = ["403"]
+    with pytest.raises(FetchError, match="hf auth login"):
+        download([file], timeouts=PATIENCE)
+
+    class Redirecting(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("location", file.url)
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        hub.faults["data.bin"] = ["403"]
+        with pytest.raises(FetchError) as raised:
+            download([replace(file, url=f"http://127.0.0.1:{server.server_port}/data.bin")], timeouts=PATIENCE)
+        server.shutdown()
+    assert "hf auth login" not in str(raised.value)
 
 
 @pytest.mark.parametrize(("status", "says"), [("401", "(401)"), ("403", "(403)")])
@@ -277,7 +300,7 @@ def test_files_of_one_content_are_one_file_of_the_plan(hub: FakeHub, tmp_path: P
     assert download(plan.missing, heard.append, PATIENCE) == {}
     assert heard[-1] == DownloadProgress(1, len(DATA))
     assert os.listdir(tmp_path) == [digest.value]
-    assert "1 files are already here" in next(make_plan("it", tmp_path, files, []).lines())
+    assert "1 file already here" in next(make_plan("it", tmp_path, files, []).lines())
 
 
 @pytest.mark.parametrize("other", ["data.bin", ".data.bin.part"], ids=["the same path", "the part file's path"])
