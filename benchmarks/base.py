@@ -191,7 +191,7 @@ class Benchmark(ABC):
         return ReviewGuide()
 
     build_options: frozenset[str] = frozenset()
-    """Those of the fields ``difficulty``, ``false_text``, ``captions`` and ``readers`` of a build's options that it heeds."""
+    """Fields of a build's options that it heeds, among ``difficulty``, ``false_text``, ``captions`` and ``readers``."""
     rows_source: str = ""
     """The source that is a file of a user's own rows, as ``rashomon build --from`` takes it; empty: there is none."""
 

@@ -51,7 +51,7 @@ class PluginError(SpecError):
 
 @dataclass(frozen=True)
 class Registry(Generic[T]):
-    """What is registered under one group of entry points: name to a class without arguments, an instance of which is used.
+    """Registered classes of one group of entry points: name to a class without arguments, an instance of which is used.
 
     ``built_in`` maps names to "module:class", which no plugin replaces. ``accept`` takes the name and an instance of a plugin,
     and returns what is used; it raises for one that is none.

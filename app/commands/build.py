@@ -119,7 +119,7 @@ class BuildArguments:
     difficulty: Difficulty | None = None
     """The distance of generated wrong values from the right ones (cmc-bench)."""
     false_text: FalseText = "first"
-    """Which of two false texts is given alone (mmkc-bench)."""
+    """The one of two false texts that is given alone (mmkc-bench)."""
     captions: Path | None = None
     """A file of captions by the id and the modality of their media (contra4)."""
     name: str | None = None

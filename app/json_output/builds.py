@@ -72,7 +72,7 @@ class ModelUsage:
     roles: tuple[str, ...]
     replies: int
     cached: int
-    """Those of them that came from the cache, which use no tokens, time or money again."""
+    """Replies among them that came from the cache, which use no tokens, time or money again."""
     failed: int
     prompt_tokens: int
     completion_tokens: int

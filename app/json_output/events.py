@@ -73,7 +73,7 @@ class PlannedData:
     origin: str
     licences: tuple[str, ...]
     missing: tuple[str, ...]
-    """What cannot be had, and is done without."""
+    """Data that cannot be had, and are done without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ _Row = tuple[str, tuple[Cell, ...]]
 
 _VANILLA = CONDITIONS.index("vanilla")
 _NO_MODELS = ("policy:", "baseline:", "person:", "ocr:")
-"""How the names of runs begin that are not of models."""
+"""Beginnings of the names of runs that are not of models."""
 _RIGHT, _WRONG, _UNCOUNTED = range(len(STATES))
 _MEANS = (
     "A mean over tasks has the interval of its effective number of answers, so that a task with few answers widens it."

@@ -49,7 +49,7 @@ class Declaration(Benchmark):
     hub_files: tuple[str, ...] = ()
     """The beginnings of the names of the files that are fetched from there."""
     amount: str = ""
-    """What is fetched, such as "the 229 test rows with their charts"."""
+    """The amount that is fetched, such as "the 229 test rows with their charts"."""
 
     conditions: tuple[str, ...] = (CONFLICT, "image-only", "text-only", CLOSED_BOOK)
     conflicts = (CONFLICT,)

@@ -38,7 +38,7 @@ UNKNOWN_FILE = "a file of another name than the published ones is not read as a 
 _IMAGES = "image"
 _TYPE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _TYPE_FIELDS = ("instance", "image_path", "mis_description")
-"""What a row of ER and VS has, by which a file of another name is recognised as one of a further type."""
+"""Fields of a row of ER and VS, by which a file of another name is recognised as one of a further type."""
 _PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 
 
