@@ -216,7 +216,7 @@ class _Facts:
         self._instances: Counter[tuple[str, str]] = Counter()
         self._of_source: Counter[str] = Counter()
         self._checked_in_paper = 0
-        self.passage_words: Counter[int] = Counter()
+        self._passage_words: Counter[int] = Counter()
         self.checked = 0
         self.released: set[tuple[str, str]] = set()
         """The ids and digests of the instances of the author's release."""
@@ -232,7 +232,7 @@ class _Facts:
         if draft.strata["source"] == "released":
             self.released.add((draft.id, digest(row)))
         if draft.passage is not None and draft.condition in PAPER_CONDITIONS:
-            self.passage_words[len(draft.passage.split())] += 1
+            self._passage_words[len(draft.passage.split())] += 1
         if draft.group != self._group:
             self._group = draft.group
             self._groups[draft.strata["type"]].append(hash64(draft.group))
@@ -240,7 +240,13 @@ class _Facts:
 
     def table_1(self) -> bytes:
         """Return the paper's Table 1 of the build as a CSV file."""
-        return table_1(self.examples(), self._instances, self._of_source, self.passage_words, self._checked_in_paper)
+        return table_1(self.examples(), self._instances, self._of_source, self.passage_length(), self._checked_in_paper)
+
+    def passage_length(self) -> tuple[float, float | None]:
+        """Return the mean length of the passages under the paper's conditions in words, with its deviation if there are two."""
+        words = self._passage_words
+        deviation = statistics.stdev(words.elements()) if words.total() > 1 else None
+        return statistics.fmean(words.elements()), deviation
 
     def examples(self) -> dict[str, int]:
         """Return the number of examples of each type."""
@@ -248,7 +254,7 @@ class _Facts:
 
 
 def _manifest(options: BuildOptions, constructed: ConstructedExamples, facts: _Facts) -> dict[str, Any]:
-    examples, words = facts.examples(), facts.passage_words
+    examples, (mean, deviation) = facts.examples(), facts.passage_length()
     target = options.per_stratum
     return {
         "benchmark": "cmc-bench",
@@ -260,8 +266,8 @@ def _manifest(options: BuildOptions, constructed: ConstructedExamples, facts: _F
         "conditions": {condition: facts.conditions[condition] for condition in CONDITIONS},
         "contradicting_values": dict(Counter(example.origin for example in constructed.all if example.value)),
         "passage_words": {
-            "mean": round(statistics.fmean(words.elements()), 2),
-            "standard_deviation": round(statistics.stdev(words.elements()), 2) if words.total() > 1 else None,
+            "mean": round(mean, 2),
+            "standard_deviation": None if deviation is None else round(deviation, 2),
         },
         "manual_check": facts.checked,
     }

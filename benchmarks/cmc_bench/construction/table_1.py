@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 
 from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, TYPES
@@ -17,13 +16,14 @@ def table_1(
     examples: Mapping[str, int],
     instances: Mapping[tuple[str, str], int],
     sources: Mapping[str, int],
-    words: Mapping[int, int],
+    length: tuple[float, float | None],
     checked: int,
 ) -> bytes:
     """Return Table 1 as a CSV file, beside the paper's values.
 
-    ``instances`` has the number of each type and condition, ``sources`` the examples of each source, ``words`` the number of
-    passages of each length, ``checked`` the instances reserved for manual checks, under the paper's conditions.
+    ``instances`` has the number of each type and condition, ``sources`` the examples of each source, ``length`` the passages'
+    mean length in words with its standard deviation, ``checked`` the instances reserved for manual checks, under the paper's
+    conditions.
     """
     rows: list[tuple[object, ...]] = [("statistic", "value", "in the paper")]
     by_type = {kind: sum(instances.get((kind, condition), 0) for condition in PAPER_CONDITIONS) for kind in TYPES}
@@ -37,9 +37,8 @@ def table_1(
         rows.append((f"{kind} examples / instances", counts, f"{of_paper} / {of_paper * n_conditions}"))
     for source in dict.fromkeys((*_PAPER_SOURCES, *sorted(sources))):
         rows.append((f"source: {source} examples", sources.get(source, 0), _PAPER_SOURCES.get(source, "")))
-    lengths = [length for length, count in words.items() for _ in range(count)]
-    spread = f" ± {statistics.stdev(lengths):.1f}" if len(lengths) > 1 else ""
-    mean = f"{statistics.fmean(lengths):.1f}{spread}" if lengths else ""
-    rows.append(("passage length (mean ± sd, words)", mean, _PAPER_WORDS))
+    mean, deviation = length
+    spread = "" if deviation is None else f" ± {deviation:.1f}"
+    rows.append(("passage length (mean ± sd, words)", f"{mean:.1f}{spread}", _PAPER_WORDS))
     rows.append(("QC sample (share of instances)", f"{checked / total:.1%}" if total else "", "20%"))
     return "".join(map(csv_line, rows)).encode("utf-8")

@@ -168,7 +168,7 @@ def test_table_1_counts_the_papers_four_conditions_beside_its_values(real_build:
     assert rows["total instances"] == (str(4 * total), "3768")
     for kind, of_paper in (("factual", "250 / 1000"), ("granularity", "192 / 768")):
         assert rows[f"{kind} examples / instances"] == (f"{examples[kind]} / {4 * examples[kind]}", of_paper)
-    assert rows["passage length (mean ± sd, words)"] == ("8.6 ± 1.8", "10.7 ± 5.6")
+    assert rows["passage length (mean ± sd, words)"] == ("8.5 ± 1.8", "10.7 ± 5.6")
     sources = [int(rows[f"source: {name} examples"][0]) for name in ("chartqa", "mmmu")]
     assert sum(sources) == total
     assert float(rows["QC sample (share of instances)"][0].rstrip("%")) == pytest.approx(20, abs=1)
