@@ -45,7 +45,7 @@ def test_a_killed_and_repeated_run_counts_its_distinct_tokens_once(rashomon: Ras
     command = (*BATCH, "--limit", "12", "--model", ROOT / "assets" / "demo" / "model-4bit", "--max-tokens", "96")
     rashomon.process(*command, "--name", "whole")
     (whole,) = speeds(rashomon, "whole")
-    process = rashomon.start(*command, "--name", "killed")
+    process = rashomon.start(*command, "--name", "killed", "--fresh")
     while process.poll() is None and not counted(rashomon, "killed"):
         time.sleep(0.02)
     kill_all(process)
