@@ -121,7 +121,7 @@ def probe(forced: tuple[int, ...] = (), logits: Any = None, images: tuple[str, .
     logprobs = values - np.log(np.exp(values).sum(-1, keepdims=True))
     top = tuple(tuple((int(t), float(row[t])) for t in np.argsort(-row)[:20]) for row in logprobs)
     answer_logprobs = tuple(float(row[token]) for row, token in zip(logprobs, forced, strict=True))
-    stats = tuple((float(hash(image) % 97), 1.0, 2.0) for image in images)
+    stats = tuple((float(ord(image)), 1.0, 2.0) for image in images)
     return Probe("r#0", "p", (1,), images, stats, None, forced, top, answer_logprobs)
 
 
