@@ -67,6 +67,7 @@ Random = np.random.Generator
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "claims.md"
+REFERENCE = "*Reference. New here? [Three paths](pages.md).*"
 MARGIN = 0.03
 CONFIDENCE = 0.95
 
@@ -1128,6 +1129,8 @@ def page(tables: Tally, commands: Tally, studies: int, number: int, minutes: flo
     """Return the page."""
     lines = [
         "# Simulated studies: how often is a claim false?",
+        "",
+        REFERENCE,
         "",
         f"Rates of studies with a false claim, of {studies:,} studies of each kind in memory and {number:,} in all through the "
         "commands. In brackets: the one-sided 95% limit (Clopper and Pearson 1934), upper for false claims, lower for power. "

@@ -56,6 +56,7 @@ Array = NDArray[np.float64]
 Results = Iterable[float | tuple[float, ...]]
 
 PAGE = Path(__file__).with_name("intervals.md")
+REFERENCE = "*Reference. New here? [Three paths](pages.md).*"
 REPLICATES = 10_000
 BOOTSTRAP_REPLICATES, CURVE_REPLICATES = 2_000, 1_000
 """The replicates of an interval by the bootstrap, and of one for a fitted curve."""
@@ -826,7 +827,7 @@ def page(
     )
     intervals = [rate for rates in sections.values() for rate in rates]
     methods = [(number, method, f"`{function}`") for number, method, function in _METHODS]
-    lines = ["# Intervals", "", *_answer(intervals, tests, borrowed), "", setting]
+    lines = ["# Intervals", "", REFERENCE, "", *_answer(intervals, tests, borrowed), "", setting]
     lines += ["", "## Clusters and methods", "", _CLUSTERS, "", *_table(("number", "method", "function"), methods)]
     for title, rates in sections.items():
         lines += ["", f"## {title}", "", *_rates_table(rates), *_undefined_note(rates)]

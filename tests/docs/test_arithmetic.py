@@ -52,7 +52,7 @@ def test_all_models_of_the_paper_are_listed_with_sizes() -> None:
 
 
 def test_documented_hours_are_instances_times_seconds() -> None:
-    table = [row for row in rows("docs/first-run.md", 4) if re.fullmatch(r"[\d.]+", row[0])]
+    table = [row for row in rows("docs/paper.md", 4) if re.fullmatch(r"[\d.]+", row[0])]
     assert len(table) == 5
     for seconds, pilot, paper, everything in table:
         assert pilot == f"{160 * float(seconds) / 60:.1f} min"

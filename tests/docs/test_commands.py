@@ -38,7 +38,7 @@ NOT_RUN = (
 )
 """Commands of Rashomon that are not run with the others but parsed, with all their options, and why."""
 
-JUDGING = ("train",)
+JUDGING = ("train", "try")
 """Commands that end with a verdict, which on small sets is any."""
 
 ELSEWHERE = (

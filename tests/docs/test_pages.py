@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import pytest
@@ -11,6 +12,11 @@ from tests.support.tui_stage import SIZES
 from tests.tui.pictures import SHOTS
 
 README_LINES = 100
+PATHS = ("docs/your-own-documents.md", "docs/paper.md", "docs/new-model.md")
+"""The pages that are read from front to back."""
+WORDS = 3600
+"""Words that are read in half an hour, at 120 a minute with the tables and commands among them."""
+REFERENCE = "*Reference. New here? [Three paths](pages.md).*"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -42,6 +48,31 @@ def test_one_page_lists_all_pages() -> None:
     listed = {link.file for link in links("docs/pages.md") if not link.is_web}
     assert {page for page in PAGES if page.startswith("docs/")} - {"docs/pages.md"} <= listed
     assert "docs/pages.md" in {link.file for link in links("README.md")}
+
+
+@pytest.mark.parametrize("page", PATHS)
+def test_a_path_is_read_in_half_an_hour(page: str) -> None:
+    assert len((ROOT / page).read_text("utf-8").split()) <= WORDS
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/pages.md"])
+def test_the_paths_come_before_every_other_page(page: str) -> None:
+    others = [link.file for link in links(page) if link.file.startswith("docs/") and link.file != "docs/pages.md"]
+    assert others[: len(PATHS)] == list(PATHS)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/")])
+def test_every_other_page_says_first_that_it_is_reference(page: str) -> None:
+    first = (ROOT / page).read_text("utf-8").split("\n\n")[1]
+    assert (first == REFERENCE) == (page not in (*PATHS, "docs/pages.md"))
+
+
+def test_the_site_lists_every_page() -> None:
+    """Before the reference come the paths, and no page is left out or listed in vain."""
+    listed = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8").split("\nnav:\n")[1], re.MULTILINE)
+    made = {"index.md", "contributing.md", "changelog.md", "tutorial.md", "api-reference.md"}
+    assert listed[:5] == ["index.md", "pages.md", *(page.removeprefix("docs/") for page in PATHS)]
+    assert set(listed) - made == {page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")}
 
 
 def test_the_readme_leads_with_the_three_ways_in_of_help() -> None:
