@@ -124,6 +124,12 @@ from benchmarks import number_ranges as ranges
     help="Captions that another program predicted, for the caption baseline: rows with id, modality and caption (contra4).",
 )
 @click.option(
+    "--official-code",
+    type=PATH,
+    metavar="FOLDER",
+    help="Your clone of the benchmark's official code: construct with its prompts, not the paper's (clash).",
+)
+@click.option(
     "--embedder",
     metavar="MODEL",
     help="The embedding model for the similarity of captions, or `words` for that of their words; default: the paper's if "

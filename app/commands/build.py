@@ -86,6 +86,7 @@ _OPTIONS = {
     "difficulty": "--difficulty",
     "false_text": "--false-text",
     "captions": "--captions",
+    "official_code": "--official-code",
     "readers": "--reader",
 }
 """The options of a construction by the name of their field in BuildOptions; see ``Benchmark.build_options``."""
@@ -122,6 +123,8 @@ class BuildArguments:
     """The one of two false texts that is given alone (mmkc-bench)."""
     captions: Path | None = None
     """A file of captions by the id and the modality of their media (contra4)."""
+    official_code: Path | None = None
+    """The user's clone of the benchmark's official code, whose prompts construct (clash)."""
     name: str | None = None
     """The name of the question set of ``from_file``; None for the file's name."""
 
@@ -320,6 +323,7 @@ def _check_arguments(
         "difficulty": arguments.difficulty is not None,
         "false_text": arguments.false_text != "first",
         "captions": arguments.captions is not None,
+        "official_code": arguments.official_code is not None,
         "readers": bool(models.readers),
     }
     for name in (name for name, is_chosen in chosen.items() if is_chosen and name not in benchmark.build_options):
@@ -379,6 +383,7 @@ def _build_options(
         readers=tuple(text_models[name] for name in dict.fromkeys(models.readers)),
         captioners={modality: text_models[name] for modality, name in models.modalities().items()},
         captions=arguments.captions,
+        official_code=None if arguments.official_code is None else typed_path(arguments.official_code),
         embedder=_embedder(benchmark, models, device),
         render=media_pictures if arguments.rendered else None,
     )
