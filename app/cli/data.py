@@ -118,6 +118,11 @@ from benchmarks import number_ranges as ranges
     help="The model that describes media of one modality: audio, image, video or 3d (contra4). Repeatable.",
 )
 @click.option(
+    "--extractor",
+    metavar="MODEL",
+    help="The model that reads facts off the products' pictures and texts, with its error rate (crosscheck-bench).",
+)
+@click.option(
     "--captions",
     type=PATH,
     metavar="FILE",
@@ -154,6 +159,7 @@ def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
         "checkers",
         "readers",
         "captioners",
+        "extractor",
         "embedder",
         "force",
         "allowed",

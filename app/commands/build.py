@@ -79,7 +79,17 @@ _LINE_OF_FILE = re.compile(r"([\w./-]+\.jsonl?)(?::\d+)?( image \d+)?")
 
 _MAX_RUNS_LISTED = 5
 
-_COUNTS = ("examples", "conditions", "evidence", "generated_values", "change_types", "types", "levels", "models")
+_COUNTS = (
+    "examples",
+    "conditions",
+    "evidence",
+    "generated_values",
+    "change_types",
+    "types",
+    "levels",
+    "models",
+    "extraction",
+)
 """The counts of a manifest that are always printed."""
 
 _OPTIONS = {
@@ -88,6 +98,7 @@ _OPTIONS = {
     "captions": "--captions",
     "official_code": "--official-code",
     "readers": "--reader",
+    "extractor": "--extractor",
 }
 """The options of a construction by the name of their field in BuildOptions; see ``Benchmark.build_options``."""
 
@@ -138,6 +149,8 @@ class ConstructionModels:
     readers: Sequence[str] = ()
     captioners: Sequence[str] = ()
     """Models that describe media, each "MODALITY=MODEL"."""
+    extractor: str | None = None
+    """The model that reads facts off pictures and texts (crosscheck-bench)."""
     embedder: str | None = None
     """An embedding model, or ``WORDS``."""
     api: Mapping[str, Any] = field(default_factory=dict)
@@ -155,7 +168,9 @@ class ConstructionModels:
         """Return the models that write text, each once."""
         return list(
             dict.fromkeys(
-                name for name in (self.writer, *self.checkers, *self.readers, *self.modalities().values()) if name
+                name
+                for name in (self.writer, self.extractor, *self.checkers, *self.readers, *self.modalities().values())
+                if name
             )
         )
 
@@ -325,6 +340,7 @@ def _check_arguments(
         "captions": arguments.captions is not None,
         "official_code": arguments.official_code is not None,
         "readers": bool(models.readers),
+        "extractor": models.extractor is not None,
     }
     for name in (name for name, is_chosen in chosen.items() if is_chosen and name not in benchmark.build_options):
         raise SpecError(f"{benchmark.name} has no use for {_OPTIONS[name]}; leave it out.")
@@ -382,6 +398,7 @@ def _build_options(
         checkers=tuple(text_models[name] for name in dict.fromkeys(models.checkers)),
         readers=tuple(text_models[name] for name in dict.fromkeys(models.readers)),
         captioners={modality: text_models[name] for modality, name in models.modalities().items()},
+        extractor=text_models[models.extractor] if models.extractor else None,
         captions=arguments.captions,
         official_code=None if arguments.official_code is None else typed_path(arguments.official_code),
         embedder=_embedder(benchmark, models, device),
