@@ -31,7 +31,8 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     """Read or construct the samples and write them to ``out``, in the order of the sources; see ``Benchmark.build``.
 
     Every usable row is taken; ``options.per_stratum`` is a target for constructed samples only. Raises SpecError for an
-    unknown source name and for an extractor without products, and SourceError for a source that is missing, has an unknown layout, or holds no usable sample.
+    unknown source name and for an extractor without products, and SourceError for a source that is missing, has an unknown
+    layout, or holds no usable sample.
     """
     named = list(dict.fromkeys(resolve_sources("crosscheck-bench", SOURCE_NAMES, sources)))
     if sum(name != ROWS for name, _ in named) > 1:  # whose graphs and origins would be those of the last source
