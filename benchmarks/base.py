@@ -156,6 +156,13 @@ class Benchmark(ABC):
         """The rubric for a judge that is a language model, if there is one."""
         return None
 
+    def official_rubric(self, clone: Path) -> Rubric:
+        """Return the rubric with the judge prompt of the benchmark's official code, of which ``clone`` is the user's folder.
+
+        Raises SourceError if the folder is not that code as published, SpecError where no such prompt is known.
+        """
+        raise SpecError(f"{self.name} has no official code with a judge's prompt; leave --official-code out.")
+
     @abstractmethod
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         """Construct the instances from ``(source name, folder or Hub id)`` pairs into the folder ``out``.
@@ -191,7 +198,7 @@ class Benchmark(ABC):
         return ReviewGuide()
 
     build_options: frozenset[str] = frozenset()
-    """Fields of a build's options that it heeds, among ``difficulty``, ``false_text``, ``captions`` and ``readers``."""
+    """Fields of a build's options that it heeds, among those that only some benchmarks have a use for."""
     rows_source: str = ""
     """The source that is a file of a user's own rows, as ``rashomon build --from`` takes it; empty: there is none."""
 

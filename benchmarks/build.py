@@ -91,7 +91,9 @@ class BuildOptions:
     ``mapping`` the keys of their other columns, as ``--map`` has them.
     ``difficulty`` is the distance of generated wrong values from the right ones; None is near for the user's own rows, and the
     paper's construction for other sources. ``false_text`` is which of two false texts is given alone (mmkc-bench).
-    ``captions`` is a file of captions by the id and the modality of their media (contra4).
+    ``captions`` is a file of captions by the id and the modality of their media (contra4). ``official_code`` is the user's
+    clone of the benchmark's official code, whose prompts construct; None for the paper's (clash). ``extractor`` reads facts off
+    pictures and texts (crosscheck-bench).
     """
 
     seed: int = 0
@@ -106,6 +108,8 @@ class BuildOptions:
     checkers: tuple[TextModel, ...] = ()
     captioners: Mapping[str, TextModel] = field(default_factory=dict)
     captions: Path | None = None
+    official_code: Path | None = None
+    extractor: TextModel | None = None
     embedder: Embedder | None = None
     readers: tuple[TextModel, ...] = ()
     render: Renderer | None = None

@@ -19,6 +19,9 @@ _LINE_BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _SPACES = (*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200C), 0x2028, 0x2029, 0x202F, 0x205F)
 _PADDING = "".join(map(chr, (*_SPACES, 0x2060, 0x3000, 0xFEFF))) + "\"'`*_.“”‘’„«»"
 
+OFFICIAL = "-official"
+"""The end of the name of a rubric whose prompt is that of the benchmark's official code; it labels what the benchmark's does."""
+
 _T = TypeVar("_T")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from benchmarks.errors import SpecError
+from benchmarks.rubric import OFFICIAL
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.reasoning import read_reply
 from benchmarks.vocabulary import Record, Verdict
@@ -127,8 +128,25 @@ def as_function_judge(judge: FunctionJudge | OwnJudge) -> FunctionJudge:
 
 
 def newest(name: str, ids: Iterable[str]) -> str | None:
-    """Return the newest of the ``ids`` that verdicts of the judge ``name`` are stored under; None where there is none."""
+    """Return the newest of the ``ids`` that verdicts of the judge ``name`` are stored under; None where there is none.
+
+    A model that judged with the prompt of the official code is another judge, which its id alone names.
+    """
     # A model that was named by its folder judges under the folder's name.
     names = (name, name.rstrip("/").rpartition("/")[2]) if name.startswith("/") else (name,)
-    versions = [judge for judge in ids if judge.rpartition("@")[0] in names]
+    versions = [judge for judge in ids if judge.rpartition("@")[0] in names and not _rubric(judge).endswith(OFFICIAL)]
     return max(versions, key=lambda judge: (len(judge), judge), default=None)
+
+
+def newest_versions(ids: Iterable[str]) -> list[str]:
+    """Return the ``ids`` without those of earlier versions of a judge; a model with two prompts is two judges."""
+    versions: dict[tuple[str, str], str] = {}
+    for judge in ids:
+        key = judge.rpartition("@")[0] or judge, _rubric(judge)
+        versions[key] = max(versions.get(key, judge), judge, key=lambda known: (len(known), known))
+    return list(versions.values())
+
+
+def _rubric(judge: str) -> str:
+    """Return the name of the rubric in a judge's id; "" for a judge by rule."""
+    return judge.rpartition("@")[2].rpartition("-")[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.base import Benchmark
@@ -11,6 +12,7 @@ from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.plain import DATA_SETS
 from benchmarks.plugins import PluginError, Registry
 from benchmarks.registry import get_benchmark
+from benchmarks.rubric import Rubric
 from judges.base import HUMAN, OVERRIDE, AdaptedJudge, FunctionJudge, Judge, OwnJudge, as_function_judge
 from judges.panel import parse_panel
 from judges.rubric import RubricJudge
@@ -127,12 +129,18 @@ def judging_members(names: Sequence[str]) -> tuple[list[str], str | None]:
     return list(dict.fromkeys(members)), undecided_by
 
 
-def find_judges(names: Sequence[str], benchmark: Benchmark, undecided_by: str | None = None) -> list[Judge]:
+def find_judges(
+    names: Sequence[str], benchmark: Benchmark, undecided_by: str | None = None, official_code: Path | None = None
+) -> list[Judge]:
     """Return the judges called ``names``; models judge only what the judge ``undecided_by`` leaves undecided, if there is one.
 
-    Raises SpecError and ModelError as :func:`find_judge` does.
+    With ``official_code``, the user's clone of it, models judge with its prompt. Raises SpecError and ModelError as
+    :func:`find_judge` does, SourceError for another folder, SpecError if no model is among the judges.
     """
-    judges = [find_judge(name, benchmark) for name in names]
+    rubric = None if official_code is None else benchmark.official_rubric(official_code)
+    judges = [find_judge(name, benchmark, rubric) for name in names]
+    if rubric is not None and not any(isinstance(judge, RubricJudge) for judge in judges):
+        raise SpecError(f"{', '.join(names)} asks no model, so it has no prompt; leave --official-code out.")
     if undecided_by is not None:
         for judge in judges:
             if isinstance(judge, RubricJudge):
@@ -151,10 +159,10 @@ def benchmarks_of(judge: FunctionJudge) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*judge.benchmarks, *naming)))
 
 
-def find_judge(name: str, benchmark: Benchmark) -> Judge:
-    """Return the judge of ``benchmark``'s answers called ``name``: a registered one, or a model with the benchmark's rubric.
+def find_judge(name: str, benchmark: Benchmark, rubric: Rubric | None = None) -> Judge:
+    """Return the judge of ``benchmark``'s answers called ``name``: a registered one, or a model with ``rubric``.
 
-    Raises SpecError where there is none, and ModelError for a model that is not there.
+    None stands for the benchmark's own rubric. Raises SpecError where there is none, ModelError for a model that is not there.
     """
     if name in judge_names():
         judge = get_judge(name)
@@ -171,7 +179,8 @@ def find_judge(name: str, benchmark: Benchmark) -> Judge:
         raise SpecError(
             f"there is no judge {name!r}; {did_you_mean(name, benchmark.judges)} A model judges by its name or folder."
         )
-    if benchmark.rubric is None:
+    rubric = rubric or benchmark.rubric
+    if rubric is None:
         raise SpecError(
             f"{benchmark.name} has no rubric for a judge that is a model; use {', '.join(benchmark.judges)}."
         )
@@ -180,4 +189,4 @@ def find_judge(name: str, benchmark: Benchmark) -> Judge:
         raise SpecError(
             f"{name} cannot judge, because it reads no answers; use a model or {', '.join(benchmark.judges)}."
         )
-    return RubricJudge(name.rstrip("/"), info, benchmark.rubric)
+    return RubricJudge(name.rstrip("/"), info, rubric)

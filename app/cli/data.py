@@ -118,10 +118,21 @@ from benchmarks import number_ranges as ranges
     help="The model that describes media of one modality: audio, image, video or 3d (contra4). Repeatable.",
 )
 @click.option(
+    "--extractor",
+    metavar="MODEL",
+    help="The model that reads facts off the products' pictures and texts, with its error rate (crosscheck-bench).",
+)
+@click.option(
     "--captions",
     type=PATH,
     metavar="FILE",
     help="Captions that another program predicted, for the caption baseline: rows with id, modality and caption (contra4).",
+)
+@click.option(
+    "--official-code",
+    type=PATH,
+    metavar="FOLDER",
+    help="Your clone of the benchmark's official code: construct with its prompts, not the paper's (clash).",
 )
 @click.option(
     "--embedder",
@@ -148,6 +159,7 @@ def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
         "checkers",
         "readers",
         "captioners",
+        "extractor",
         "embedder",
         "force",
         "allowed",

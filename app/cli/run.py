@@ -179,6 +179,12 @@ def resume(workspace: Any, /, run: str, conditions: str | None, **options: Any) 
     shell_complete=completion.judges,
     help="A judge, a model or first(RULE, MODEL); `rashomon judges` lists them. Repeatable.",
 )
+@click.option(
+    "--official-code",
+    type=PATH,
+    metavar="FOLDER",
+    help="Your clone of the benchmark's official code: models judge with its prompt, not the paper's (clash).",
+)
 @click.option("--retry-failed", is_flag=True, help="Judge again the answers the judge failed on.")
 @click.option("--dry-run", is_flag=True, help="Show how many answers would be judged and the estimated cost.")
 @api_options

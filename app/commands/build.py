@@ -79,14 +79,26 @@ _LINE_OF_FILE = re.compile(r"([\w./-]+\.jsonl?)(?::\d+)?( image \d+)?")
 
 _MAX_RUNS_LISTED = 5
 
-_COUNTS = ("examples", "conditions", "evidence", "generated_values", "change_types", "types", "levels", "models")
+_COUNTS = (
+    "examples",
+    "conditions",
+    "evidence",
+    "generated_values",
+    "change_types",
+    "types",
+    "levels",
+    "models",
+    "extraction",
+)
 """The counts of a manifest that are always printed."""
 
 _OPTIONS = {
     "difficulty": "--difficulty",
     "false_text": "--false-text",
     "captions": "--captions",
+    "official_code": "--official-code",
     "readers": "--reader",
+    "extractor": "--extractor",
 }
 """The options of a construction by the name of their field in BuildOptions; see ``Benchmark.build_options``."""
 
@@ -122,6 +134,8 @@ class BuildArguments:
     """The one of two false texts that is given alone (mmkc-bench)."""
     captions: Path | None = None
     """A file of captions by the id and the modality of their media (contra4)."""
+    official_code: Path | None = None
+    """The user's clone of the benchmark's official code, whose prompts construct (clash)."""
     name: str | None = None
     """The name of the question set of ``from_file``; None for the file's name."""
 
@@ -135,6 +149,8 @@ class ConstructionModels:
     readers: Sequence[str] = ()
     captioners: Sequence[str] = ()
     """Models that describe media, each "MODALITY=MODEL"."""
+    extractor: str | None = None
+    """The model that reads facts off pictures and texts (crosscheck-bench)."""
     embedder: str | None = None
     """An embedding model, or ``WORDS``."""
     api: Mapping[str, Any] = field(default_factory=dict)
@@ -152,7 +168,9 @@ class ConstructionModels:
         """Return the models that write text, each once."""
         return list(
             dict.fromkeys(
-                name for name in (self.writer, *self.checkers, *self.readers, *self.modalities().values()) if name
+                name
+                for name in (self.writer, self.extractor, *self.checkers, *self.readers, *self.modalities().values())
+                if name
             )
         )
 
@@ -320,7 +338,9 @@ def _check_arguments(
         "difficulty": arguments.difficulty is not None,
         "false_text": arguments.false_text != "first",
         "captions": arguments.captions is not None,
+        "official_code": arguments.official_code is not None,
         "readers": bool(models.readers),
+        "extractor": models.extractor is not None,
     }
     for name in (name for name, is_chosen in chosen.items() if is_chosen and name not in benchmark.build_options):
         raise SpecError(f"{benchmark.name} has no use for {_OPTIONS[name]}; leave it out.")
@@ -378,7 +398,9 @@ def _build_options(
         checkers=tuple(text_models[name] for name in dict.fromkeys(models.checkers)),
         readers=tuple(text_models[name] for name in dict.fromkeys(models.readers)),
         captioners={modality: text_models[name] for modality, name in models.modalities().items()},
+        extractor=text_models[models.extractor] if models.extractor else None,
         captions=arguments.captions,
+        official_code=None if arguments.official_code is None else typed_path(arguments.official_code),
         embedder=_embedder(benchmark, models, device),
         render=media_pictures if arguments.rendered else None,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +23,7 @@ from app.store.workspace import Workspace, read_summary
 from app.text.plural import count_of
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
+from benchmarks.untrusted.typed_paths import typed_path
 from judges.base import Judge
 from judges.registry import find_judges
 from judges.rubric import RubricJudge
@@ -35,12 +37,14 @@ def judge(
     names: Sequence[str],
     options: ExecutionOptions,
     *,
+    official_code: Path | None = None,
     api: Mapping[str, Any] = MappingProxyType({}),
     retry_failed: bool = False,
     dry_run: bool = False,
 ) -> int:
     """Judge those answers of ``run`` that the judges called ``names`` have not judged yet; return 0.
 
+    With ``official_code``, the user's clone of the benchmark's code, models judge with the prompt in it.
     Raises EndedError if judgements failed, the judging could not continue, or it was interrupted.
     """
     display = make_display(options.display)
@@ -52,7 +56,8 @@ def judge(
     with RunStore.read(folder) as store:
         spec = parse_stored(RunSpec, store.meta("spec"), str(folder))
     benchmark = get_benchmark(spec.benchmark)
-    judges = find_judges(names, benchmark, undecided_by)
+    official_code = None if official_code is None else typed_path(official_code)
+    judges = find_judges(names, benchmark, undecided_by, official_code)
     typed_api = parse(ApiSpec, api, "the command line").model_dump(exclude_unset=True)
     remote_options = spec.api.model_copy(update=typed_api).remote_options(workspace.replies)
     if options.workers is not None:
@@ -89,6 +94,7 @@ def judge(
         workers=options.workers if options.on_cluster else None,
         allow_open_cluster=options.allow_open_cluster,
         wait=options.wait,
+        official_code=official_code,
     )
     clear_stale_pause(folder)
     supervisor = Supervisor(display)

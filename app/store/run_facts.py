@@ -12,7 +12,8 @@ from typing import Any, Self
 from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.run import RunStore
 from benchmarks.errors import SpecError
-from judges.base import HUMAN, OVERRIDE, newest
+from benchmarks.rubric import OFFICIAL
+from judges.base import HUMAN, OVERRIDE, newest, newest_versions
 from mlx_backends.models.modalities import ALL_MODALITIES, MODALITY_NAMES
 from mlx_backends.shared_names import without_folders
 
@@ -144,8 +145,8 @@ def judge_progress(spec: Mapping[str, Any], progress: Sequence[ConditionProgress
     People are left out, as they label what they choose; answers that are errors are not judged.
     """
     ids = dict.fromkeys(judge for p in progress for judge in p.judged if not judge.startswith((HUMAN, OVERRIDE)))
-    others = (judge for judge in ids if newest(judge.rpartition("@")[0], ids) == judge)
-    return [_progress_of(judge, spec, progress, ids) for judge in dict.fromkeys((*_own_judges(spec, ids), *others))]
+    judges = dict.fromkeys((*_own_judges(spec, ids), *newest_versions(ids)))
+    return [_progress_of(judge, spec, progress, ids) for judge in judges]
 
 
 def is_judged(spec: Mapping[str, Any], progress: Sequence[ConditionProgress]) -> bool:
@@ -189,13 +190,15 @@ def _progress_of(
 def _rubric_conditions(benchmark: str, rubric: str) -> tuple[str, ...]:
     """Return the conditions that a model labels by ``rubric``, "" for the benchmark's; empty for all, as for rules.
 
+    A rubric with the prompt of the official code has those of the benchmark's own.
+
     They are empty too if the benchmark's package is not installed.
     """
     from benchmarks.registry import get_benchmark  # where a model judges: a tenth of the start of `rashomon runs`
 
     with suppress(SpecError):
         known = get_benchmark(benchmark).rubric
-        return known.conditions if known is not None and rubric in ("", known.name) else ()
+        return known.conditions if known is not None and rubric.removesuffix(OFFICIAL) in ("", known.name) else ()
     return ()
 
 

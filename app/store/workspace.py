@@ -38,7 +38,7 @@ from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import UnsafeFileError
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import digest
-from judges.base import newest
+from judges.base import newest_versions
 
 PAUSE_FILE = "pause"
 """The file in a run's folder that pauses its worker while it exists."""
@@ -102,7 +102,7 @@ class RunSummary:
     def failed_judgements(self) -> int:
         """The number of judgements that failed, of each judge's newest version."""
         ids = {judge for p in self.progress for judge in p.judged}
-        judges = {newest(judge.rpartition("@")[0], ids) or judge for judge in ids}
+        judges = newest_versions(ids)
         return sum(judged.failed for p in self.progress for judge, judged in p.judged.items() if judge in judges)
 
     @property

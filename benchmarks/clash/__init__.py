@@ -55,7 +55,7 @@ class Clash(Benchmark):
         DataSource("spatial", "COCO captions with a spatial relation, which is reversed"),
         DataSource("rows", "your own samples", own=True),
     )
-    build_options = frozenset({"readers"})
+    build_options = frozenset({"readers", "official_code"})
     stratum = "change"
     judges = ("strict", "relaxed")
     paper_rows = "its 1,289 published samples (multiple choice: about 1,500 in some rows, see docs/published.md)"
@@ -91,6 +91,12 @@ class Clash(Benchmark):
         from benchmarks.clash.rubric import ClashRubric
 
         return ClashRubric()
+
+    def official_rubric(self, clone: Path) -> Rubric:
+        from benchmarks.clash.official_code import read_prompts
+        from benchmarks.clash.rubric import OfficialClashRubric
+
+        return OfficialClashRubric(read_prompts(clone))
 
     @property
     def review_guide(self) -> ReviewGuide:

@@ -19,7 +19,7 @@ from benchmarks.clash.sources.base import CONSTRUCTED, SOURCE_NAMES
 from benchmarks.clash.sources.released import is_unfiltered
 from benchmarks.clash.statistics import statistics_files
 from benchmarks.clash.word_sorting import FILE, Words, read_words, sheet, sort_words, unlisted_words
-from benchmarks.errors import MediaError, SourceError
+from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.media import examine_image, image_suffix
 from benchmarks.rows.files import ShownImage, SkippedRow
 from benchmarks.rows.sources import resolve_sources, top_reasons
@@ -41,6 +41,8 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     not exist, have an unknown layout or contain no usable sample.
     """
     named_sources = list(dict.fromkeys(resolve_sources("clash", SOURCE_NAMES, sources)))
+    if options.official_code is not None and not any(name in CONSTRUCTED for name, _ in named_sources):
+        raise SpecError(f"{' and '.join(CONSTRUCTED)} alone are constructed with prompts; leave --official-code out.")
     samples: dict[str, ClashSample] = {}
     with BuildWriter(out) as writer, _RejectedBuild(out, options) as rejected:
         for name, place in named_sources:
@@ -183,6 +185,8 @@ def _manifest(
     manifest: dict[str, Any] = {"benchmark": "clash", "seed": options.seed, "options": {}}
     if any(name in CONSTRUCTED for name, _ in named):
         manifest["options"] = {"per_stratum": options.per_stratum}
+        if options.official_code is not None:
+            manifest["options"] |= {"prompts": "official"}
         writer, checker = options.writer, options.checker or options.writer
         manifest["models"] = {"writer": writer and writer.name, "checker": checker and checker.name}
     if any(name == "published" and is_unfiltered(place) for name, place in named):

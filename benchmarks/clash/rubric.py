@@ -1,9 +1,11 @@
-"""CLASH's LLM judge (Appendix B.3)."""
+"""CLASH's LLM judge: with the prompt of Appendix B.3, or with that of the official code."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from benchmarks.clash.constants import IMAGE, OPEN_ENDED, TEXT, WITHOUT_SOURCES, is_multiple_choice
-from benchmarks.rubric import Rubric, one_line
+from benchmarks.rubric import OFFICIAL, Rubric, one_line
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Choice, Record
 
@@ -54,12 +56,43 @@ class ClashRubric(Rubric):
     conditions = (*OPEN_ENDED, *(name for name in WITHOUT_SOURCES if not is_multiple_choice(name)))
 
     def prompt(self, record: Record) -> str:
-        assert record.answer is not None
-        references = record.instance.references
-        image, text = (one_line("; ".join(references.get(role, ()))) for role in (IMAGE, TEXT))
-        prediction = one_line(visible_answer(record.answer.text))
+        image, text, prediction = self._inputs(record)
         query = f"Image-only answer: {image}\nText-only answer: {text}\nPrediction: {prediction}\nOutput:"
         return f"{INSTRUCTION}\n\n{query}"
 
     def benchmark_label(self, label: str) -> str:
         return "INCORRECT" if label == "NONE" else label
+
+    def _inputs(self, record: Record) -> tuple[str, str, str]:
+        """Return the image's answer, the caption's answer and the prediction, a line each."""
+        assert record.answer is not None
+        references = record.instance.references
+        image, text = (one_line("; ".join(references.get(role, ()))) for role in (IMAGE, TEXT))
+        return image, text, one_line(visible_answer(record.answer.text))
+
+
+class OfficialClashRubric(ClashRubric):
+    """The judge of the official code: its prompt, put together and read as ``src/evaluation.py`` does.
+
+    Ours: line breaks in a prediction become spaces, so that it cannot add a line to the prompt.
+    """
+
+    name = f"{ClashRubric.name}{OFFICIAL}"
+
+    def __init__(self, prompts: Mapping[str, str]) -> None:
+        self._instruction = prompts["JUDGE_PROMPT"]
+
+    def prompt(self, record: Record) -> str:
+        image, text, prediction = self._inputs(record)
+        lines = (
+            f"{self._instruction} Now classify: ",
+            f" Image-only answer: {image} ",
+            f" Text-only answer: {text} ",
+            f" Prediction: {prediction}  ",
+            "    ",
+        )
+        return "\n".join(lines)
+
+    def read(self, reply: str) -> str | None:
+        label = visible_answer(reply).strip().upper()
+        return self.benchmark_label(label) if label in self.labels else None

@@ -53,7 +53,7 @@ class CrossCheckBench(Benchmark):
         DataSource("products-figure-8", "the same folders, with options as in Figure 8, which can be guessed"),
         DataSource("rows", "your own samples"),
     )
-    build_options = frozenset({"readers"})
+    build_options = frozenset({"readers", "extractor"})
     stratum = "task"
     judges = ("extracted", "printed")
     paper_rows = "the authors' 14,690 questions, which are not published"
@@ -150,7 +150,8 @@ class CrossCheckBench(Benchmark):
         from benchmarks.crosscheck_bench.statistics import statistics_tables
 
         self.check(build, next(iter(self.prompt_sets)))
-        return statistics_tables([CrossCheckSample.from_row(row) for row in build.rows()])
+        samples = [CrossCheckSample.from_row(row) for row in build.rows()]
+        return statistics_tables(samples, build.manifest.get("extraction"))
 
     def label_metrics(self) -> LabelMetrics:
         from benchmarks.crosscheck_bench.metrics import label_metrics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.crosscheck_bench.constants import LEVELS, TASKS
@@ -14,12 +14,15 @@ from benchmarks.crosscheck_bench.review import LEVEL_VOTES
 from benchmarks.crosscheck_bench.sample import CrossCheckSample, check_boxes, with_frames
 from benchmarks.crosscheck_bench.sources.base import ROWS, SOURCE_NAMES, CrossCheckSourceRow
 from benchmarks.crosscheck_bench.sources.rows import read_samples
-from benchmarks.errors import MediaError, SourceError
+from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.media import image_suffix, load_image
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.sources import resolve_sources, top_reasons
 from benchmarks.vocabulary import digest
+
+if TYPE_CHECKING:
+    from benchmarks.crosscheck_bench.construction.pipeline import ConstructedSamples
 
 _REPEATED = "repeated: another row is the same sample"
 
@@ -28,13 +31,16 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     """Read or construct the samples and write them to ``out``, in the order of the sources; see ``Benchmark.build``.
 
     Every usable row is taken; ``options.per_stratum`` is a target for constructed samples only. Raises SpecError for an
-    unknown source name, and SourceError for a source that is missing, has an unknown layout, or holds no usable sample.
+    unknown source name and for an extractor without products, and SourceError for a source that is missing, has an unknown
+    layout, or holds no usable sample.
     """
     named = list(dict.fromkeys(resolve_sources("crosscheck-bench", SOURCE_NAMES, sources)))
     if sum(name != ROWS for name, _ in named) > 1:  # whose graphs and origins would be those of the last source
         raise SourceError("a build takes one source of products; build the others with another --out.")
+    if options.extractor is not None and all(name == ROWS for name, _ in named):
+        raise SpecError("facts are read off products, of which the sources have none; leave --extractor out.")
     samples: dict[str, CrossCheckSample] = {}
-    reports: dict[str, Mapping[str, Any]] = {}
+    reports: dict[str, ConstructedSamples] = {}
     with BuildWriter(out) as writer:
         for name, place in named:
             for row, sample in _samples(name, place, writer, options, reports):
@@ -57,7 +63,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
 
 
 def _samples(
-    name: str, place: str, writer: BuildWriter, options: BuildOptions, reports: dict[str, Mapping[str, Any]]
+    name: str, place: str, writer: BuildWriter, options: BuildOptions, reports: dict[str, ConstructedSamples]
 ) -> Iterator[tuple[str, CrossCheckSample]]:
     """Yield the samples of one source, each with its place in the source, and add their pictures to the build.
 
@@ -67,7 +73,7 @@ def _samples(
         from benchmarks.crosscheck_bench.construction.pipeline import construct
 
         constructed = construct(name, Path(place).expanduser(), writer, options)
-        reports[f"{name}={place}"] = constructed.report
+        reports[f"{name}={place}"] = constructed
         yield from ((sample.row_id or sample.product, sample) for sample in constructed.samples)
         return
     for row in read_samples(place):
@@ -95,13 +101,18 @@ def _manifest(
     options: BuildOptions,
     samples: Sequence[CrossCheckSample],
     skipped: Mapping[str, Counter[str]],
-    reports: Mapping[str, Mapping[str, Any]],
+    reports: Mapping[str, ConstructedSamples],
 ) -> dict[str, Any]:
     manifest: dict[str, Any] = {"benchmark": "crosscheck-bench", "seed": options.seed, "options": {}}
     if reports:
         manifest["options"] = {"per_stratum": options.per_stratum}
         manifest["models"] = {"writer": options.writer and options.writer.name}
-        manifest["construction"] = list(reports.values())
+        if options.extractor is not None:
+            manifest["models"]["extractor"] = options.extractor.name
+        manifest["construction"] = [constructed.report for constructed in reports.values()]
+        for constructed in reports.values():
+            if constructed.extraction is not None:
+                manifest["extraction"] = constructed.extraction
     tasks = Counter(sample.task for sample in samples)
     levels = Counter(sample.level for sample in samples)
     return manifest | {

@@ -78,6 +78,8 @@ class Job:
     """The nodes of the cluster that other runs of the batch use, until a line with the node's id comes on standard input."""
     models: tuple[str, ...] = ()
     """The models that nodes of the cluster need memory for: the one that answers, and those of judges."""
+    official_code: Path | None = None
+    """The user's clone of the benchmark's official code, with whose prompt models judge; None: with the benchmark's own."""
 
     def command(self) -> list[str]:
         """Return the worker's command line; its only argument is the job."""
@@ -92,17 +94,22 @@ class Job:
         """Parse the job that :meth:`command` passes."""
         values = json.loads(text)
         options = values.pop("remote_options")
-        replies = Path(options.pop("replies")) if options["replies"] else options.pop("replies")
+        replies = _path(options.pop("replies"))
         return cls(
             runs=tuple(map(Path, values.pop("runs"))),
             judges=tuple(values.pop("judges")),
-            data=Path(values.pop("data")) if values["data"] else values.pop("data"),
+            data=_path(values.pop("data")),
+            official_code=_path(values.pop("official_code")),
             conditions=tuple(values.pop("conditions")),
             avoid=tuple(values.pop("avoid")),
             models=tuple(values.pop("models")),
             remote_options=RemoteOptions(replies=replies, **options),
             **values,
         )
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,7 @@ class Worker:
     def _answer_and_judge(self, store: RunStore) -> None:
         spec = parse_stored(RunSpec, store.meta("spec"), str(store.folder))
         benchmark = get_benchmark(spec.benchmark)
-        judges = find_judges(self.job.judges, benchmark, self.job.undecided_by)
+        judges = find_judges(self.job.judges, benchmark, self.job.undecided_by, self.job.official_code)
         functions = [judge for judge in judges if isinstance(judge, FunctionJudge)]
         stop = self.stopped.is_set
         remove_leftover(store.folder)
@@ -369,7 +369,7 @@ class Worker:
 
     def _judge_run_with_model(self, store: RunStore, name: str) -> None:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
-        (judge,) = find_judges([name], benchmark, self.job.undecided_by)
+        (judge,) = find_judges([name], benchmark, self.job.undecided_by, self.job.official_code)
         assert isinstance(judge, RubricJudge)
         elsewhere = self.job.workers is not None  # where nodes check the engine themselves
         register_judge(store, judge, accept_engine=self.job.accept_engine or elsewhere)

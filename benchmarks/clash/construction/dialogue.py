@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 
 from benchmarks.build import BuildOptions
 from benchmarks.clash.construction.checks import CaptionDraft, Check, ModelCheck, first_refusal
+from benchmarks.clash.construction.prompt_sets import PrintedPrompts
 from benchmarks.errors import SpecError
 from benchmarks.text.json_replies import UnreadableReply
 from benchmarks.text_model import TextModel, generate_all
@@ -91,8 +92,9 @@ class ConstructionModels:
 class CaptionDialogue:
     """The requests about one caption: numbers them, and repeats one whose reply cannot be read."""
 
-    def __init__(self, name: str, seed: int) -> None:
+    def __init__(self, name: str, seed: int, prompts: PrintedPrompts) -> None:
         self._name = name
+        self._prompts = prompts
         self._decoding = Decoding(max_tokens=_MAX_TOKENS, seed=seed)
         self._steps = count()
 
@@ -125,7 +127,7 @@ class CaptionDialogue:
     def check(self, check: ModelCheck, draft: CaptionDraft) -> Generator[ModelRequest, Generation, None]:
         """Send a check of Appendix B.2 to the checker. Raises RejectedCaption if it refuses the draft."""
         reason, reply_text = yield from self.ask(
-            "checker", check.text(draft), check.form, lambda reply: (check.refused(reply), reply), draft
+            "checker", self._prompts.check(check, draft), check.form, lambda reply: (check.refused(reply), reply), draft
         )
         if reason is not None:
             raise RejectedCaption(check.name, reason, draft, reply_text)

@@ -28,12 +28,13 @@ from benchmarks.clash.construction.dialogue import (
     RejectedCaption,
     run_checks,
 )
-from benchmarks.clash.construction.prompts import ANSWERS, CONFLICTING_CAPTION, add_caption, add_inputs
+from benchmarks.clash.construction.prompt_sets import PrintedPrompts, construction_prompts
 from benchmarks.clash.sample import ClashSample
 from benchmarks.clash.sources.base import parse_sample
 from benchmarks.clash.sources.coco import Caption, CocoFolder, UnusableCaption, read_caption_image
 from benchmarks.media import MISSING
 from benchmarks.rows.base import RowProblem
+from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.json_replies import line_field, read_object
 from benchmarks.vocabulary import Generation, JSONObject, Media
 
@@ -42,7 +43,10 @@ _SMALLEST_WAVE, _LARGEST_WAVE = 8, 64
 ENOUGH = "enough"
 """The reason for a caption that is not wanted any more."""
 
-_UNCHECKED = (ENOUGH, "unparsed", "error")
+NO_CHANGE = "no-change"
+"""The reason for a caption that the writer leaves as it is, as the official prompt lets it."""
+
+_UNCHECKED = (ENOUGH, NO_CHANGE, "unparsed", "error")
 """The reasons that say nothing about a sample's quality."""
 
 
@@ -62,10 +66,10 @@ def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> Itera
     reason begins with the name of the check. Raises SpecError without a writing model, SourceError if the folder is not
     COCO's, RashomonError if a model stops answering; the next build reuses the replies so far.
     """
-    models = ConstructionModels.of(options)
+    models, prompts = ConstructionModels.of(options), construction_prompts(options)
     quotas = dict.fromkeys(CHANGE_CHECKS, options.per_stratum)
     captions = CocoFolder(folder).captions(options.seed)
-    return collect_samples("coco", captions, _steps(options.seed), quotas, models, writer)
+    return collect_samples("coco", captions, _steps(options.seed, prompts), quotas, models, writer)
 
 
 def collect_samples(
@@ -123,22 +127,17 @@ def _rejected(
     return RejectedSample(sample, *picture) if picture is not None else None
 
 
-def _steps(seed: int) -> Callable[[Caption, Collection[str]], CaptionSteps]:
+def _steps(seed: int, prompts: PrintedPrompts) -> Callable[[Caption, Collection[str]], CaptionSteps]:
     def steps(caption: Caption, full: Collection[str]) -> CaptionSteps:
-        dialogue = CaptionDialogue(f"clash-coco-{caption.image_id}-{caption.number}", seed)
-        text = add_caption(CONFLICTING_CAPTION, caption.text)
-        draft = yield from dialogue.ask("writer", text, None, lambda reply: _changed(caption.text, reply))
+        dialogue = CaptionDialogue(f"clash-coco-{caption.image_id}-{caption.number}", seed, prompts)
+        text = prompts.caption(caption.text)
+        draft = yield from dialogue.ask("writer", text, None, lambda reply: _changed(caption.text, reply, prompts))
         run_checks(CAPTION_CHECKS, draft)
         if draft.change_type in full:
             raise _enough(draft.change_type, draft)
         yield from dialogue.check(CHANGE_CHECKS[draft.change_type], draft)
-        inputs = {
-            "original_caption": draft.original_caption,
-            "conflicting_caption": draft.conflicting_caption,
-            "question": draft.question,
-        }
         parsed_draft = _answered(draft)
-        draft = yield from dialogue.ask("writer", add_inputs(ANSWERS, **inputs), _ANSWERS_FORM, parsed_draft, draft)
+        draft = yield from dialogue.ask("writer", prompts.answers(draft), _ANSWERS_FORM, parsed_draft, draft)
         run_checks(ANSWER_CHECKS, draft)
         for final in FINAL_CHECKS:
             yield from dialogue.check(final, draft)
@@ -150,7 +149,9 @@ def _steps(seed: int) -> Callable[[Caption, Collection[str]], CaptionSteps]:
 _ANSWERS_FORM = JSONObject({"image_only": (), "text_only": (), "irrelevant_but_plausible": ()})
 
 
-def _changed(caption: str, reply: str) -> CaptionDraft:
+def _changed(caption: str, reply: str, prompts: PrintedPrompts) -> CaptionDraft:
+    if prompts.gives_up(visible_answer(reply)):
+        raise RejectedCaption(NO_CHANGE, "the writer sees no change that the prompt allows", reply=reply)
     fields = read_object(reply)
     return CaptionDraft(
         original_caption=caption,

@@ -18,6 +18,7 @@ from benchmarks.clash.constants import RELATIONS
 from benchmarks.clash.construction.checks import ANSWER_CHECKS, CAPTION_CHECKS, FINAL_CHECKS, CaptionDraft, Check
 from benchmarks.clash.construction.dialogue import CaptionDialogue, CaptionSteps, ConstructionModels, run_checks
 from benchmarks.clash.construction.pipeline import RejectedSample, collect_samples
+from benchmarks.clash.construction.prompt_sets import PrintedPrompts, construction_prompts
 from benchmarks.clash.construction.prompts import SPATIAL, add_inputs
 from benchmarks.clash.construction.word_checks import contains, word_set, words
 from benchmarks.clash.sample import ClashSample
@@ -68,10 +69,10 @@ def construct_spatial(
     :func:`benchmarks.clash.construction.pipeline.construct`. Images without a
     caption that can be reversed are not noted.
     """
-    models = ConstructionModels.of(options)
+    models, prompts = ConstructionModels.of(options), construction_prompts(options)
     quotas = dict.fromkeys(RELATIONS, options.per_stratum)
     captions = _reversible(CocoFolder(folder), options.seed, quotas)
-    return collect_samples("spatial", captions, _steps(options.seed), quotas, models, writer, _relation)
+    return collect_samples("spatial", captions, _steps(options.seed, prompts), quotas, models, writer, _relation)
 
 
 def neutral_question(draft: CaptionDraft) -> str | None:
@@ -102,7 +103,7 @@ def _relation(draft: CaptionDraft) -> str:
     return _RULES[draft.original].relation
 
 
-def _steps(seed: int) -> Callable[[Caption, Collection[str]], CaptionSteps]:
+def _steps(seed: int, prompts: PrintedPrompts) -> Callable[[Caption, Collection[str]], CaptionSteps]:
     def steps(caption: Caption, full: Collection[str]) -> CaptionSteps:
         reversal = reverse_relation(caption.text)
         if reversal is None:
@@ -122,7 +123,7 @@ def _steps(seed: int) -> Callable[[Caption, Collection[str]], CaptionSteps]:
                 distractor=line_field(fields, "irrelevant_but_plausible"),
             )
 
-        dialogue = CaptionDialogue(f"clash-spatial-{caption.image_id}-{caption.number}", seed)
+        dialogue = CaptionDialogue(f"clash-spatial-{caption.image_id}-{caption.number}", seed, prompts)
         draft = yield from dialogue.ask("writer", text, _FORM, read, draft)
         run_checks(SPATIAL_ANSWER_CHECKS, draft)
         for final in FINAL_CHECKS:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Literal
 
 from benchmarks.crosscheck_bench.sources.products import Box, Catalogue, Product
@@ -103,10 +104,17 @@ class ClueGraph:
         }
 
 
-def build_graphs(catalogue: Catalogue) -> dict[str, ClueGraph]:
-    """Return the graph of every product, by product id."""
+def build_graphs(
+    catalogue: Catalogue, read_texts: Mapping[tuple[str, str], Mapping[str, str]] = MappingProxyType({})
+) -> dict[str, ClueGraph]:
+    """Return the graph of every product, by product id.
+
+    ``read_texts`` are values that a model or people read off texts, by product id and place, then by attribute.
+    """
     values = _vocabulary(catalogue)
-    return {product.id: ClueGraph(product, tuple(_facts(product, values))) for product in catalogue.products}
+    return {
+        product.id: ClueGraph(product, tuple(_facts(product, values, read_texts))) for product in catalogue.products
+    }
 
 
 def occurs_in(value: str, text: str) -> bool:
@@ -147,7 +155,11 @@ def _vocabulary(catalogue: Catalogue) -> dict[str, list[str]]:
     return {name: sorted(values - {""}, key=lambda v: (-len(v), v)) for name, values in sorted(vocabulary.items())}
 
 
-def _facts(product: Product, vocabulary: Mapping[str, Sequence[str]]) -> Iterable[Clue]:
+def _facts(
+    product: Product,
+    vocabulary: Mapping[str, Sequence[str]],
+    read_texts: Mapping[tuple[str, str], Mapping[str, str]],
+) -> Iterable[Clue]:
     counts: defaultdict[str, int] = defaultdict(int)
 
     def fact(
@@ -169,7 +181,7 @@ def _facts(product: Product, vocabulary: Mapping[str, Sequence[str]]) -> Iterabl
     for number, picture in enumerate(product.pictures):
         for visible in picture.visible:
             yield fact(picture.view, "image", visible.attribute, visible.value, number, visible.box)
-    listed = _listing_values(product)
+    listed = listing_values(product)
     for place, text in (("title", product.title), ("description", product.description)):
         for attribute, values in vocabulary.items():
             mentions = _find_mentions(values, text)
@@ -180,11 +192,15 @@ def _facts(product: Product, vocabulary: Mapping[str, Sequence[str]]) -> Iterabl
                 for value in mentions:
                     if value not in own_values:
                         yield fact(place, "text", "minor brand", value)
+        for attribute, value in read_texts.get((product.id, place), {}).items():
+            if value not in _find_mentions(vocabulary.get(attribute, ()), text):
+                yield fact(place, "text", attribute, value)
     for attribute, value in listed.items():
         yield fact("listing", "listing", attribute, value)
 
 
-def _listing_values(product: Product) -> dict[str, str]:
+def listing_values(product: Product) -> dict[str, str]:
+    """Return the values that a product's listing states, by attribute."""
     listed = {"brand": product.brand, "category": product.category, "spu": product.spu, **product.attributes}
     if product.price is not None:
         listed["price"] = str(product.price)

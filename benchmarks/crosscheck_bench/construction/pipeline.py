@@ -3,7 +3,7 @@
 L1 comes from templates, L2 from a text model under instructions (or from templates without one), and L3 from a file
 that people write. Quality control applies the labels of two annotators. Besides the instances, the build holds
 ``graphs.jsonl``, the clue graph of every product; ``provenance.jsonl``, the origin of each sample and its facts; and
-``review.jsonl``, a tenth of each task to be labelled.
+``review.jsonl``, a tenth of each task to be labelled. ``facts.csv`` lists facts that differ, for people to correct.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from typing import Any
 from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.crosscheck_bench.constants import TASKS
 from benchmarks.crosscheck_bench.construction.clue_graph import build_graphs
+from benchmarks.crosscheck_bench.construction.corrections import FILE as FACTS
+from benchmarks.crosscheck_bench.construction.corrections import correct, read_corrections, read_texts, sheet
 from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
+from benchmarks.crosscheck_bench.construction.extraction import extract, store_picture
 from benchmarks.crosscheck_bench.construction.human_written import read_authored_questions
 from benchmarks.crosscheck_bench.construction.model_written import RejectedQuestion, write_questions
 from benchmarks.crosscheck_bench.construction.quality_control import Review, review, select_for_review
@@ -34,7 +37,7 @@ from benchmarks.crosscheck_bench.construction.templates import (
 from benchmarks.crosscheck_bench.sample import CrossCheckSample, parse_sample, with_frames
 from benchmarks.crosscheck_bench.sources.base import PRODUCTS_FIGURE_8
 from benchmarks.crosscheck_bench.sources.products import read_catalogue
-from benchmarks.errors import MediaError, SourceError, SpecError
+from benchmarks.errors import SpecError
 from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import SkippedRow
 from benchmarks.vocabulary import canonical_json, digest
@@ -44,25 +47,37 @@ _REPEATED = "repeated: another question is the same"
 
 @dataclass(frozen=True, slots=True)
 class ConstructedSamples:
-    """The samples of a product folder in order, and their report for the manifest."""
+    """The samples of a product folder in order, and their report and that of the extraction for the manifest."""
 
     samples: tuple[CrossCheckSample, ...]
     report: Mapping[str, Any]
+    extraction: Mapping[str, Any] | None = None
 
 
 def construct(source: str, folder: Path, writer: BuildWriter, options: BuildOptions) -> ConstructedSamples:
     """Return the samples of the products in ``folder``, in Table 1's order of tasks, and add their pictures to the build.
 
     ``source`` is the name of the construction, ``options.per_stratum`` the target number of samples per task for L1 and
-    L2, and ``options.writer`` the model that writes L2's questions. Skipped items are recorded with
-    ``writer.add_skipped``. Raises SpecError for a target below 1, SourceError if the folder is not a product folder or
-    changes during the build, and RashomonError if the model becomes unavailable; the next build reuses the replies
-    already received.
+    L2, ``options.writer`` the model that writes L2's questions, and ``options.extractor`` the one that reads facts. Skipped
+    items are recorded with ``writer.add_skipped``. Raises SpecError for a target below 1, SourceError if the folder is not
+    a product folder or changes during the build, and RashomonError if a model becomes unavailable; the next build reuses
+    the replies already received.
     """
     if options.per_stratum < 1:
         raise SpecError(f"the target number of samples per task is {options.per_stratum}; it must be at least 1.")
     catalogue = read_catalogue(folder)
-    data = TemplateData(catalogue, build_graphs(catalogue), source)
+    without_boxes = frozenset((p.id, shot.view) for p in catalogue.products for shot in p.pictures if not shot.visible)
+    corrections = read_corrections(folder)
+    catalogue = correct(catalogue, corrections)
+    texts = read_texts(catalogue, corrections)
+    graphs, extraction = build_graphs(catalogue, texts), None
+    if options.extractor is not None:
+        extraction = extract(catalogue, graphs, without_boxes, corrections, options.extractor, writer, options.seed)
+        catalogue = extraction.catalogue
+        places = texts.keys() | extraction.texts.keys()
+        texts = {place: {**extraction.texts.get(place, {}), **texts.get(place, {})} for place in places}
+        graphs = build_graphs(catalogue, texts)
+    data = TemplateData(catalogue, graphs, source)
     _record_skipped(catalogue.skipped, source, writer)
     by_id: dict[str, tuple[CrossCheckSample, QuestionDraft]] = {}
     offered: Counter[str] = Counter()
@@ -85,7 +100,10 @@ def construct(source: str, folder: Path, writer: BuildWriter, options: BuildOpti
     for _, draft in accepted_pairs:
         _store_pictures(draft, writer)
     _write_companion_files(writer, data, accepted_pairs, select_for_review(samples, options.seed))
-    return ConstructedSamples(samples, _report(data, accepted_pairs, offered, quality, options))
+    if facts := sheet(extraction.rows if extraction else (), graphs, corrections):
+        writer.add_sheet(FACTS, facts)
+    report = _report(data, accepted_pairs, offered, quality, options)
+    return ConstructedSamples(samples, report, extraction.summary if extraction else None)
 
 
 def _drafts(
@@ -159,15 +177,7 @@ def _build_sample(draft: QuestionDraft, source: str, writer: BuildWriter) -> Cro
 
 def _store_pictures(draft: QuestionDraft, writer: BuildWriter) -> None:
     for shot in draft.shots:
-        media = shot.picture.media
-        try:
-            stored_media = writer.add_media(shot.picture.load(), media.suffix)
-        except MediaError as error:
-            raise SourceError(f"{error} It was there when the products were read; build again.") from error
-        if stored_media != media:
-            raise SourceError(
-                f"the image {shot.picture.view!r} of {shot.product.id} changed while the products were read; build again."
-            )
+        store_picture(shot.product, shot.picture, writer)
 
 
 def _write_companion_files(

@@ -193,11 +193,11 @@ def _product(row: RawRow, skipped: list[SkippedRow]) -> Product:
         raise RowProblem("two images of the product are the same view")
     return Product(
         id=name,
-        title=_line(fields, "title"),
-        description=_line(fields, "description", needed=False),
-        brand=_line(fields, "brand", needed=False),
-        category=_line(fields, "category"),
-        spu=_line(fields, "spu", needed=False) or name,
+        title=read_line(fields, "title"),
+        description=read_line(fields, "description", needed=False),
+        brand=read_line(fields, "brand", needed=False),
+        category=read_line(fields, "category"),
+        spu=read_line(fields, "spu", needed=False) or name,
         price=_price(fields.get("price")),
         attributes=_attributes(fields.get("attributes")),
         pictures=pictures,
@@ -245,10 +245,10 @@ def _picture(fields: Mapping[str, Any], number: int, row: RawRow) -> ProductPict
 def _visible_attribute(value: Any, width: int, height: int) -> VisibleAttribute:
     if not isinstance(value, dict):
         raise RowProblem("a box is not an object")
-    attribute = _line(value, "attribute")
+    attribute = read_line(value, "attribute")
     if not _ATTRIBUTE.fullmatch(attribute):
         raise RowProblem("a box's attribute is not plain or longer than 40 characters")
-    return VisibleAttribute(attribute, _line(value, "value"), _box(value.get("box"), width, height))
+    return VisibleAttribute(attribute, read_line(value, "value"), _box(value.get("box"), width, height))
 
 
 def _box(value: Any, width: int, height: int) -> Box | None:
@@ -286,10 +286,10 @@ def _attributes(value: Any) -> dict[str, str]:
         raise RowProblem(
             f"an attribute's name is not plain, longer than 40 characters, or one of {', '.join(RESERVED_ATTRIBUTES)}"
         )
-    return {name: _line(value, name) for name in value}
+    return {name: read_line(value, name) for name in value}
 
 
-def _line(fields: Mapping[str, Any], name: str, *, needed: bool = True) -> str:
+def read_line(fields: Mapping[str, Any], name: str, *, needed: bool = True) -> str:
     """Return a field as one line of text that a question can contain."""
     value = text_field(fields, name)
     if not value:
@@ -316,12 +316,12 @@ def _brands(folder: Path, skipped: list[SkippedRow]) -> dict[str, Brand]:
         try:
             if not isinstance(fields, dict):
                 raise RowProblem("the line is not a JSON object")
-            name, categories = _line(fields, "brand"), fields.get("categories")
+            name, categories = read_line(fields, "brand"), fields.get("categories")
             if not isinstance(categories, list) or not categories:
                 raise RowProblem("the brand's categories are not a list")
             if name in brands:
                 raise RowProblem("repeated: another row describes this brand")
-            sold = tuple(_line({"category": category}, "category") for category in categories)
+            sold = tuple(read_line({"category": category}, "category") for category in categories)
             brands[name] = Brand(name, sold, fields.get("told") is not False)
         except RowProblem as problem:
             skipped.append(SkippedRow(SOURCE, f"brands.jsonl:{number}", str(problem)))
