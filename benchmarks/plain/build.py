@@ -137,10 +137,12 @@ def _check_columns(data_set: Declaration, file: Path, fields: Mapping[str, Any])
 
 
 def _by_role(data_set: Declaration, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a row by role; a list of one value is that value."""
     roles = {**data_set.columns, **data_set.optional_columns}
-    return {
+    values = {
         role: next((lookup(fields, key) for key in keys if _has(fields, key)), None) for role, keys in roles.items()
     }
+    return {role: value[0] if isinstance(value, list) and len(value) == 1 else value for role, value in values.items()}
 
 
 def _has(fields: Fields, key: str) -> bool:
