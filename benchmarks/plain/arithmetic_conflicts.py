@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.plain.data_set import CONFLICT, PlainDataSet
 from benchmarks.rows.base import Fields
-from benchmarks.vocabulary import Decoding
+from benchmarks.vocabulary import DOCUMENT, Decoding
 
 if TYPE_CHECKING:
     from benchmarks.rows.files import RawRow
@@ -48,7 +48,7 @@ class ArithmeticConflicts(PlainDataSet):
         "text_answer": ("text_answer",),
         "type": ("degradation_name",),
     }
-    optional_columns: Mapping[str, tuple[str, ...]] = {"number": ("image_problem_id",)}
+    optional_columns: Mapping[str, tuple[str, ...]] = {"problems": ("source",), "number": ("image_problem_id",)}
     types = (
         *("clean", "blur_light", "blur_noise", "heavy_degradation"),
         *("light_corruption", "medium_corruption", "heavy_corruption"),
@@ -72,7 +72,8 @@ class ArithmeticConflicts(PlainDataSet):
     def examples(self, row: RawRow) -> Iterator[Fields]:
         text = row.fields["text"]
         shown = text.partition(_ASKED)[2] or text if isinstance(text, str) else text
-        yield {**row.fields, "question": _QUESTION, "text": shown}
+        problem = f"{row.fields['problems']} {row.fields['number']}"  # which every level repeats
+        yield {**row.fields, "question": _QUESTION, "text": shown, DOCUMENT: problem}
 
     def template(self, prompt_set: str, row: Mapping[str, Any]) -> str:
         is_odd = row["condition"] == CONFLICT and row["columns"].get("number", "0")[-1] in "13579"

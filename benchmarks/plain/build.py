@@ -31,7 +31,7 @@ from benchmarks.rows.nested_keys import lookup
 from benchmarks.rows.placeholders import is_placeholder
 from benchmarks.rows.sources import existing_path, layout_error, resolve_sources, top_reasons
 from benchmarks.values import compare
-from benchmarks.vocabulary import digest
+from benchmarks.vocabulary import DOCUMENT, digest
 
 REPEATED = "repeated: another row, of this split or another, has its question, image and values"
 NO_CONFLICT = "image and text have the same value"
@@ -197,6 +197,7 @@ def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWrite
         "strata": {
             **{role: texts.get(role, "") for role in data_set.table_strata},
             "type": type_name(data_set, fields["type"]),
+            **({DOCUMENT: texts[DOCUMENT]} if texts.get(DOCUMENT) else {}),
         },
         "columns": {role: texts[role] for role in data_set.optional_columns if texts.get(role)},
     }

@@ -20,8 +20,10 @@ class ConflictVis(OneImageDataSet):
     )
     paper = "Insight Over Sight: Exploring the Vision-Knowledge Conflicts in Multimodal LLMs (arXiv 2410.08145), ConflictVIS"
     paper_rows = "nothing: the paper's tables could not be seen"
-    paper_judge = "the option's letter, or yes in the answer; people for open answers"
-    paper_decoding = "greedy, at most 25 new tokens"
+    paper_judge = (
+        "not seen; code that evaluates it compares letters, searches for yes, and has people judge open answers"
+    )
+    paper_decoding = "not seen; code that evaluates it is greedy, with at most 25 new tokens"
     decoding = Decoding(max_tokens=25)
     hub_id = "xiaoyuanliu/conflict_vis"
     hub_files = ("data/train-",)

@@ -31,8 +31,8 @@ class Declaration(Benchmark):
     ``context.icc``.
     """
     optional_columns: Mapping[str, tuple[str, ...]] = {}
-    """Columns that a row need not have: the roles above, ``group`` (rows of one value are one example), and any that
-    :meth:`template` reads. All of them are kept in the build."""
+    """Columns that a row need not have: the roles above, ``group`` (rows of one value are one example), ``document`` (rows of one
+    value are not independent, as those of one image), and any that :meth:`template` reads. All of them are kept in the build."""
     image_files: tuple[str, ...] = ("{}",)
     """The files, beside the rows, that a name in the image's column stands for, with {} for the name; the first that is there
     counts."""

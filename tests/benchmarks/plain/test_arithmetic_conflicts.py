@@ -7,9 +7,10 @@ import json
 from pathlib import Path
 
 from app.report.published import published_rows
+from benchmarks.answers import Answers
 from benchmarks.build import BuildOptions
 from benchmarks.plain.build import NO_CONFLICT, REPEATED
-from benchmarks.vocabulary import Text
+from benchmarks.vocabulary import Record, Text
 from tests.support.data.plain import answers_of, data_set_of, main_table
 from tests.support.data.small import write_lines, write_picture
 
@@ -58,6 +59,20 @@ def test_the_prompt_is_the_artifacts_and_shows_the_text_as_it_was_degraded(tmp_p
         assert hashlib.sha256(texts[place].encode()).hexdigest()[:16] == PROMPTS[number]
     assert texts[6] == texts[0].replace("bolts", "bxlts")
     assert texts[2] == f"{ROBE}\n\n{texts[1]}"
+
+
+def test_the_levels_of_a_problem_are_not_independent(tmp_path: Path) -> None:
+    for number in range(4):
+        write_picture(tmp_path / f"{number}.png", number)
+    rows = [row(0), {**row(0, level="blur_light"), "image": "1.png"}, row(2), {**row(3), "source": "svamp"}]
+    write_lines(tmp_path / "rows.jsonl", rows)
+    build = ARITHMETIC.build([("published", str(tmp_path))], tmp_path / "out", BuildOptions())
+    records = [
+        Record(instance) for instance in ARITHMETIC.instances(build, "neutral") if instance.condition == "conflict"
+    ]
+    answers = Answers.of(records, ARITHMETIC)
+    assert [*answers.clusters.own] == [0, 0, 1, 2]
+    assert len(answers.kinds) == 2, "a problem is no kind of answer"
 
 
 def test_text_preference_is_over_answers_that_solve_one_problem() -> None:
