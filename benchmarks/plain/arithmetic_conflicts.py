@@ -72,8 +72,9 @@ class ArithmeticConflicts(PlainDataSet):
     def examples(self, row: RawRow) -> Iterator[Fields]:
         text = row.fields["text"]
         shown = text.partition(_ASKED)[2] or text if isinstance(text, str) else text
-        problem = f"{row.fields['problems']} {row.fields['number']}"  # which every level repeats
-        yield {**row.fields, "question": _QUESTION, "text": shown, DOCUMENT: problem}
+        problems, number = row.fields["problems"], row.fields["number"]
+        repeated = None if None in (problems, number) else f"{problems} {number}"  # by every level
+        yield {**row.fields, "question": _QUESTION, "text": shown, DOCUMENT: repeated}
 
     def template(self, prompt_set: str, row: Mapping[str, Any]) -> str:
         is_odd = row["condition"] == CONFLICT and row["columns"].get("number", "0")[-1] in "13579"

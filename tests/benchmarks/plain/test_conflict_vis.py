@@ -69,6 +69,14 @@ def test_match_reads_each_kind_of_question(tmp_path: Path, kind: str, answer: st
             assert JUDGE.judge(Record(instance, (Generation("a", answer, "stop"),), {})).label == label
 
 
+def test_what_can_be_guessed_is_audited(tmp_path: Path) -> None:
+    questions = [CONFLICT_VIS.blind_question(instance) for instance in instances(tmp_path)]
+    polar, choice = (question for question in questions if question)
+    assert [option.text for option in polar.options] == ["Yes", "No"]
+    assert polar.right == {0}
+    assert (len(choice.options), choice.right) == (4, {1})
+
+
 def test_the_scorecard_names_no_second_source() -> None:
     outcomes = ["IMAGE", "IMAGE", "NEITHER", "ABSTAIN", "unparsed", "undecided"]
     assert main_table("conflict-vis", outcomes)[1] == {"Right": (0.5, 4)}
