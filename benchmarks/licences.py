@@ -79,9 +79,7 @@ LICENCES: Mapping[str, Mapping[str, Licence]] = {
         "published": Licence(("the texts and answers: MIT; VQAv2's questions: not stated there", _COCO))
     },
     "conflict-vis": {"published": Licence(("not stated (no licence on the Hub, nor in its repository)",))},
-    "arithmetic-conflicts": {
-        "published": Licence(("MIT (the set's card), as GSM8K and SVAMP, of which the problems are",))
-    },
+    "math-conflicts": {"published": Licence(("MIT (the set's card), as GSM8K and SVAMP, of which the problems are",))},
     "retrieval": {
         "log": OWN,
         "misleading-chartqa": Licence(

@@ -11,6 +11,6 @@ DATA_SETS: Mapping[str, str] = {
     "mc2": "benchmarks.plain.mc2:MC2",
     "words-or-vision": "benchmarks.plain.words_or_vision:WordsOrVision",
     "conflict-vis": "benchmarks.plain.conflict_vis:ConflictVis",
-    "arithmetic-conflicts": "benchmarks.plain.arithmetic_conflicts:ArithmeticConflicts",
+    "math-conflicts": "benchmarks.plain.math_conflicts:MathConflicts",
 }
 """The data sets by name, as "module:class"."""

@@ -1,4 +1,4 @@
-"""Arithmetic conflicts: an image and a text that pose different problems ("Which Source Wins?", arXiv 2608.17205)."""
+"""Math conflicts: an image and a text that pose different problems ("Which Source Wins?", arXiv 2608.17205)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _BOTH = (
 )
 
 
-class ArithmeticConflicts(PlainDataSet):
+class MathConflicts(PlainDataSet):
     """Problems of GSM8K and SVAMP, each rendered as an image beside the text of the next one, clean and degraded."""
 
-    name = "arithmetic-conflicts"
-    title = "Arithmetic conflicts: an image and a text that pose different problems"
+    name = "math-conflicts"
+    title = "Math conflicts: an image and a text that pose different problems"
     in_plain_words = (
         "A model gets a math problem as an image and another as a text, as two sources of one problem, and is asked to solve it. "
         "The paper measures which of the two it solves, and how that changes as one of them becomes hard to read."
