@@ -75,6 +75,11 @@ LICENCES: Mapping[str, Mapping[str, Licence]] = {
     },
     "phd": {"published": Licence(("PhD's questions and contexts: MIT (the card on the Hub)", _COCO))},
     "mc2": {"published": Licence(("the questions and texts: not stated (its repository has no licence)", _COCO))},
+    "words-or-vision": {
+        "published": Licence(("the texts and answers: MIT; VQAv2's questions: not stated there", _COCO))
+    },
+    "conflict-vis": {"published": Licence(("not stated (no licence on the Hub, nor in its repository)",))},
+    "math-conflicts": {"published": Licence(("MIT (the set's card), as GSM8K and SVAMP, of which the problems are",))},
     "retrieval": {
         "log": OWN,
         "misleading-chartqa": Licence(

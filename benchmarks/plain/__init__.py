@@ -9,5 +9,8 @@ DATA_SETS: Mapping[str, str] = {
     "mmmc": "benchmarks.plain.mmmc:Mmmc",
     "phd": "benchmarks.plain.phd:Phd",
     "mc2": "benchmarks.plain.mc2:MC2",
+    "words-or-vision": "benchmarks.plain.words_or_vision:WordsOrVision",
+    "conflict-vis": "benchmarks.plain.conflict_vis:ConflictVis",
+    "math-conflicts": "benchmarks.plain.math_conflicts:MathConflicts",
 }
 """The data sets by name, as "module:class"."""

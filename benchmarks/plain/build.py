@@ -31,7 +31,7 @@ from benchmarks.rows.nested_keys import lookup
 from benchmarks.rows.placeholders import is_placeholder
 from benchmarks.rows.sources import existing_path, layout_error, resolve_sources, top_reasons
 from benchmarks.values import compare
-from benchmarks.vocabulary import digest
+from benchmarks.vocabulary import DOCUMENT, digest
 
 REPEATED = "repeated: another row, of this split or another, has its question, image and values"
 NO_CONFLICT = "image and text have the same value"
@@ -137,10 +137,12 @@ def _check_columns(data_set: Declaration, file: Path, fields: Mapping[str, Any])
 
 
 def _by_role(data_set: Declaration, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a row by role; a list of one value is that value."""
     roles = {**data_set.columns, **data_set.optional_columns}
-    return {
+    values = {
         role: next((lookup(fields, key) for key in keys if _has(fields, key)), None) for role, keys in roles.items()
     }
+    return {role: value[0] if isinstance(value, list) and len(value) == 1 else value for role, value in values.items()}
 
 
 def _has(fields: Fields, key: str) -> bool:
@@ -195,6 +197,7 @@ def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWrite
         "strata": {
             **{role: texts.get(role, "") for role in data_set.table_strata},
             "type": type_name(data_set, fields["type"]),
+            **({DOCUMENT: texts[DOCUMENT]} if texts.get(DOCUMENT) else {}),
         },
         "columns": {role: texts[role] for role in data_set.optional_columns if texts.get(role)},
     }

@@ -13,7 +13,7 @@ from benchmarks.prompt_template import Prompts, PromptTemplate, filled
 from benchmarks.protocols import ABSTENTION
 from benchmarks.rubric import Rubric
 from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, LabelMetrics, Media, Part, Table, Text
-from benchmarks.without_sources import closed_book_instance, with_closed_book
+from benchmarks.without_sources import closed_book_instance, with_closed_book, without_sources
 
 if TYPE_CHECKING:
     from benchmarks.audit.question import BlindQuestion
@@ -61,6 +61,8 @@ class PlainDataSet(Declaration):
         def closed_book(siblings: Sequence[Instance]) -> Instance:
             bare = {"question": siblings[0].question, "image": None, "text": None, "condition": CLOSED_BOOK}
             prompt = self._parts({**bare, "columns": {}}, prompt_set)
+            if not self.has_text:
+                return without_sources(siblings[0], CLOSED_BOOK, prompt, "image")
             return closed_book_instance(siblings[0], prompt, {RIGHT_VALUE: siblings[0].references[self.right]})
 
         return with_closed_book(self.instances(build, prompt_set), closed_book)

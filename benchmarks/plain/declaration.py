@@ -31,8 +31,8 @@ class Declaration(Benchmark):
     ``context.icc``.
     """
     optional_columns: Mapping[str, tuple[str, ...]] = {}
-    """Columns that a row need not have: the roles above, ``group`` (rows of one value are one example), and any that
-    :meth:`template` reads. All of them are kept in the build."""
+    """Columns that a row need not have: the roles above, ``group`` (rows of one value are one example), ``document`` (rows of one
+    value are not independent, as those of one image), and any that :meth:`template` reads. All of them are kept in the build."""
     image_files: tuple[str, ...] = ("{}",)
     """The files, beside the rows, that a name in the image's column stands for, with {} for the name; the first that is there
     counts."""
@@ -44,6 +44,9 @@ class Declaration(Benchmark):
     """The known conflict types. Another one is kept, as "unknown: NAME"."""
     metrics: Mapping[str, tuple[str, tuple[str, ...]]]
     """The paper's metrics under conflict: the label that is counted, and the labels among which it is."""
+    own_metrics: Mapping[str, tuple[str, tuple[str, ...]]] = {}
+    """The same for metrics that compare an answer under conflict with the model's own answers to each source alone, in the words
+    of ``own_answers.OWN``. Each row must be an example of its own, without the role ``group``."""
     hub_id: str = ""
     """The id on the Hugging Face Hub; empty if it is not there."""
     hub_files: tuple[str, ...] = ()
@@ -85,6 +88,10 @@ class Declaration(Benchmark):
     def has_text(self) -> bool:
         """True if each row has a text beside its image."""
         return "text" in self.columns
+
+    def compared(self, answer: str) -> str:
+        """Return the text of an answer that :attr:`own_metrics` compare, by the paper's rule; the answer itself by default."""
+        return answer
 
     def condition(self, fields: Fields) -> str:
         """Return the condition of a row, whose fields are by role: a conflict, unless overridden."""

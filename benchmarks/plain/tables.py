@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.failure_table import failures_table
+from benchmarks.plain.own_answers import own_answers_table
 from benchmarks.sheet import Column, Grid, Layout, Row, Sheets
 from benchmarks.stats.intervals import INTERVALS, ratio
 from benchmarks.vocabulary import LabelMetrics, Table
@@ -20,7 +21,7 @@ RIGHT = "Right"
 
 
 def tables(data_set: Declaration, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Return main (the paper's metrics under conflict), by-type, labels and failures."""
+    """Return main (the paper's metrics under conflict), own-answers where it has metrics of these, by-type, labels, failures."""
     sheets = Sheets(data_set, runs, judge, resamples, seed)
     grid = Grid((len(data_set.conditions), len(data_set.labels)), partial(_places, data_set))
     conflict = data_set.conditions.index(data_set.conflicts[0])
@@ -39,7 +40,9 @@ def tables(data_set: Declaration, runs: Mapping[str, Answers], judge: str, *, re
             chart="stacked",
         ),
     )
-    return [*map(sheets.table, layouts), failures_table(runs, judge, data_set.conditions)]
+    first, *others = map(sheets.table, layouts)
+    own = [own_answers_table(data_set, runs, judge, resamples=resamples, seed=seed)] if data_set.own_metrics else []
+    return [first, *own, *others, failures_table(runs, judge, data_set.conditions)]
 
 
 def label_metrics(data_set: Declaration) -> LabelMetrics:

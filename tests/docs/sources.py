@@ -59,7 +59,8 @@ def write(data: Path, here: Path) -> None:
     (data / "few-charts" / "rows.jsonl").write_text("".join(json.dumps(c) + "\n" for c in charts), "utf-8")
     _misleading_charts(data / "misleading_chartqa")
     whole_folder(data / "MLLMKC")
-    write_rows_of("mc2", data / "mc2", 4)
+    for name in ("mc2", "words-or-vision"):
+        write_rows_of(name, data / name, 4)
     small_pope(data / "pope")
     small_okvqa(data / "okvqa")
     small_gqa(data / "gqa")

@@ -86,6 +86,8 @@ COUNTS: dict[str, dict[str, int]] = {
     "okvqa": {"Table 15": 4},
     "gqa": {"Table 15": 4},
     "chart-conflicts": {"Released outputs": 27},
+    "words-or-vision": {"Table 2, VQAv2": 40},
+    "math-conflicts": {"Released outputs": 42},
 }
 CELL = {"paper": "P", "table": "Table 1", "row": "m", "column": "Acc", "value": 0.5}
 
