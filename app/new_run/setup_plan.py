@@ -25,6 +25,7 @@ from app.new_run.run_estimate import (
 from app.new_run.setup_spec import LeftOut, is_built, setup_spec
 from app.run_spec import RunSpec
 from app.setups import PREFIX, Setup
+from app.store.question_sets import is_own_build
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.system.paths import ASSETS
@@ -242,7 +243,9 @@ def _plan_data(workspace: Workspace, setup: Setup, run: RunSpec) -> DataPlan:
             build = open_build(workspace, run)
         except RashomonError as error:
             return DataPlan("unavailable", "", place, problem=str(error))
-        return DataPlan("built", f"{build.manifest['instances']:,} rows", build.path)
+        rows = f"{build.manifest['instances']:,} rows"
+        own = not run.data and is_own_build(build.path, get_benchmark(name).rows_source)
+        return DataPlan("built", f"{rows} of your own table, not the paper's data" if own else rows, build.path)
     if setup.shipped and name == setup.name:
         sources = tuple(f"{source}={ASSETS / place}" for source, place in setup.shipped.items())
         what = f"what ships with Rashomon ({', '.join(setup.shipped)})"

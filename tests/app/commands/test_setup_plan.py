@@ -22,6 +22,7 @@ from mlx_backends.models.memory_estimate import MemoryFit
 from tests.app.commands.test_confirm_addresses import on_terminal
 from tests.benchmarks.test_vqa import okvqa_copy
 from tests.support.command import ROOT, Rashomon
+from tests.support.demo import write_table
 from tests.support.fake_hub import FakeHub, Repo
 
 LLAVA = "mlx-community/llava-1.5-7b-4bit"
@@ -84,6 +85,15 @@ def test_an_empty_workspace_gets_the_whole_plan(name: str, tmp_path: Path) -> No
         assert f"the condition {condition} is left out: {reason}" in plan
     assert "time: not known until a model has run here" in plan
     assert not home.workspace.exists()
+
+
+def test_rows_of_the_user_are_not_taken_for_the_papers(tmp_path: Path) -> None:
+    home = Rashomon(tmp_path)
+    home.run("build", "cmc-bench", "--from", write_table(tmp_path / "tables", 2), "--name", "mine")
+    plan = ("--batch", "paper:cmc-bench", "--model", "policy:uniform", "--dry-run", "--display", "plain")
+    assert "rows of your own table, not the paper's data" in home.run(*plan).stdout
+    (version,) = (home.workspace / "sets" / "mine").glob("[0-9]*")
+    assert "own table" not in home.run(*plan, "--data", version).stdout
 
 
 @pytest.mark.slow
