@@ -12,6 +12,7 @@ from textwrap import indent
 from app.exit_codes import DONE, FAILURES, EndedError
 from app.json_output.builds import CheckedRow, CheckedTable
 from app.json_output.envelope import envelope, plain
+from app.json_output.stream import print_own
 from app.report.portable import portable_message
 from app.store.workspace import Workspace
 from app.text.escape import clean
@@ -56,14 +57,14 @@ def _print_json(check: TableCheck, portable: Callable[[str], str]) -> None:
     """Print a check as JSON, with ``portable`` messages, a row at a time: a table may have a million."""
     whole = CheckedTable(usable=check.usable, rows=(), remarks=tuple(map(portable, check.remarks)))
     before, rows, after = json.dumps(plain(envelope("build", whole)), indent=2).partition('"rows": [')
-    print(f"{before}{rows}", end="")
+    print_own(f"{before}{rows}", end="")
     separator = "\n"
     for row in check.rows:
         message, fix, warning = map(portable, (row.message, row.fix, row.warning))
         entry = CheckedRow(row=row.where, usable=row.usable, message=message, fix=fix, warning=warning)
-        print(separator + indent(json.dumps(plain(entry), indent=2), "      "), end="")
+        print_own(separator + indent(json.dumps(plain(entry), indent=2), "      "), end="")
         separator = ",\n"
-    print(after)
+    print_own(after)
 
 
 def _print_unusable(check: TableCheck, limit: int | None) -> None:

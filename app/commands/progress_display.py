@@ -6,10 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from app.engine.progress import Display
 from app.json_output.events import ProgressEvent, event_line, outcome
+from app.json_output.stream import print_own
 from app.report.nodes import node_lines
 from app.report.render import cell_text, terminal_cell
 from app.report.running_accuracy import accuracy, judging_progress
@@ -201,4 +203,4 @@ def _plain() -> Display:
 
 
 def _json() -> Display:
-    return JsonDisplay(_flushed)
+    return JsonDisplay(partial(print_own, flush=True))

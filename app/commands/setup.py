@@ -19,6 +19,7 @@ from app.exit_codes import DONE, EndedError
 from app.fetch.plan import disk_problem
 from app.fetch.recipes import get_recipe
 from app.json_output.events import PlanEvent, PlannedData, PlannedModel, PlannedSetupRun, event_line, outcome
+from app.json_output.stream import print_own
 from app.new_run.setup_plan import SetupPlan, plan_setup
 from app.report.portable import portable_path
 from app.setups import PREFIX, find_setup
@@ -82,7 +83,7 @@ def _print_plan(
     for line in plan_lines(plan, workspace, differences, command):
         print_message(line, display)
     if display == "json":
-        print(event_line(_plan_event(plan, workspace)), flush=True)
+        print_own(event_line(_plan_event(plan, workspace)), flush=True)
 
 
 def _plan_event(plan: SetupPlan, workspace: Workspace) -> PlanEvent:
