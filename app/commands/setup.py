@@ -30,8 +30,6 @@ from benchmarks.fetch.hub import check_online
 from benchmarks.fetch.remote_file import FetchError
 from mlx_backends.shared_names import without_folders
 
-_WRONG = SpecError.exit_code
-
 
 def run_setup(
     workspace: Workspace,
@@ -61,7 +59,7 @@ def run_setup(
         confirm_addresses((), options.allowed)
         outcome.message = "the plan can be carried out; nothing was fetched, built or run"
     if plan.problems:
-        raise EndedError(_WRONG, " ".join(plan.problems))
+        raise EndedError(plan.exit_code, " ".join(plan.problems))
     if dry_run:
         return DONE
     if left:
