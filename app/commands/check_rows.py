@@ -79,8 +79,8 @@ def _print_unusable(check: TableCheck, limit: int | None) -> None:
     places: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for row in islice((row for row in check.rows if not row.usable), limit):
         places[row.message, row.fix].append(row.where)
-    for (message, fix), rows in places.items():
-        print(f"\n✗ {clean(_joined(rows))}: {clean(message)}")
+    for (message, fix), where in places.items():
+        print(f"\n✗ {clean(_joined(where))}: {clean(message)}")
         if fix:
             print(f"    {clean(fix)}")
     if limit is not None and count > limit:
