@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -34,10 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _warn_of_machine()
         raise_open_files_limit()
         try:
-            code = run_cli(arguments)
+            with _output(arguments):
+                code = run_cli(arguments)
         finally:
             sys.stdout.flush()  # what ended the command comes last, also in a file that takes both streams
-    except (Exception, Interrupted, KeyboardInterrupt) as error:
+    except BaseException as error:  # also SystemExit, which a plugin may raise
         code, message = _end(error)
         end = error
     from app.system.signals import end_at_stop_signals, ignore_stop_signals
@@ -62,6 +63,7 @@ def _end(error: BaseException) -> tuple[int, str]:
     """Return the exit code and the line on standard error for what has ended the command; no line if that is no error."""
     from app.exit_codes import INTERRUPTED, STOPPED
     from benchmarks.errors import RashomonError
+    from benchmarks.plugins import packages_in_use, plugin_fault
     from benchmarks.untrusted.safe_files import is_disk_full
 
     # Python 3.11 wraps what is raised while a class is created.
@@ -81,13 +83,28 @@ def _end(error: BaseException) -> tuple[int, str]:
             STOPPED,
             f"cannot write {cause.filename or 'the output'}: {cause.strerror}; free some space and repeat.",
         )
+    elif (fault := plugin_fault(error)) is not None:
+        code, line = fault.exit_code, str(fault)
     else:
         _report(error)
+        packages = packages_in_use()
+        others = f", or in a package that adds to it ({', '.join(packages)})," if packages else ""
         code, line = (
             STOPPED,
-            f"a bug in Rashomon ended this command ({type(error).__name__}); report it with the lines above.",
+            f"a bug in Rashomon{others} ended this command ({type(error).__name__}); report it with the lines above.",
         )
     return code, line
+
+
+def _output(arguments: Sequence[str]) -> AbstractContextManager[None]:
+    """Return the context of a command: one that prints JSON prints nothing else to standard output."""
+    from app.cli.options import asks_for_events
+
+    if "--json" not in arguments and not asks_for_events(arguments):
+        return nullcontext()
+    from app.json_output.stream import only_json
+
+    return only_json()
 
 
 def _open_closed_streams() -> None:

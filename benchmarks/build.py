@@ -5,7 +5,7 @@
     manifest.json     provenance: digests, counts, seed, options; no time, no path
     instances.jsonl   one JSON object a line, in the benchmark's own row format
     skipped.jsonl     one JSON object for each source row that was left out, or for a condition of one, with the reason
-    warnings.jsonl    one JSON object for each row whose image may be useless, with the reason; only if there are any
+    warnings.jsonl    one JSON object for each row whose image or text may be useless, with the reason; only if there are any
     rows.jsonl        one JSON object for each row of a user's table that became an example; only if there are any
     media/            each medium once, named by the sha256 of its bytes
     audit.json        the audit of the questions, once it was made (benchmarks/build_audit.py)
@@ -373,7 +373,7 @@ class BuildWriter:
             self.skipped[source][reason.partition(":")[0]] += 1
 
     def add_warning(self, row: str, warning: str) -> None:
-        """Record a used row whose image may be useless."""
+        """Record a used row whose image or text may be useless."""
         self._write(WARNINGS, {"row": row, "warning": warning})
 
     def add_built_row(self, row: BuiltRow) -> None:

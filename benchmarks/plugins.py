@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any, Generic, TypeVar
 
-from benchmarks.errors import SpecError
+from benchmarks.errors import STOPPED, RashomonError, SpecError
 from benchmarks.plugin_code import plugin_code, short_reason
 
 VARIABLE = "RASHOMON_PLUGINS"
@@ -49,6 +50,12 @@ class PluginError(SpecError):
         self.broken = broken
 
 
+class PluginFault(RashomonError):
+    """An exception that the code of a plugin in use has raised, or let pass."""
+
+    exit_code = STOPPED
+
+
 @dataclass(frozen=True)
 class Registry(Generic[T]):
     """Registered classes of one group of entry points: name to a class without arguments, an instance of which is used.
@@ -77,7 +84,9 @@ class Registry(Generic[T]):
         if point not in _failed:
             try:
                 with plugin_code():
-                    return self.accept(name, _loaded(point)())
+                    accepted = self.accept(name, _loaded(point)())
+                _in_use[_top(point)] = _package(point)
+                return accepted
             except Exception as error:
                 _failed[point] = BrokenPlugin(self.group, name, _package(point), short_reason(error))
         raise PluginError(_failed[point])
@@ -112,6 +121,27 @@ class Registry(Generic[T]):
 
 _failed: dict[EntryPoint, BrokenPlugin] = {}
 """The entry points that failed in this process, which are not imported again."""
+
+_in_use: dict[str, str] = {}
+"""The top-level modules of the plugins that are used in this process, each with its package."""
+
+
+def plugin_fault(error: BaseException) -> PluginFault | None:
+    """Return the error to report in place of one that passed through a plugin's code; None if it did not."""
+    for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
+        package = _in_use.get(str(frame.f_globals.get("__name__")).partition(".")[0])
+        if package is not None:
+            code = frame.f_code
+            place = f"{code.co_name} ({os.path.basename(code.co_filename)}, line {line})"
+            return PluginFault(
+                f"the package {package[:80]} failed in {place[:200]}: {short_reason(error)}; repair, update or uninstall it."
+            )
+    return None
+
+
+def packages_in_use() -> tuple[str, ...]:
+    """Return the packages whose plugins are used in this process."""
+    return tuple(sorted({package[:80] for package in _in_use.values()}))
 
 
 @cache
@@ -162,10 +192,19 @@ def _loaded(point: EntryPoint) -> Any:
     return point.load()
 
 
+def _top(point: EntryPoint) -> str:
+    """Return the top-level module of an entry point."""
+    return _module(point).partition(".")[0]
+
+
+def _module(point: EntryPoint) -> str:
+    return point.value.partition(":")[0].strip()
+
+
 def _crash(point: EntryPoint, *, again: bool = False) -> str:
     from benchmarks.plugin_trial import crash  # only where another package is installed
 
-    return crash(point.value.partition(":")[0].strip(), _package(point, with_version=True), again=again)
+    return crash(_module(point), _package(point, with_version=True), again=again)
 
 
 def _package(point: EntryPoint, *, with_version: bool = False) -> str:

@@ -19,6 +19,8 @@ from mlx_backends.options import LoadOptions
 
 PREFIX = "policy:"
 ABSTAIN = ABSTENTION
+ABSTAIN_ALONE = "The answer cannot be determined."
+"""The abstention where fewer than two sources are displayed, which cannot disagree."""
 
 _LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
 _NEEDED_REFERENCES = {
@@ -100,7 +102,8 @@ class PolicyBackend(Backend):
     ``always-image`` and ``always-text`` give their source's first reference, or the letter of its option in a multiple
     choice, and abstain if the condition does not display that source; ``random`` gives one of the references, ``uniform``
     an answer for one of the five labels of CMC-Bench. These two draw by a hash of the request, so that an answer does not
-    depend on earlier requests. An abstention is the ``conflict`` reference, if there is one. The text's reference is
+    depend on earlier requests. An abstention is the ``conflict`` reference, if there is one; it names a conflict only where
+    both sources are displayed. The text's reference is
     ``SHOWN_TEXT``, if there is one. ``always-yes`` and ``always-no`` answer with that word. ``chance`` draws
     a letter of the ``options``, or Yes or No, and abstains if the answer is open: the accuracy of guessing.
     Raises SpecError for an unknown name.
@@ -148,7 +151,8 @@ class PolicyBackend(Backend):
             for source, key in (("image", "image"), ("text", text))
             if source not in references.get(NOT_SHOWN, ()) and (answer := _reference(key, references))
         }
-        abstain = _reference("conflict", references) or ABSTAIN
+        can_disagree = len(answers) > 1 or isinstance(request.form, Candidates)  # of which one is the former abstention
+        abstain = _reference("conflict", references) or (ABSTAIN if can_disagree else ABSTAIN_ALONE)
         match self._name:
             case "always-yes":
                 return ["Yes"]

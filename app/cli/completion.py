@@ -181,7 +181,6 @@ catalog_models = _completer(_catalog)
 judges = _completer(_judges)
 conditions = _completer(_conditions, comma_list=True)
 factors = _completer(_factors)
-displays = _completer(lambda context: ("full", "plain", "json", "none"))
 
 
 class _RashomonComplete(ShellComplete):

@@ -96,9 +96,8 @@ width = click.option(
 )
 display = click.option(
     "--display",
-    metavar="KIND",
-    shell_complete=completion.displays,
-    help="How to show progress: full, plain, json or none; default: full in a terminal, plain otherwise.",
+    type=click.Choice(["full", "plain", "json", "none"]),
+    help="How to show progress; default: full in a terminal, plain otherwise.",
 )
 display_without_events = click.option(
     "--display",

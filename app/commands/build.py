@@ -290,7 +290,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         kind = StoreFullError if is_disk_full(error) else NoAccessError
         raise kind(
-            f"cannot build {folder}: {error.strerror}; nothing was written. Fix that and build again."
+            f"cannot build {folder}: {error.strerror or error}; nothing was written. Fix that and build again."
         ) from error
 
 

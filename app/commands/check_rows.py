@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from textwrap import indent
@@ -12,12 +13,13 @@ from textwrap import indent
 from app.exit_codes import DONE, FAILURES, EndedError
 from app.json_output.builds import CheckedRow, CheckedTable
 from app.json_output.envelope import envelope, plain
+from app.json_output.stream import print_own
 from app.report.portable import portable_message
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
-from benchmarks.rows.row_checks import RowCheck, TableCheck
+from benchmarks.rows.row_checks import LEFT_OUT, RowCheck, TableCheck
 from benchmarks.rows.sources import format_times
 
 _MAX_LISTED = 10
@@ -56,30 +58,42 @@ def _print_json(check: TableCheck, portable: Callable[[str], str]) -> None:
     """Print a check as JSON, with ``portable`` messages, a row at a time: a table may have a million."""
     whole = CheckedTable(usable=check.usable, rows=(), remarks=tuple(map(portable, check.remarks)))
     before, rows, after = json.dumps(plain(envelope("build", whole)), indent=2).partition('"rows": [')
-    print(f"{before}{rows}", end="")
+    print_own(f"{before}{rows}", end="")
     separator = "\n"
     for row in check.rows:
         message, fix, warning = map(portable, (row.message, row.fix, row.warning))
         entry = CheckedRow(row=row.where, usable=row.usable, message=message, fix=fix, warning=warning)
-        print(separator + indent(json.dumps(plain(entry), indent=2), "      "), end="")
+        print_own(separator + indent(json.dumps(plain(entry), indent=2), "      "), end="")
         separator = ",\n"
-    print(after)
+    print_own(after)
 
 
 def _print_unusable(check: TableCheck, limit: int | None) -> None:
-    """Print the unusable rows; where there are more than the ``limit``, first the number of rows with each reason."""
+    """Print the unusable rows by reason; where there are more than the ``limit``, first the number of rows with each."""
     count = len(check.rows) - check.usable
     if limit is not None and count > limit:
         print()
         reasons = Counter(row.message.partition(": ")[0] for row in check.rows if not row.usable)
         for reason, rows in reasons.most_common(_MAX_LISTED):
             print(f"✗ {format_times(rows)}: {clean(reason)}")
+    places: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for row in islice((row for row in check.rows if not row.usable), limit):
-        print(f"\n✗ {clean(row.where)}: {clean(row.message)}")
-        if row.fix:
-            print(f"    {clean(row.fix)}")
+        places[row.message, row.fix].append(row.where)
+    for (message, fix), where in places.items():
+        print(f"\n✗ {clean(_joined(where))}: {clean(message)}")
+        if fix:
+            print(f"    {clean(fix)}")
     if limit is not None and count > limit:
         print(f"\n  and {count - limit} more unusable rows; --all lists them.")
+
+
+def _joined(places: Sequence[str]) -> str:
+    """Return the places of rows as a phrase: "rows.csv:2", or "rows.csv:2, 3 and 4 (3 rows)"."""
+    if len(places) == 1:
+        return places[0]
+    start = places[0].rpartition(":")[0] + ":"
+    names = [places[0], *(place.removeprefix(start) for place in places[1:])]
+    return f"{', '.join(names[:-1])} and {names[-1]} ({len(names)} rows)"
 
 
 def _print_warnings(check: TableCheck, limit: int | None) -> None:
@@ -96,8 +110,16 @@ def _print_usable(check: TableCheck, *, every: bool) -> None:
     listed = count if every else min(count, _MAX_LISTED)
     if listed:
         print()
-    for row in islice((row for row in check.rows if row.usable and not row.warning), listed):
-        print(f"✓ {_line(row)}")
+    rows = [*islice((row for row in check.rows if row.usable and not row.warning), listed)]
+    left_out: defaultdict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        left_out[row.message.partition(LEFT_OUT)[2]].append(row.where)
+    shared = {reason: places for reason, places in left_out.items() if reason and len(places) > 1}
+    for row in rows:
+        message, _, reason = row.message.partition(LEFT_OUT)
+        print(f"✓ {_line(replace(row, message=message) if reason in shared else row)}")
+    for reason, places in shared.items():
+        print(f"  {clean(_joined(places))}: not {clean(reason)}")
     if listed < count:
         print(f"  and {count - listed} more usable rows; --all lists them.")
 

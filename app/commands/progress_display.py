@@ -6,23 +6,23 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from app.engine.progress import Display
 from app.json_output.events import ProgressEvent, event_line, outcome
+from app.json_output.stream import print_own
 from app.report.nodes import node_lines
 from app.report.render import cell_text, terminal_cell
 from app.report.running_accuracy import accuracy, judging_progress
 from app.report.throughput import Throughput, duration
 from app.store.workspace import RunSummary
 from app.text.escape import clean
-from benchmarks.errors import SpecError
 
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-KINDS = ("full", "plain", "json", "none")
 _BAR = 8  # characters
 
 
@@ -178,7 +178,7 @@ def progress_table(run: RunSummary, throughput: Throughput) -> Table:
 
 
 def make_display(kind: str | None) -> Display:
-    """Return the display called ``kind``; None means ``full`` on a terminal and ``plain`` elsewhere. Raises SpecError."""
+    """Return the display called ``kind``; None means ``full`` on a terminal and ``plain`` elsewhere."""
     if kind is None:
         kind = "full" if sys.stdout.isatty() else "plain"
     displays: dict[str, Callable[[], Display]] = {
@@ -187,8 +187,6 @@ def make_display(kind: str | None) -> Display:
         "json": _json,
         "none": SilentDisplay,
     }
-    if kind not in displays:
-        raise SpecError(f"there is no display {kind!r}; choose one of {', '.join(KINDS)}.")
     return displays[kind]()
 
 
@@ -201,4 +199,4 @@ def _plain() -> Display:
 
 
 def _json() -> Display:
-    return JsonDisplay(_flushed)
+    return JsonDisplay(partial(print_own, flush=True))

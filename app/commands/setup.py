@@ -19,6 +19,7 @@ from app.exit_codes import DONE, EndedError
 from app.fetch.plan import disk_problem
 from app.fetch.recipes import get_recipe
 from app.json_output.events import PlanEvent, PlannedData, PlannedModel, PlannedSetupRun, event_line, outcome
+from app.json_output.stream import print_own
 from app.new_run.setup_plan import SetupPlan, plan_setup
 from app.report.portable import portable_path
 from app.setups import PREFIX, find_setup
@@ -28,8 +29,6 @@ from benchmarks.errors import SpecError
 from benchmarks.fetch.hub import check_online
 from benchmarks.fetch.remote_file import FetchError
 from mlx_backends.shared_names import without_folders
-
-_WRONG = SpecError.exit_code
 
 
 def run_setup(
@@ -60,7 +59,7 @@ def run_setup(
         confirm_addresses((), options.allowed)
         outcome.message = "the plan can be carried out; nothing was fetched, built or run"
     if plan.problems:
-        raise EndedError(_WRONG, " ".join(plan.problems))
+        raise EndedError(plan.exit_code, " ".join(plan.problems))
     if dry_run:
         return DONE
     if left:
@@ -82,7 +81,7 @@ def _print_plan(
     for line in plan_lines(plan, workspace, differences, command):
         print_message(line, display)
     if display == "json":
-        print(event_line(_plan_event(plan, workspace)), flush=True)
+        print_own(event_line(_plan_event(plan, workspace)), flush=True)
 
 
 def _plan_event(plan: SetupPlan, workspace: Workspace) -> PlanEvent:

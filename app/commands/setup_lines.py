@@ -65,7 +65,13 @@ def question(plan: SetupPlan) -> str:
 def _total(plan: SetupPlan) -> str:
     if plan.is_size_known:
         return f"about {size(plan.known_bytes)}"
-    return f"at least {size(plan.known_bytes)}" if plan.known_bytes else "size known only to the servers"
+    models = sum(model.to_fetch and model.bytes is None for model in plan.models)
+    parts = (
+        size(plan.known_bytes) if plan.known_bytes else "",
+        plan.data.unknown_size,
+        f"{count_of(models, 'model')} whose size only the Hub knows" if models else "",
+    )
+    return ", and ".join(filter(None, parts))
 
 
 def _all_calls(plan: SetupPlan) -> str:

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CheckResult", "examine"]
 
-Check = Callable[["Workspace"], CheckResult]
+Check = Callable[["Workspace"], CheckResult | list[CheckResult]]
 
 
 def examine(workspace: Workspace) -> Iterator[CheckResult]:
-    """Yield the result of each check as it completes; some take seconds."""
+    """Yield the results of each check as it completes; some take seconds."""
     from app.doctor import access, contents, libraries, machine, names
 
     checks: tuple[Check, ...] = (
@@ -44,4 +44,8 @@ def examine(workspace: Workspace) -> Iterator[CheckResult]:
         access.hub,
         access.keys,
     )
-    return (check(workspace) for check in checks)
+    return (result for check in checks for result in _results(check(workspace)))
+
+
+def _results(result: CheckResult | list[CheckResult]) -> list[CheckResult]:
+    return result if isinstance(result, list) else [result]

@@ -84,8 +84,8 @@ def _version(name: str) -> str | None:
         return None
 
 
-def plugins(workspace: Workspace) -> CheckResult:
-    """List what other packages register, and try again what could not be used."""
+def plugins(workspace: Workspace) -> list[CheckResult]:
+    """List what other packages register, and try again what could not be used, which has a result each."""
     from benchmarks.registry import REGISTRY as BENCHMARKS
     from judges.registry import REGISTRY as JUDGES
     from mlx_backends.registry import REGISTRY as ENGINES
@@ -100,8 +100,8 @@ def plugins(workspace: Workspace) -> CheckResult:
         if name not in registry.built_in and (registry.group, name) not in unusable
     ]
     message = f"registered by other packages: {', '.join(working) or 'nothing'}"
-    if not broken:
-        return CheckResult("plugins", True, message)
-    problems = "; ".join(map(str, broken))
-    fix = "repair, update or uninstall these packages; everything else works."
-    return CheckResult("plugins", False, f"{message}; cannot be used: {problems}", fix)
+    fix = "repair, update or uninstall that package; everything else works."
+    return [
+        CheckResult("plugins", True, message),
+        *(CheckResult("plugins", False, f"cannot be used: {plugin}", fix) for plugin in broken),
+    ]

@@ -265,7 +265,7 @@ def judge_record(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> 
     try:
         verdict = judge.judge(record)
         problem = verdict_problem(verdict, judge, benchmark)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Verdict(judge.id, "judge-failed", reason=_describe(error))
     if problem:
         raw = getattr(verdict, "raw", None)
@@ -275,7 +275,7 @@ def judge_record(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> 
     return replace(verdict, label=benchmark.labels[benchmark.labels.index(verdict.label)])  # a member of an enum
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # of the error's own code

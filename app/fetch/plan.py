@@ -149,7 +149,7 @@ def _sizes(files: Sequence[RemoteFile], timeouts: Timeouts) -> list[int]:
 def _size(session: Any, file: RemoteFile, token: str | None, timeouts: Timeouts) -> int:
     import httpx2
 
-    from benchmarks.fetch.web import OddReplyError, response_to
+    from benchmarks.fetch.web import OddReplyError, response_to, transport_problem
 
     end = time.monotonic() + _SIZE_SECONDS
     for attempt in range(1, _ATTEMPTS + 1):
@@ -162,7 +162,7 @@ def _size(session: Any, file: RemoteFile, token: str | None, timeouts: Timeouts)
             return 0
         except httpx2.TransportError as error:
             if attempt == _ATTEMPTS or time.monotonic() > end:
-                raise connection_failed(file, f"the connection failed ({error.__class__.__name__})", attempt) from error
+                raise connection_failed(file, f"it {transport_problem(error)}", attempt) from error
             time.sleep(timeouts.wait)
     if response.status_code in (401, 403):
         raise refused(file, response)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from benchmarks.errors import STOPPED, RashomonError, SpecError
-from benchmarks.fetch.hub import hub_token, is_id, is_offline, is_private, odd_reply, page
+from benchmarks.fetch.hub import hub_token, is_id, is_offline, is_private, no_reply, odd_reply, page
 from benchmarks.fetch.remote_file import FetchError
 
 _PREFIX = "hub:"
@@ -105,9 +105,7 @@ def _explained(name: str, consequence: str = "") -> Iterator[None]:
         if isinstance(cause, HfHubHTTPError):
             raise UploadError(_refusal(name, cause.response.status_code)) from error
         if isinstance(cause, UnreachableError):
-            raise UploadError(
-                f"the Hub cannot be reached for {name} ({cause}); check the network, then run the same command.{consequence}"
-            ) from error
+            raise UploadError(no_reply(name, str(cause)) + consequence) from error
         reason = cause if isinstance(cause, OddReplyError) else f"it led to {type(cause).__name__}"
         raise UploadError(odd_reply(name, reason) + consequence) from error
     finally:

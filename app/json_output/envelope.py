@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from app.json_output.stream import print_own
 from app.store.bundles.opening import bundle_name
 from app.store.run import RunStore
 from app.system.version import rashomon_version
@@ -60,7 +61,7 @@ class Envelope(Generic[Result]):
 
 def print_json(command: str, result: object, *, folders: Sequence[Path] = (), judge: str | None = None) -> None:
     """Print a command's result, a dataclass or a tuple of them, in its envelope, about the runs in ``folders``."""
-    print(json.dumps(plain(envelope(command, result, folders=folders, judge=judge)), indent=2))
+    print_own(json.dumps(plain(envelope(command, result, folders=folders, judge=judge)), indent=2))
 
 
 def envelope(

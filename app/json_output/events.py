@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from app.json_output.envelope import FORMAT, plain
+from app.json_output.stream import print_own
 from app.report.portable import portable_message
 from app.store.data_types import ConditionProgress, NodeStatus
 from app.store.sqlite_errors import DamagedError
@@ -144,7 +145,7 @@ class Outcome:
         damage = error if isinstance(error, DamagedError) else None
         runs = tuple(self._run_outcome(folder, damage) for folder in self.folders)
         text = self.portable(message or self.message or _sentence(runs))
-        print(event_line(OutcomeEvent(exit_code=exit_code, runs=runs, message=text)), flush=True)
+        print_own(event_line(OutcomeEvent(exit_code=exit_code, runs=runs, message=text)), flush=True)
 
     def portable(self, text: str, spec: Mapping[str, Any] | None = None) -> str:
         """Return a message without the folders of this machine, or of a run's ``spec``."""

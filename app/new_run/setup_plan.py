@@ -29,8 +29,8 @@ from app.store.question_sets import is_own_build
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.system.paths import ASSETS
-from benchmarks.errors import RashomonError
-from benchmarks.fetch.hub import is_id, is_offline
+from benchmarks.errors import STOPPED, RashomonError, SpecError
+from benchmarks.fetch.hub import OFFLINE, is_id, is_offline
 from benchmarks.fetch.hub_cache import hub_cache
 from benchmarks.registry import get_benchmark
 from benchmarks.remedies import calls_per_answer
@@ -138,6 +138,8 @@ class SetupPlan:
     costs: tuple[str, ...]
     not_ready: tuple[str, ...]
     problems: tuple[str, ...]
+    exit_code: int = SpecError.exit_code
+    """The code for the problems."""
 
     @property
     def to_fetch(self) -> bool:
@@ -226,13 +228,11 @@ def _with_fetch_problems(plan: SetupPlan) -> SetupPlan:
     if not plan.to_fetch:
         return plan
     if is_offline():
-        return replace(
-            plan, problems=("HF_HUB_OFFLINE is set, so nothing is fetched; unset it and run the same command.",)
-        )
+        return replace(plan, problems=(OFFLINE,), exit_code=STOPPED)
     needs = Counter({plan.data.folder: plan.data.known_bytes if plan.data.to_fetch else 0})
     needs[hub_cache()] += sum(model.bytes or 0 for model in plan.models if model.to_fetch)
     problem = disk_problem(needs, f"{PREFIX}{plan.name}")
-    return replace(plan, problems=(problem,)) if problem else plan
+    return replace(plan, problems=(problem,), exit_code=STOPPED) if problem else plan
 
 
 def _plan_data(workspace: Workspace, setup: Setup, run: RunSpec) -> DataPlan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -45,6 +46,7 @@ def portable_message(text: str, workspace: Path, spec: Mapping[str, Any] | None 
     """
     if spec:
         text = portable_text(text, spec)
+    text = text.replace(f"--workspace {shlex.quote(str(workspace))}", "--workspace WORKSPACE")  # of a command
     text = text.replace(f"{workspace}/", "").replace(str(workspace), "the workspace")
     with suppress(OSError):  # the working folder is gone
         text = text.replace(f"{Path.cwd()}/", "")

@@ -13,6 +13,9 @@ from typing import Self
 from benchmarks.errors import NoAccessError, StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_descriptor, write_error
 
+KILLED = "its worker was killed or crashed"
+"""The note on work whose worker holds its lock no longer, and did not say how it ended."""
+
 _SHARED = "shared by "
 """The beginning of a lock's text where several processes of one holder may share it."""
 

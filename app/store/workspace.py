@@ -15,7 +15,7 @@ from app.store.bundles.layout import BUILDS, is_sha256
 from app.store.bundles.opening import is_bundle_file, is_opened_bundle, open_bundle
 from app.store.data_types import CELLS_KEY, NODES_KEY, ConditionProgress, NodeStatus
 from app.store.database import DATABASE
-from app.store.locks import FileLock
+from app.store.locks import KILLED, FileLock
 from app.store.question_sets import (
     SETS,
     QuestionSet,
@@ -429,7 +429,7 @@ def _current(folder: Path, stored: RunSummary) -> RunSummary:
         return _unreadable(folder, error)
     note = "" if state == "done" or (state == "planned" != stored.state) else stored.note
     if state == "interrupted" != stored.state:
-        note = "its worker ended without a message; every answer reported done is safe"
+        note = f"{KILLED}; every answer reported done is safe"
     return replace(stored, state=state, note=note)
 
 

@@ -43,6 +43,7 @@ from app.tui.widgets.palette import Palette
 from app.tui.widgets.picture import best_mode
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot, WorkspaceWatcher
 from benchmarks.errors import RashomonError, StoreError, did_you_mean
+from benchmarks.plugins import plugin_fault
 
 if TYPE_CHECKING:
     from app.compare.result_cache import ResultCache
@@ -473,6 +474,8 @@ class RashomonApp(App[int]):
         """Show an error in a dialog from which it can be copied; the app keeps running."""
         if isinstance(error, (str, RashomonError)):
             message = str(error)
+        elif (fault := plugin_fault(error)) is not None:
+            message = str(fault)
         else:
             message = f"{type(error).__name__}: {error}\n\nThis is a bug in Rashomon. Your stored data is not affected."
         self.push_screen(ErrorDialog(message))

@@ -28,7 +28,7 @@ from benchmarks.rows.base import trust_remarks
 from benchmarks.rows.closest_file import NearFiles
 from benchmarks.rows.files import NO_IMAGE, NOT_JSON, SkippedRow, file_remarks
 from benchmarks.rows.record_file import RecordFile
-from benchmarks.rows.row_checks import ReadRow, RowChecks, RowPreview, TableCheck, fix_with_file
+from benchmarks.rows.row_checks import LEFT_OUT, ReadRow, RowChecks, RowPreview, TableCheck, fix_with_file
 
 _FIXES = {
     "the row has no question": "write a question in its question column",
@@ -138,7 +138,7 @@ def _summary(example: ConstructedExample) -> str:
         summary += f"; wrong image of {donor.row.row}"
     for reason in dict.fromkeys(example.left_out.values()):
         conditions = [condition for condition, own in example.left_out.items() if own == reason]
-        summary += f"; not {' or '.join(conditions)}: {reason}"
+        summary += f"{LEFT_OUT}{' or '.join(conditions)}: {reason}"
     return " ".join(summary.split())
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from benchmarks.fetch.hub import hub_token
+from benchmarks.fetch.hub import hub_token, token_origin
 from benchmarks.fetch.remote_file import FetchError, RemoteFile, access_denied
 from benchmarks.untrusted.safe_files import is_disk_full, open_read, open_write
 
@@ -176,7 +176,7 @@ class _Downloads:
         """Append the missing bytes of ``file``; return the md5 of the complete file if the server sends one."""
         import httpx2
 
-        from benchmarks.fetch.web import OddReplyError, response_to
+        from benchmarks.fetch.web import OddReplyError, response_to, transport_problem
 
         token = self._token if file.hub else None
         headers = {"Range": f"bytes={partial_bytes}-"} if partial_bytes else {}
@@ -200,12 +200,10 @@ class _Downloads:
                 return _md5(response)
         except OddReplyError as error:
             raise _Failed(f"the response is odd: {error}") from error
-        except httpx2.TimeoutException as error:
-            raise _Retry("it does not respond") from error
         except httpx2.TransportError as error:
-            raise _Retry(f"the connection failed ({error.__class__.__name__})") from error
+            raise _Retry(f"it {transport_problem(error)}") from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise _Failed(f"its address is invalid ({error.__class__.__name__})") from error
+            raise _Failed("its address is invalid") from error
 
     def _write(self, file: RemoteFile, response: Any, partial_bytes: int) -> None:
         most = MAX_UNKNOWN_BYTES if file.size is None else file.size
@@ -289,7 +287,8 @@ def refused(file: RemoteFile, response: Any) -> FetchError:
         return FetchError(
             f"a host to which {file.owner} redirects denies access to {file.name} ({response.status_code}); try again later."
         )
-    return access_denied(file.owner, response.status_code, response.headers.get("X-Error-Code", ""), file.page)
+    code, token = response.headers.get("X-Error-Code", ""), token_origin() if file.hub else ""
+    return access_denied(file.owner, response.status_code, code, file.page, token)
 
 
 def _begin(file: RemoteFile, response: Any, partial_bytes: int) -> int:

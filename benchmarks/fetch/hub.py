@@ -25,6 +25,8 @@ LISTING_SECONDS = 40.0
 MAX_PAGES, MAX_ENTRIES, MAX_FILES = 200, 100_000, 20_000
 """The most pages of a listing, the most files and folders on them, and the most files that are needed."""
 
+OFFLINE = "HF_HUB_OFFLINE is set, so nothing is fetched; unset it and run the same command."
+
 _SILENCE = 20.0
 _ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,1000}")
@@ -41,7 +43,7 @@ class HubFile:
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository at commit ``revision``. ``licence`` is the one on its card, or ""."""
+    """A repository at commit ``revision``. ``licence`` has those on its card, or ""."""
 
     id: str
     kind: Kind
@@ -85,6 +87,14 @@ def hub_token() -> str | None:
             "the token of the Hub has characters that no token has; log in with `hf auth login`, or set HF_TOKEN."
         )
     return token or None
+
+
+def token_origin() -> str:
+    """Return where the token of the Hub is from; "" if there is none."""
+    if not hub_token():
+        return ""
+    variables = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+    return next((name for name in variables if os.environ.get(name)), "`hf auth login`")
 
 
 def is_id(name: str) -> bool:
@@ -171,7 +181,7 @@ def _asking(name: str, kind: Kind) -> Iterator[Callable[[str], tuple[Any, Any]]]
     """Yield a function that returns the response to a GET and its JSON, with errors as a FetchError of one sentence."""
     import httpx2
 
-    from benchmarks.fetch.web import OddReplyError, client, get_json
+    from benchmarks.fetch.web import OddReplyError, client, get_json, transport_problem
 
     check_online()
     if not is_id(name):
@@ -191,14 +201,13 @@ def _asking(name: str, kind: Kind) -> Iterator[Callable[[str], tuple[Any, Any]]]
         except OddReplyError as error:
             raise FetchError(odd_reply(name, error)) from error
         except httpx2.TransportError as error:
-            raise FetchError(unreachable(name, error)) from error
+            raise FetchError(no_reply(name, transport_problem(error))) from error
 
 
-def unreachable(name: str, error: BaseException) -> str:
-    """Return the sentence on a Hub that does not reply."""
-    return (
-        f"the Hub cannot be reached for {name} ({type(error).__name__}); check the network, then run the same command."
-    )
+def no_reply(name: str, problem: str) -> str:
+    """Return the sentence on a Hub that does not reply about ``name``; ``problem`` follows "the Hub"."""
+    advice = "check the network, then run the same command" if "cannot" in problem else "run the same command later"
+    return f"the Hub {problem} (about {name}); {advice}."
 
 
 def odd_reply(name: str, error: object) -> str:
@@ -212,9 +221,10 @@ def odd_reply(name: str, error: object) -> str:
 def refused(name: str, kind: Kind, status: int, code: str) -> FetchError:
     """Return the error for a Hub that responds with another status than 200; ``code`` is its error code."""
     if status == 404 or code in ("RepoNotFound", "RevisionNotFound"):
-        return access_denied(f"{kind} {name} on the Hub", status, "RepoNotFound", page(name, kind))
+        owner, code = f"{kind} {name} on the Hub", "RepoNotFound"
+        return access_denied(owner, status, code, page(name, kind), token_origin())
     if status in (401, 403):
-        return access_denied(name, status, code, page(name, kind))
+        return access_denied(name, status, code, page(name, kind), token_origin())
     return FetchError(f"the Hub responds with status {status} for {name}; try again later.")
 
 
@@ -227,4 +237,4 @@ def is_offline() -> bool:
 def check_online() -> None:
     """Raise FetchError if the environment demands offline mode, which applies to every server."""
     if is_offline():
-        raise FetchError("HF_HUB_OFFLINE is set, so nothing is fetched; unset it and run the same command.")
+        raise FetchError(OFFLINE)

@@ -21,6 +21,7 @@ from benchmarks.fetch.web import (
     parse_reply,
     redirection,
     same_host,
+    transport_problem,
 )
 from benchmarks.proxies import check_proxies
 
@@ -45,7 +46,7 @@ _REPLIES: tuple[tuple[str, type[Any]], ...] = (
 
 
 class UnreachableError(Exception):
-    """A server that does not reply; the library must not try again."""
+    """A server that does not reply; the message follows its name. The library must not try again."""
 
 
 def guard_library() -> None:
@@ -118,7 +119,7 @@ class _Guard(httpx2.BaseTransport):
                 finally:
                     response.close()
         except httpx2.TransportError as error:
-            raise UnreachableError(type(error).__name__) from error
+            raise UnreachableError(transport_problem(error)) from error
 
     def _check_patience(self, *, failed: bool) -> None:
         now = time.monotonic()
@@ -127,7 +128,7 @@ class _Guard(httpx2.BaseTransport):
         elif self._failing_since is None:
             self._failing_since = now
         elif now - self._failing_since > _PATIENCE:
-            raise UnreachableError("it is busy")
+            raise UnreachableError("is busy")
 
 
 def _check(request: str, body: bytes) -> None:

@@ -13,7 +13,7 @@ Sha1 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Size = Annotated[int, Field(ge=0, lt=2**63)]
 
-_LONGEST_LICENCE = 100
+_LONGEST_LICENCE = 200
 _SMALLEST_CHUNK = 2**20
 """Bytes of the parts in which a large file may have to be sent; smaller ones would mean too many requests."""
 
@@ -32,10 +32,10 @@ class RepositoryInfo(_Reply):
 
     @property
     def licence(self) -> str:
-        """The licence on the card, or ""."""
+        """The licences on the card, or ""."""
         tags = self.tags if isinstance(self.tags, list) else []
         licences = (tag.removeprefix("license:") for tag in tags if isinstance(tag, str) and tag.startswith("license:"))
-        return next(licences, "")[:_LONGEST_LICENCE]
+        return ", ".join(dict.fromkeys(licences))[:_LONGEST_LICENCE]
 
 
 class Visibility(_Reply):

@@ -109,8 +109,16 @@ def overwritten(owner: str, path: str) -> FetchError:
     return FetchError(f"{owner} lists two files for {path}; nothing was fetched. Report this to the data's owner.")
 
 
-def access_denied(owner: str, status: int, code: str, page: str) -> FetchError:
-    """Return the error for a server that responds with 401 or 403; ``code`` is the Hub's error code."""
+def access_denied(owner: str, status: int, code: str, page: str, token: str = "") -> FetchError:
+    """Return the error for a server that responds with 401 or 403; ``code`` is the Hub's error code.
+
+    ``token`` says where the token is from that was sent, if one was: one that counts is never replied to with 401.
+    """
+    if token and status == 401:
+        return FetchError(
+            f"the Hub refuses the token from {token} for {owner} (401): it is wrong or has expired; log in with "
+            "`hf auth login`, or set HF_TOKEN to a valid one."
+        )
     if code == "GatedRepo":
         return FetchError(
             f"{owner} is gated: accept its terms at {page} in a browser, then log in here with `hf auth login` or set HF_TOKEN."

@@ -103,6 +103,17 @@ def get_json(session: httpx2.Client, url: str, token: str | None, end: float) ->
     raise AssertionError
 
 
+def transport_problem(error: BaseException) -> str:
+    """Return what is wrong with the connection to a server, from a TransportError, as words that follow its name."""
+    if isinstance(error, httpx2.ProxyError):
+        return "cannot be reached through the proxy"
+    if isinstance(error, httpx2.ReadTimeout | httpx2.ReadError | httpx2.RemoteProtocolError | httpx2.CloseError):
+        return "was reached, but stopped before its reply was complete"
+    if isinstance(error, httpx2.WriteTimeout | httpx2.WriteError):
+        return "was reached, but stopped receiving"
+    return "cannot be reached"
+
+
 def parse_reply(body: bytes) -> Any:
     """Return the value of a reply in JSON. Raises OddReplyError."""
     try:

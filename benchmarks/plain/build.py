@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.cmc_bench.construction.candidates import answer_problem, text_problem
+from benchmarks.cmc_bench.construction.passages import states
 from benchmarks.errors import MediaError, NothingUsableError, SourceError
 from benchmarks.hashed import hash64
 from benchmarks.media import image_suffix, load_image
@@ -31,12 +32,15 @@ from benchmarks.rows.nested_keys import lookup
 from benchmarks.rows.placeholders import is_placeholder
 from benchmarks.rows.sources import existing_path, layout_error, resolve_sources, top_reasons
 from benchmarks.values import compare
+from benchmarks.values.moments import Moment
+from benchmarks.values.parse import Amount, parse
 from benchmarks.vocabulary import DOCUMENT, digest
 
 REPEATED = "repeated: another row, of this split or another, has its question, image and values"
 NO_CONFLICT = "image and text have the same value"
 OTHER_FILE = "the file has none of the columns"
 NOT_NAMED = "not named"
+UNSTATED = "the text does not state its value"
 UNKNOWN = "unknown: "
 """The beginning of a conflict type that the data set's declaration does not name."""
 
@@ -63,6 +67,8 @@ def build(data_set: Declaration, sources: Sequence[tuple[str, str]], out: Path, 
                     writer.add_skipped(SOURCE, raw.row if isinstance(raw, SkippedRow) else raw.where, str(problem))
                     continue
                 seen.add(hash64(row["id"]))
+                if isinstance(raw, RawRow) and (warning := _unstated(row)):
+                    writer.add_warning(raw.where, warning)
                 types[row["strata"]["type"]] += 1
                 for instance in _instances(data_set, row):
                     conditions[instance["condition"]] += 1
@@ -201,6 +207,14 @@ def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWrite
         },
         "columns": {role: texts[role] for role in data_set.optional_columns if texts.get(role)},
     }
+
+
+def _unstated(row: Mapping[str, Any]) -> str:
+    """Return a warning if a row's text does not state the number or the date that it is said to state; "" otherwise."""
+    text, value = row["text"], row["references"].get("text")
+    if not (text and value and isinstance(parse(value), Amount | Moment)) or states(text, value, row["question"]):
+        return ""
+    return f"{UNSTATED}, {shortened(value, _LONGEST_TYPE)!r}"
 
 
 def _image(data_set: Declaration, raw: RawRow) -> Loader:

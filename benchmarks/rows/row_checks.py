@@ -13,6 +13,9 @@ from benchmarks.rows.files import MISSING_IMAGE, Loader, SkippedRow, file_name
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.vocabulary import Instance, Media
 
+LEFT_OUT = "; not "
+"""The beginning of the end of a usable row's message: the conditions that it does not have, and why."""
+
 _LONGEST = 1_000
 """The maximum number of characters of a message."""
 

@@ -22,6 +22,7 @@ from mlx_backends.core.metal_faults import metal_fault, out_of_memory
 from mlx_backends.models.config_forms import UNSCALED, library_form, scaling_kind
 from mlx_backends.models.contract import HEAD
 from mlx_backends.models.discovery import model_name, read_config
+from mlx_backends.models.published import fetch_again
 from mlx_backends.models.request_memory import text_config
 from mlx_backends.models.weights import tensor_shapes, weight_files
 
@@ -219,7 +220,7 @@ def _check_output_layer(model: Any, path: Path) -> None:
     if output.shape == table.shape and output.dtype == table.dtype and not mx.array_equal(output, table):
         raise ModelError(
             f"by {path / 'config.json'} (tie_word_embeddings) the embedding is the output layer too, and {holders[head].name} "
-            f"holds another one, {head!r}; correct the file, or fetch the model again."
+            f"holds another one, {head!r}; correct the file, or {fetch_again(path / 'config.json')}."
         )
 
 
@@ -241,7 +242,7 @@ def _check_quantisation(model: Any, config: Mapping[str, Any], file: Path) -> No
         )
         raise ModelError(
             f"{file} says that the weights have {stated['bits']} bits in groups of {str(stated.get('group_size'))[:20]} "
-            f"(quantization), and they are {held}; correct the file, or fetch the model again."
+            f"(quantization), and they are {held}; correct the file, or {fetch_again(file)}."
         )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from mlx_backends.models.published import fetch_again
 
 _FLAT = ("paddleocr_vl", "qwen2_vl", "qwen2_5_vl")
 """Types whose language model mlx-vlm configures from the top level."""
@@ -168,5 +169,5 @@ def _is_same(value: Any, other: Any) -> bool:
 def _contradiction(file: Path, key: str, value: Any, other_key: str, other: Any) -> ModelError:
     return ModelError(
         f"{file} contradicts itself: {key} is {str(value)[:80]!r}, and {other_key} says {str(other)[:80]!r}; "
-        "correct the file, or fetch the model again."
+        f"correct the file, or {fetch_again(file)}."
     )

@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
+from mlx_backends.models.published import fetch_again
 from mlx_backends.models.weights import incomplete
 
 MAX_LAYERS = 1000
@@ -79,7 +80,7 @@ def check_folder(path: Path) -> None:
             if not stat.S_ISREG(status.st_mode):
                 raise ModelError(f"{entry} is not a regular file; do not use this model.")
             if megabytes is not None and status.st_size > megabytes * _MEGABYTE:
-                raise ModelError(f"{entry} is larger than {megabytes} MiB, and no real one is; fetch the model again.")
+                raise ModelError(f"{entry} is larger than {megabytes} MiB, and no real one is; {fetch_again(entry)}.")
     except OSError as error:
         raise ModelError(
             f"{error.filename or path} cannot be read ({error.strerror}); fetch the model again."
@@ -91,9 +92,9 @@ def check_folder(path: Path) -> None:
         try:
             settings = read_json_file(file)
         except (OSError, OutsideJSONError) as error:
-            raise ModelError(f"{file} cannot be read as JSON; fetch the model again.") from error
+            raise ModelError(f"{file} cannot be read as JSON; {fetch_again(file)}.") from error
         if not isinstance(settings, dict):
-            raise ModelError(f"{file} is not a JSON object; fetch the model again.")
+            raise ModelError(f"{file} is not a JSON object; {fetch_again(file)}.")
         check_config(settings, file)
 
 

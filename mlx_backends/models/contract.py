@@ -15,6 +15,7 @@ from benchmarks.errors import ModelError
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from mlx_backends.models.end_tokens import end_tokens
+from mlx_backends.models.published import fetch_again
 from mlx_backends.models.weights import tensor_shapes, weight_files
 
 _SPARE_TOKENS = 16
@@ -75,12 +76,12 @@ def check_tokens(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, 
         if beyond > _SPARE_TOKENS:
             raise ModelError(
                 f"{file} has {beyond:,} tokens beyond the {rows:,} of the model's embedding, so it is of another model; "
-                "fetch the model again."
+                f"{fetch_again(file)}."
             )
         if rows > _LARGEST_PADDING * (max(ids) + 1):
             raise ModelError(
                 f"{file} has {max(ids) + 1:,} tokens, and the model's embedding {rows:,}, so it is of another model; "
-                "fetch the model again."
+                f"{fetch_again(file)}."
             )
     ordinary = {number: word for number, word in words.items() if number not in added and not _MARKER.fullmatch(word)}
     for key in ("image_token_id", "image_token_index"):
@@ -136,7 +137,7 @@ def _read_settings(file: Path) -> Mapping[str, Any]:
     try:
         return _mapping(read_json_file(file) if file.is_file() else {})
     except (OSError, OutsideJSONError) as error:
-        raise ModelError(f"{file} cannot be read as JSON; fetch the model again.") from error
+        raise ModelError(f"{file} cannot be read as JSON; {fetch_again(file)}.") from error
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -146,7 +147,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _contradiction(file: Path, token: str, what: str) -> ModelError:
     return ModelError(
         f"{file} and tokenizer.json contradict each other: the former names {token[:40]!r} as {what}, so one of them is of "
-        "another model; fetch the model again."
+        f"another model; {fetch_again(file)}."
     )
 
 
@@ -195,5 +196,5 @@ def _embedding_rows(files: Iterable[Path]) -> Iterator[int]:
 def _other_token(path: Path, key: str, word: str) -> ModelError:
     return ModelError(
         f"{path / 'config.json'} sets {key} to a token that is {word[:40]!r} in tokenizer.json, so the tokenizer is "
-        "of another model; fetch the model again."
+        f"of another model; {fetch_again(path / 'config.json')}."
     )

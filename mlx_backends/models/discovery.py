@@ -19,6 +19,7 @@ from mlx_backends.models.config_limits import check_config, check_folder
 from mlx_backends.models.contract import check_weights
 from mlx_backends.models.modalities import supported_modalities
 from mlx_backends.models.model_types import folder_problem
+from mlx_backends.models.published import fetch_again
 from mlx_backends.models.weights import (
     IncompleteModelError,
     incomplete,
@@ -142,9 +143,9 @@ def read_config(path: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise incomplete(path, "holds no config.json, so it is not a model", "name a folder that holds one") from error
     except (OSError, OutsideJSONError) as error:
-        raise ModelError(f"{path}/config.json cannot be read as JSON; fetch the model again.") from error
+        raise ModelError(f"{path}/config.json cannot be read as JSON; {fetch_again(path / 'config.json')}.") from error
     if not isinstance(config, dict):
-        raise ModelError(f"{path}/config.json is not a JSON object; fetch the model again.")
+        raise ModelError(f"{path}/config.json is not a JSON object; {fetch_again(path / 'config.json')}.")
     if config.get("model_file"):
         raise ModelError(
             f"{path}/config.json asks to run its own code (model_file), which Rashomon never does; choose another model."

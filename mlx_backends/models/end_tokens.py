@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
+from mlx_backends.models.published import fetch_again
 
 
 def end_tokens(path: Path, config: Mapping[str, Any]) -> list[int]:
@@ -20,7 +21,7 @@ def end_tokens(path: Path, config: Mapping[str, Any]) -> list[int]:
     try:
         settings = read_json_file(file) if file.is_file() else {}
     except (OSError, OutsideJSONError) as error:
-        raise ModelError(f"{file} cannot be read as JSON; fetch the model again.") from error
+        raise ModelError(f"{file} cannot be read as JSON; {fetch_again(file)}.") from error
     ends = [*_ends(settings), *_ends(config)] or _ends(config.get("text_config"))
     return list(dict.fromkeys(ends))
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from mlx_backends.models.published import fetch_again
 
 MAX_GROWTH = 10_000
 """Most times a text may become longer. Published tokenizers lengthen a text three times or less, single characters more."""
@@ -44,7 +45,7 @@ def check_tokenizer(path: Path) -> dict[str, Any] | None:
                     "and no published model does; do not use this model."
                 )
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise ModelError(f"{file} cannot be read as a tokenizer; fetch the model again.") from error
+        raise ModelError(f"{file} cannot be read as a tokenizer; {fetch_again(file)}.") from error
     return settings
 
 

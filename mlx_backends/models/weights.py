@@ -18,6 +18,7 @@ from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.private_folders import cache_folder, make_private
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json, read_json_file
+from mlx_backends.models.published import fetch_again
 
 _INDEX = "model.safetensors.index.json"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
@@ -101,7 +102,7 @@ def _indexed(path: Path) -> list[Path]:
         names = sorted(set(read_json_file(index)["weight_map"].values()))
         outer_names = [name for name in names if Path(name).name != name]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ModelError(f"{index} is not an index of weights; fetch the model again.") from error
+        raise ModelError(f"{index} is not an index of weights; {fetch_again(index)}.") from error
     if outer_names:
         raise ModelError(
             f"{index} names a weight file outside the model's folder ({outer_names[0]!r}); do not use this model."

@@ -15,6 +15,7 @@ from mlx_backends.core.isolation import contained
 from mlx_backends.models.config_forms import library_form
 from mlx_backends.models.contract import check_tokens
 from mlx_backends.models.discovery import model_name, read_config
+from mlx_backends.models.published import fetch_again
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 from mlx_backends.pytorch.dequantize import compute_dtype, convert_weights, is_mlx_format, mlx_quantisation
 
@@ -190,7 +191,7 @@ def _settings(path: Path, name: str) -> dict[str, Any]:
     try:
         settings = read_json_file(file) if file.is_file() else {}
     except (OSError, OutsideJSONError) as error:
-        raise ModelError(f"{file} cannot be read as JSON; fetch the model again.") from error
+        raise ModelError(f"{file} cannot be read as JSON; {fetch_again(file)}.") from error
     return settings if isinstance(settings, dict) else {}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -121,12 +122,13 @@ def test_a_broken_plugin_named_by_a_command_gets_its_own_sentence(site: Path) ->
 @pytest.mark.slow
 def test_doctor_names_broken_plugins_and_tries_them_again(site: Path) -> None:
     install(site, "quits", "import os; os._exit(7)")
-    checks = {
-        check["check"]: check
-        for check in json.loads(rashomon(site).process("doctor", "--json", code=1).stdout)["result"]
-    }
-    assert "registered by other packages: good" in checks["plugins"]["message"]
-    assert "its import ends the process with 7" in checks["plugins"]["message"]
+    install(site, "second", "import nothing_like_this")
+    result = json.loads(rashomon(site).process("doctor", "--json", code=1).stdout)["result"]
+    working, *broken = [check for check in result if check["check"] == "plugins"]
+    assert (working["ok"], working["message"]) == (True, "registered by other packages: good")
+    assert [check["ok"] for check in broken] == [False, False]
+    assert "'quits' of the package quits: its import ends the process with 7" in broken[1]["message"]
+    assert "'second' of the package second: ModuleNotFoundError" in broken[0]["message"]
     (site / "quits.py").write_text(GOOD.format(name="quits"))
     assert "quits" in listed(site)[0]
 
@@ -210,6 +212,100 @@ def test_an_interruption_by_the_user_is_no_fault_of_the_plugin(site: Path) -> No
         _, errors = process.communicate(timeout=30)
     assert process.returncode == -signal.SIGINT
     assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+FAULTY = """
+import os, sys
+from benchmarks.pope import Pope
+
+class Good(Pope):
+    name = "faulty"
+
+    def build(self, sources, out, options):
+        print("printed")
+        os.write(1, b"written\\n")
+        os.system("echo by a child")
+        {build}
+
+    def instances(self, build, prompt_set):
+        {instances}
+"""
+"""A benchmark that loads, and whose own methods fail."""
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("return len(None)", "failed in build (faulty.py, line 12): TypeError: object of type 'NoneType' has no len()"),
+        ("sys.exit(0)", "failed in build (faulty.py, line 12): SystemExit: 0"),
+        ("raise ValueError('\\x1b[2J')", "failed in build (faulty.py, line 12): ValueError: ?[2J"),
+    ],
+)
+def test_a_failure_of_a_plugins_method_is_its_packages(site: Path, code: str, reason: str) -> None:
+    install(site, "faulty", FAULTY.format(build=code, instances="pass"), "rashomon.benchmarks")
+    done = rashomon(site).process("build", "faulty", "--source", "pope=.", "--json", code=3)
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        *("printed", "written", "by a child"),
+        f"rashomon: the package faulty {reason}; repair, update or uninstall it.",
+    ]
+
+
+def test_a_wrong_value_of_a_plugins_method_names_its_package_too(site: Path) -> None:
+    install(site, "faulty", FAULTY.format(build="return 3", instances="pass"), "rashomon.benchmarks")
+    installed = rashomon(site)
+    command = installed.command("build", "faulty", "--source", "pope=.")
+    done = subprocess.run(command, env=installed.environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    *_, line = done.stderr.splitlines()
+    assert line.startswith(
+        "rashomon: a bug in Rashomon, or in a package that adds to it (faulty), ended this command ("
+    )
+
+
+ENGINE = """
+import os, sys
+from mlx_backends.base import Engine, EngineInfo
+
+class Good(Engine):
+    def describe(self, model):
+        return EngineInfo("faulty", model, needs_device=False)
+
+    def load(self, model, media, options):
+        print("printed")
+        os.write(1, b"written\\n")
+        sys.exit(0)
+"""
+EXITING = GOOD.format(name="exiting").replace('("pope",)', '("cmc-bench",)').replace("return", "raise SystemExit #")
+
+
+@pytest.mark.slow
+def test_a_failure_in_a_worker_is_its_packages(site: Path, built: Path) -> None:
+    shutil.copytree(built, site.parent / "workspace" / "benchmarks")
+    install(site, "faulty", ENGINE, "rashomon.engines")
+    install(site, "exiting", EXITING)
+    installed = rashomon(site)
+    small = ("batch", "--benchmark", "cmc-bench", "--limit", "4")
+    done = installed.process(*small, "--model", "faulty:x", "--display", "json", code=3)
+    *_, line = done.stderr.splitlines()
+    assert line.startswith("rashomon: the package faulty failed in load (faulty.py, line 12): SystemExit: 0; repair, ")
+    assert all(json.loads(line) for line in done.stdout.splitlines())
+    done = installed.process(*small, "--model", "policy:uniform", "--name", "x", "--judge", "exiting", code=1)
+    assert "32 judgements failed in x" in done.stderr
+
+
+def test_what_a_plugin_prints_is_not_in_the_json(site: Path) -> None:
+    noise = (
+        "import os\nprint('printed')\nos.write(1, b'written')\n"
+        + GOOD.format(name="noisy")
+        + "    @property\n    def caveat(self):\n        os.write(1, b'late')\n        print('late')\n        return ''\n"
+        + "    def __getattribute__(self, name):\n        os.write(1, b'read')\n        print('read')\n"
+        + "        return super().__getattribute__(name)\n"
+    )
+    install(site, "noisy", noise)
+    names, errors = listed(site)
+    assert "noisy" in names
+    assert errors.count("read") > 4
 
 
 def run_python(site: Path, script: str) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import SHOWN_TEXT, Candidates, Decoding, Generation, Message, Request, Text
-from mlx_backends.policy import ABSTAIN, PolicyBackend, lacks_references, policy_names, suitable_policies
+from judges.registry import get_judge
+from mlx_backends.policy import ABSTAIN, ABSTAIN_ALONE, PolicyBackend, lacks_references, policy_names, suitable_policies
+from tests.support.records import record
 
 References = Mapping[str, tuple[str, ...]]
 
@@ -45,13 +47,13 @@ def answer_of(name: str, references: Mapping[str, tuple[str, ...]]) -> str:
         ("always-image", BOTH, "42"),
         ("always-text", BOTH, "17"),
         ("always-abstain", BOTH, ABSTAIN),
-        ("always-image", {"text": ("17",)}, ABSTAIN),
-        ("always-text", {"image": ("42",)}, ABSTAIN),
+        ("always-image", {"text": ("17",)}, ABSTAIN_ALONE),
+        ("always-text", {"image": ("42",)}, ABSTAIN_ALONE),
         ("random", {"image": ("42",)}, "42"),
         ("random", {"text": ("17",)}, "17"),
-        ("always-image", {}, ABSTAIN),
-        ("random", {}, ABSTAIN),
-        ("always-text", {"text": ()}, ABSTAIN),
+        ("always-image", {}, ABSTAIN_ALONE),
+        ("random", {}, ABSTAIN_ALONE),
+        ("always-text", {"text": ()}, ABSTAIN_ALONE),
         ("always-text", {**BOTH, SHOWN_TEXT: ("42",)}, "42"),
         ("random", {**BOTH, SHOWN_TEXT: ("42",)}, "42"),
         ("always-image", {**BOTH, SHOWN_TEXT: ("9",)}, "42"),
@@ -70,8 +72,12 @@ def test_policy_answers_from_the_displayed_sources(
     assert answer_of(name, references) == expected
 
 
-def test_abstention_is_a_sentence() -> None:
+def test_abstentions_are_sentences_and_flag_a_conflict_only_between_two_sources() -> None:
     assert ABSTAIN == "The sources disagree, so the answer cannot be determined."
+    assert ABSTAIN_ALONE == "The answer cannot be determined."
+    for text, act in ((ABSTAIN, "conflict"), (ABSTAIN_ALONE, "abstain")):
+        verdict = get_judge("match").judge(record(text, "42", "17"))
+        assert (verdict.label, verdict.behaviour) == ("ABSTAIN", act)
 
 
 def kinds(name: str, count: int, seed: int = 0) -> Counter[str]:
@@ -108,9 +114,9 @@ def test_draws_depend_only_on_request_and_seed(name: str) -> None:
 
 def test_uniform_abstains_for_a_label_that_needs_a_source_not_shown() -> None:
     texts = answers("uniform", [request({"image": ("42",)}, number) for number in range(500)])
-    counts = Counter("NEITHER" if text not in ("42", ABSTAIN) else text for text in texts.values())
-    assert set(counts) == {"42", ABSTAIN, "NEITHER"}
-    assert counts[ABSTAIN] > counts["42"]
+    counts = Counter("NEITHER" if text not in ("42", ABSTAIN_ALONE) else text for text in texts.values())
+    assert set(counts) == {"42", ABSTAIN_ALONE, "NEITHER"}
+    assert counts[ABSTAIN_ALONE] > counts["42"]
 
 
 @given(st.lists(st.text(max_size=40), max_size=5), st.lists(st.text(max_size=40), max_size=5), st.integers(0, 50))
@@ -130,7 +136,7 @@ def test_neither_is_a_value_of_neither_source(image: list[str], text: list[str],
 @pytest.mark.parametrize("taken", ["Quito", "Ouagadougou", "Tbilisi, Quito, Reykjavik or OUAGADOUGOU"])
 def test_neither_avoids_references_equal_to_its_values(taken: str) -> None:
     texts = answers("uniform", [request({"image": (taken,)}, number) for number in range(200)])
-    others = set(texts.values()) - {taken, ABSTAIN}
+    others = set(texts.values()) - {taken, ABSTAIN_ALONE}
     assert len(others) == 1
     assert others.pop().casefold() not in taken.casefold()
 

@@ -142,7 +142,8 @@ class _Handler(BaseHTTPRequestHandler):
         kind, name = parts[2].removesuffix("s"), "/".join(parts[3:5])
         repo = self.server_of.repos.get(name)
         if repo is None or repo.kind != kind or repo.shut == "private":
-            return self._send(401 if repo is None else 404, b"{}", {"X-Error-Code": "RepoNotFound"})
+            is_login_missing = repo is None and not self.headers["Authorization"]
+            return self._send(401 if is_login_missing else 404, b"{}", {"X-Error-Code": "RepoNotFound"})
         if parts[5:6] == ["tree"]:
             return self._send(200, json.dumps([_entry(repo, *file) for file in repo.files.items()]).encode())
         info = {

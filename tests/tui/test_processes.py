@@ -74,7 +74,7 @@ def test_started_watched_killed_and_resumed_by_keys(rashomon: Rashomon, built: P
         pid = worker_pid(folder)
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        await until(pilot, lambda: "ended without a message" in screen_text(app) and "R Resume" in screen_text(app))
+        await until(pilot, lambda: "was killed or crashed" in screen_text(app) and "R Resume" in screen_text(app))
         await until(pilot, lambda: "is not restarted" in screen_text(app) or not app.processes.running_count())
         await until(pilot, lambda: type(app.screen).__name__ == "ErrorDialog")
         assert "SIGKILL" in (rashomon.workspace / "runs" / RUN / "worker.log").read_text()

@@ -162,7 +162,7 @@ def test_changes_are_displayed_and_the_cursor_stays_with_its_run(stage: Stage) -
         await until(pilot, lambda: table.row_count == 3)
         assert table.cursor_key == "running"
         stage.die(running)
-        await until(pilot, lambda: "ended without a message" in screen_text(app))
+        await until(pilot, lambda: "was killed or crashed" in screen_text(app))
 
     drive(stage.app(), script)
 

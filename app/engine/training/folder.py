@@ -30,7 +30,7 @@ from app.engine.training.spec import TrainingSpec
 from app.engine.training.verdict import TrainingVerdict
 from app.exit_codes import VERDICTS
 from app.run_spec import parse_stored
-from app.store.locks import FileLock
+from app.store.locks import KILLED, FileLock
 from app.store.workspace import Workspace
 from benchmarks.errors import BusyError, SpecError, StoreError, did_you_mean
 from benchmarks.untrusted.safe_files import replace_file, write_error
@@ -134,7 +134,7 @@ class Training:
                 return state, note
         if state != "training":
             return "stopped", ""  # before it had done anything
-        return "interrupted", "its worker ended without a message; it resumes from the last checkpoint"
+        return "interrupted", f"{KILLED}; it resumes from the last checkpoint"
 
     def verdict(self) -> TrainingVerdict | None:
         """Return the verdict on its adapters; None before the end, or where an earlier version trained it."""

@@ -522,7 +522,7 @@ def main() -> None:
     threading.Thread(target=_watch_parent, args=(worker,), daemon=True).start()
     try:
         outcome = Outcome(worker.work())
-    except Exception as error:
+    except BaseException as error:  # also SystemExit, which a plugin may raise
         outcome = outcome_of(error)
     end_process(report, outcome)
 

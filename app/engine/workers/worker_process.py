@@ -14,6 +14,7 @@ from typing import NoReturn, Self, TextIO
 from app.exit_codes import STOPPED
 from app.system.logs import report_exception, write_single_lines
 from benchmarks.errors import ModelError, RashomonError
+from benchmarks.plugins import plugin_fault
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 
@@ -62,7 +63,7 @@ def take_output() -> TextIO:
     return report
 
 
-def outcome_of(error: Exception) -> Outcome:
+def outcome_of(error: BaseException) -> Outcome:
     """Return the end of a worker that ``error`` has ended, and write its traceback unless it is the user's to correct."""
     from mlx_backends.core.metal_faults import out_of_memory
 
@@ -75,6 +76,8 @@ def outcome_of(error: Exception) -> Outcome:
         return Outcome(STOPPED, death=error.cause, memory=error.fault.is_excess)
     if out_of_memory(error):
         return Outcome(STOPPED, death=f"ran out of memory ({one_line(error)})")
+    if (fault := plugin_fault(error)) is not None:
+        return Outcome(fault.exit_code, str(fault))
     return Outcome(STOPPED, failure=one_line(error))
 
 

@@ -25,6 +25,7 @@ from app.view.served.admission import HEADERS, Admission, AdmissionRequest, Refu
 from app.view.served.routes import routes
 from app.view.served.watcher import Watcher
 from benchmarks.errors import RashomonError, SpecError
+from benchmarks.plugins import plugin_fault
 
 HOST = "127.0.0.1"
 COMMAND = "rashomon view"
@@ -141,7 +142,8 @@ class _Guard:
             response = PlainTextResponse(clean(error.strerror or "the file cannot be read"), 500)
         except Exception as error:
             print(clean("".join(traceback.format_exception(error)), newlines=True), end="", file=sys.stderr)
-            response = PlainTextResponse(f"a bug in Rashomon ({type(error).__name__}); report it", 500)
+            fault = plugin_fault(error) or f"a bug in Rashomon ({type(error).__name__}); report it"
+            response = PlainTextResponse(clean(str(fault)), 500)
         if not has_begun:
             response.headers["Cache-Control"] = "no-store"
             await response(scope, receive, send_with_headers)

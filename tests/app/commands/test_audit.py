@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -168,3 +169,12 @@ def test_the_right_option_is_the_one_that_the_judge_takes_as_right(tmp_path: Pat
             assert is_right == (place in question.right)
             tried += 1
     assert tried >= 2
+
+
+def test_a_question_that_is_audited_with_both_sources_is_not_open_with_one(built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "workspace" / "benchmarks")
+    done = Rashomon(tmp_path)
+    result = done.json("audit", "cmc-bench")
+    assert result["tasks"]
+    assert result["open_questions"] == 0
+    assert "open questions" not in done.run("audit", "cmc-bench").stdout

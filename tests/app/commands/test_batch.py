@@ -199,7 +199,7 @@ def test_a_second_process_on_the_same_run_is_refused(rashomon: Rashomon) -> None
         (["--max-tokens", "many"], "max-tokens"),
         (["--data", "nowhere"], "is not a built benchmark"),
         (["--name", "../outside"], "name"),
-        (["--display", "fancy"], "there is no display 'fancy'"),
+        (["--display", "fancy"], "'fancy' is not one of 'full', 'plain', 'json', 'none'"),
         (["--lmit", "3"], "'--limit'"),
         (["--model", "policy:random", "--model", "no/such-model"], "no/such-model"),
         (["--data", "~nobody-of-that-name/x"], "home folder that does not exist"),
@@ -213,6 +213,27 @@ def test_a_wrong_command_is_one_sentence_and_exit_code_2(rashomon: Rashomon, arg
     assert message.startswith("rashomon: ")
     assert len(message.splitlines()) == 1
     assert states(rashomon) == {}
+
+
+def test_a_plan_refuses_an_unknown_display_as_a_run_does(tmp_path: Path) -> None:
+    message = Rashomon(tmp_path).run("--batch", "paper:okvqa", "--dry-run", "--display", "xml", code=2).stderr
+    assert message.startswith("rashomon: invalid value for '--display': 'xml' is not one of 'full', 'plain', ")
+
+
+def test_a_command_in_json_is_one_that_can_be_completed(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "an other"
+    lines = Rashomon(tmp_path).run(
+        "--workspace", elsewhere, "--batch", "paper:okvqa", "--dry-run", "--display", "json", code=3
+    )
+    command = "rashomon --workspace"
+    assert f"{command} '{elsewhere}' data get okvqa" in lines.stderr
+    done = Rashomon(tmp_path).run(
+        *("--workspace", elsewhere, "--batch", "--benchmark", "pope", "--model", "policy:random", "--display", "json"),
+        code=2,
+    )
+    (outcome,) = map(json.loads, done.stdout.splitlines())
+    assert f"run `{command} WORKSPACE data get pope`, then `{command} WORKSPACE build pope`" in outcome["message"]
+    assert "the workspace" not in outcome["message"].partition("run `")[2]
 
 
 @pytest.mark.parametrize(

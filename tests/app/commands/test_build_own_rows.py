@@ -91,6 +91,22 @@ def test_rows_that_fail_come_first_in_full_and_near_files_are_named(here: Rashom
     assert sum(line.startswith("✓") for line in every.splitlines()) == 26
 
 
+def test_rows_with_one_reason_are_listed_together_with_their_number(here: Rashomon) -> None:
+    table = write(here, "image,question,answer\n" + "0.png,How many?,7\n" * 6 + GOOD)
+    stdout = here.run("build", "cmc-bench", "--from", table, "--check").stdout
+    assert stdout.count("is the same row") == 1
+    assert "✗ rows.csv:3, 4, 5, 6 and 7 (5 rows): repeated: rows.csv:2 is the same row\n" in stdout
+
+
+def test_what_several_usable_rows_lack_is_said_once(here: Rashomon) -> None:
+    rows = "".join(f"{n}.png,How many?,7\n" for n in range(3))
+    stdout = here.run("build", "cmc-bench", "--from", write(here, f"image,question,answer\n{rows}"), "--check").stdout
+    assert (
+        "  rows.csv:2, 3 and 4 (3 rows): not text-correct or both-wrong: no other picture has another answer" in stdout
+    )
+    assert stdout.count("no other picture") == 1
+
+
 def test_many_bad_rows_are_counted_by_reason_and_only_the_first_are_listed(here: Rashomon) -> None:
     bad = "".join(f"gone{n}.png,How many?,{n}\n" for n in range(130)) + "0.png,,5\n"
     table = write(here, f"image,question,answer\n{GOOD}{bad}")

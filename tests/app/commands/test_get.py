@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.errors import ModelError
 from mlx_backends.models.catalog import catalog_models
+from mlx_backends.models.discovery import inspect
 from mlx_backends.models.memory_estimate import required_memory, smallest_mac
 from tests.benchmarks.cmc_bench.test_hub import chartqa_parquet, mmmu_parquet
 from tests.benchmarks.test_vqa import gqa_copy, okvqa_copy
@@ -294,7 +296,7 @@ def test_offline_nothing_is_fetched(tmp_path: Path) -> None:
 def test_without_a_network_it_is_one_sentence(tmp_path: Path) -> None:
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "0"}
     stderr = Rashomon(tmp_path, variables=nowhere).run("models", "get", "org/tiny", code=3).stderr
-    assert stderr.startswith("rashomon: the Hub cannot be reached for org/tiny")
+    assert stderr.startswith("rashomon: the Hub cannot be reached (about org/tiny); ")
     assert len(stderr.splitlines()) == 1
 
 
@@ -316,6 +318,20 @@ def test_a_model_is_fetched_into_the_cache_checked_and_listed(hub: FakeHub, rash
     before = len(hub.gets(""))
     assert "to fetch nothing" in rashomon.run("models", "get", "org/tiny", "--yes").stdout
     assert not [request for request in hub.gets("")[before:] if "/resolve/" in request.path]
+
+
+def test_a_file_that_the_hub_itself_has_broken_is_not_to_be_fetched_again(hub: FakeHub, rashomon: Rashomon) -> None:
+    tiny_model(hub)
+    hub.repos["org/tiny"].files["config.json"] = b"{broken"
+    stderr = rashomon.run("models", "get", "org/tiny", "--yes", code=2).stderr
+    advice = (
+        "config.json cannot be read as JSON; choose another model, since its owner publishes this file like this.\n"
+    )
+    assert stderr.endswith(advice)
+    (rashomon.home / "edited").mkdir()
+    (rashomon.home / "edited" / "config.json").write_text("{broken")
+    with pytest.raises(ModelError, match=r"config\.json cannot be read as JSON; fetch the model again\.$"):
+        inspect(rashomon.home / "edited")
 
 
 @pytest.mark.slow

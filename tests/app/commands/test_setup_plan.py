@@ -70,7 +70,7 @@ def answered(rashomon: Rashomon) -> int:
 @pytest.mark.parametrize("name", setup_names())
 def test_an_empty_workspace_gets_the_whole_plan(name: str, tmp_path: Path) -> None:
     home = Rashomon(tmp_path)  # without a network, so that it cannot be carried out
-    done = home.run("--batch", f"paper:{name}", "--dry-run", "--display", "plain", "--force", code=2)
+    done = home.run("--batch", f"paper:{name}", "--dry-run", "--display", "plain", "--force", code=3)
     setup, plan = find_setup(name), done.stdout
     assert done.stderr == "rashomon: HF_HUB_OFFLINE is set, so nothing is fetched; unset it and run the same command.\n"
     models = [setup.values["model"]] if isinstance(setup.values["model"], str) else setup.values["model"]
@@ -222,7 +222,7 @@ def test_no_network_and_offline_mode_end_in_a_sentence(empty: Rashomon) -> None:
     assert stderr.count("\n") == 1
     offline = replace(empty, variables={**empty.variables, "HF_HUB_OFFLINE": "1"})
     for option in ("--dry-run", "--yes"):
-        done = offline.run(*OKVQA, option, code=2)
+        done = offline.run(*OKVQA, option, code=3)
         assert done.stderr.startswith("rashomon: HF_HUB_OFFLINE is set")
         assert "licence llama2" in done.stdout, "the plan, all the same"
 

@@ -166,7 +166,7 @@ def test_missing_network_is_one_sentence(tmp_path: Path) -> None:
     assert proxy.carried == []
     assert process.stderr == ""
     (sentence,) = process.stdout.splitlines()
-    assert sentence.startswith("the Hub cannot be reached for MMMU/MMMU (ConnectError)")
+    assert sentence.startswith("the Hub cannot be reached (about MMMU/MMMU); ")
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import NothingUsableError, SourceError
 from benchmarks.licences import LICENCES
 from benchmarks.plain import DATA_SETS
-from benchmarks.plain.build import NO_CONFLICT, OTHER_FILE, REPEATED
+from benchmarks.plain.build import NO_CONFLICT, OTHER_FILE, REPEATED, UNSTATED
 from benchmarks.plain.data_set import PlainDataSet
 from benchmarks.rows.files import ADDRESS, MISSING_IMAGE, NO_IMAGE, OUTSIDE
 from benchmarks.vocabulary import Media, Text
@@ -166,3 +166,12 @@ def test_rows_that_cannot_be_used_are_left_out_with_the_reason(tmp_path: Path) -
     ]
     with pytest.raises(NothingUsableError, match=f"no row of {ONE} can be used"):
         built(tmp_path / "none", rows[:2])
+
+
+def test_a_text_that_does_not_state_its_value_is_used_and_named(tmp_path: Path) -> None:
+    rows = rows_of(ONE, 3)
+    rows[1] = {**rows[1], "text_report": "The report was withdrawn."}
+    build = built(tmp_path, rows)
+    assert build.manifest["examples"] == {"rows": 3}
+    (warning,) = map(json.loads, (build.path / "warnings.jsonl").read_text("utf-8").splitlines())
+    assert warning == {"row": "rows.jsonl:2", "warning": f"{UNSTATED}, {rows[1]['report_answer']!r}"}
