@@ -10,18 +10,19 @@ import click
 from app.cli import completion
 from app.cli.options import (
     BUILD,
+    COMMAS,
     PATH,
     allow_address,
     api_options,
     as_json,
     benchmark_name,
+    calls,
     cluster_options,
     conditions,
     fetch_options,
     force,
     number,
     pop_api_options,
-    split_commas,
     wait,
 )
 from benchmarks import number_ranges as ranges
@@ -184,22 +185,16 @@ def sets(context: click.Context, as_json: bool) -> None:
 @sets.command("remove")
 @click.argument("name", metavar="SET", shell_complete=completion.sets)
 @click.option("--yes", is_flag=True, help="Remove without asking for confirmation.")
-@click.pass_obj
-def sets_remove(workspace: Any, /, name: str, yes: bool) -> int:
+@calls("app.commands.question_sets:remove")
+def sets_remove() -> None:
     """Remove a question set with all of its versions. Its runs stay."""
-    from app.commands.question_sets import remove
-
-    return remove(workspace, name, yes=yes)
 
 
 @sets.command("restore")
 @click.argument("name", metavar="SET")
-@click.pass_obj
-def sets_restore(workspace: Any, /, name: str) -> int:
+@calls("app.commands.question_sets:restore")
+def sets_restore() -> None:
     """Restore the question set of that name that was removed last."""
-    from app.commands.question_sets import restore
-
-    return restore(workspace, name)
 
 
 @click.command(epilog="BUILD is a build of cmc-bench, its folder or its name; your own rows are one of its sources.")
@@ -238,16 +233,19 @@ def passages(workspace: Any, /, build: str, **options: Any) -> None:
 @click.command(epilog="BUILD is a build's folder, or the name of a benchmark that is built in the workspace.")
 @click.argument("build", shell_complete=completion.builds)
 @click.option(
-    "--format", "formats", default="pdf", show_default=True, metavar="F,F", help="Formats: png, svg, pdf; by commas."
+    "--format",
+    "formats",
+    type=COMMAS,
+    default="pdf",
+    show_default=True,
+    metavar="F,F",
+    help="Formats: png, svg, pdf; by commas.",
 )
 @click.option("--out", type=PATH, help="The folder to write to; default: ./figures/BUILD.")
 @click.option("--width", default="page", show_default=True, metavar="WIDTH", help="Width of figures: column or page.")
-@click.pass_obj
-def figures(workspace: Any, /, build: str, formats: str, out: Path | None, width: str) -> None:
+@calls("app.commands.figures:draw_figures")
+def figures() -> None:
     """Draw the statistics of a build that its paper draws. For clash, contra4 and crosscheck-bench."""
-    from app.commands.figures import draw_figures
-
-    draw_figures(workspace, build, formats=split_commas(formats), out=out, width=width)
 
 
 @click.command(
@@ -282,17 +280,12 @@ def figures(workspace: Any, /, build: str, formats: str, out: Path | None, width
 @click.option("--dry-run", is_flag=True, help="Print the design's size, and build nothing.")
 @click.option("--force", is_flag=True, help="Build even a design of more than 100,000 calls.")
 @as_json
-@click.pass_obj
-def vary(workspace: Any, /, build: str, **options: Any) -> None:
+@calls("app.commands.vary:vary", "VaryArguments")
+def vary() -> None:
     """Repeat a build's examples under crossed levels. The factors are blur, stated sources, order, length, distance and others.
 
     The result is a build: run it with `rashomon --batch --data FOLDER`. Every level is applied to the same examples.
     """
-    from app.commands.vary import VaryArguments
-    from app.commands.vary import vary as vary_build
-
-    names = split_commas(options.pop("conditions"))
-    vary_build(workspace, build, VaryArguments(conditions=names, **options))
 
 
 @click.group(invoke_without_command=True)
@@ -312,16 +305,13 @@ def data(context: click.Context, as_json: bool) -> None:
     "--to", type=PATH, help="The folder to fetch to; default: in the workspace, where `rashomon build` finds the data."
 )
 @fetch_options
-@click.pass_obj
-def data_get(workspace: Any, /, benchmark: str, **options: Any) -> int:
+@calls("app.commands.data:get")
+def data_get() -> None:
     """Fetch the data a benchmark is built from.
 
     Shows size, licence and free disk space first. An interrupted download resumes, and every file is verified before it is
     put in place.
     """
-    from app.commands.data import get
-
-    return get(workspace, benchmark, **options)
 
 
 @click.group(invoke_without_command=True)
@@ -356,15 +346,12 @@ def models(context: click.Context, memory: str | None, data: Path | None, as_jso
 @click.argument("model", metavar="ID", shell_complete=completion.catalog_models)
 @fetch_options
 @force
-@click.pass_obj
-def models_get(workspace: Any, /, model: str, **options: Any) -> int:
+@calls("app.commands.models:get")
+def models_get() -> None:
     """Fetch a model from the Hugging Face Hub into its cache. ID is org/name; `rashomon models` lists some.
 
     Shows size, licence, memory and free disk space first. An interrupted download resumes.
     """
-    from app.commands.models import get
-
-    return get(workspace, model, **options)
 
 
 @models.command("fuse")
@@ -420,15 +407,12 @@ def models_adapter(workspace: Any, /, adapter: Path, model: str, **options: Any)
 @click.command()
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=completion.benchmarks)
 @as_json
-@click.pass_obj
-def benchmarks(workspace: Any, /, name: str | None, as_json: bool) -> None:
+@calls("app.commands.listing:benchmarks")
+def benchmarks() -> None:
     """List the benchmarks, or print one with its paper's setup. The list says whether each is built.
 
     `rashomon --batch paper:NAME` runs the setup.
     """
-    from app.commands.listing import benchmarks as list_benchmarks
-
-    list_benchmarks(workspace, name, as_json=as_json)
 
 
 @click.group(invoke_without_command=True)
@@ -472,12 +456,9 @@ def judges_check(workspace: Any, /, judge: str, **options: Any) -> int:
 )
 @click.option("--data", type=BUILD, help="The built benchmark's folder; default: the workspace's.")
 @as_json
-@click.pass_obj
-def prompts(workspace: Any, /, name: str | None, **options: Any) -> None:
+@calls("app.commands.prompts:prompts")
+def prompts() -> None:
     """List prompt sets, print one as a file, or preview yours.
 
     `--batch --prompt-set NAME`, or a file's path, runs with it.
     """
-    from app.commands.prompts import prompts as show_prompts
-
-    show_prompts(workspace, name, **options)

@@ -6,8 +6,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, TypeVar
 
 import click
@@ -63,6 +65,45 @@ class Wait(Number):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the seconds."""
         return 0.0 if value == "no" else super().convert(value, param, ctx)
+
+
+class Commas(click.ParamType):  # type: ignore[type-arg]
+    """Option value that is a list of texts, separated by commas."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """Return the texts."""
+        return split_commas(value) if isinstance(value, str) else value
+
+
+COMMAS = Commas()
+
+
+def calls(target: str, arguments: str = "") -> Callable[[Callable[[], None]], Callable[..., Any]]:
+    """Return a decorator for a command that has its help here and its code at ``target``, written "module:function".
+
+    The module is imported when the command runs. The function is called with the workspace, the command's arguments in their
+    order, and its options by name. ``arguments`` is the name of a dataclass in that module whose fields are the options; the
+    function is then given an instance of it instead.
+    """
+
+    def decorate(command: Callable[[], None]) -> Callable[..., Any]:
+        @click.pass_context
+        @wraps(command)
+        def run(context: click.Context, /, **options: Any) -> Any:
+            names = [
+                name for item in context.command.params if isinstance(item, click.Argument) and (name := item.name)
+            ]
+            positional = [context.obj, *map(options.pop, names)]
+            if arguments:
+                fields = resolve_name(f"{target.partition(':')[0]}:{arguments}")
+                return resolve_name(target)(*positional, fields(**options))
+            return resolve_name(target)(*positional, **options)
+
+        return run
+
+    return decorate
 
 
 def number(name: str, number_range: NumberRange, *names: str, **settings: Any) -> Callable[[_Command], _Command]:
@@ -177,10 +218,19 @@ exact_and_fresh = option_group(
 )
 conditions = click.option(
     "--conditions",
+    type=COMMAS,
+    default="",
     metavar="C,C",
     shell_complete=completion.conditions,
     help="Only these conditions, separated by commas; `rashomon benchmarks` lists them. without-sources adds those that leave "
     "sources out.",
+)
+strata = click.option(
+    "--strata",
+    multiple=True,
+    metavar="KEY=V,V",
+    callback=lambda context, parameter, value: parse_strata(value),
+    help="Only instances in these strata. Repeatable.",
 )
 judge = click.option(
     "--judge",

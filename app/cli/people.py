@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from app.cli import completion
-from app.cli.options import PATH, as_json, build_folder, conditions, number, parse_strata, split_commas
+from app.cli.options import PATH, as_json, build_folder, calls, conditions, number, strata
 from benchmarks import number_ranges as ranges
 
 _BUILD_HELP = "BUILD is a build's folder, or the name of a benchmark that is built in the workspace."
@@ -47,16 +45,12 @@ _BUILD_HELP = "BUILD is a build's folder, or the name of a benchmark that is bui
 @click.option("--replace", is_flag=True, help="With --out: replace a different build in that folder.")
 @click.option("--same-person", is_flag=True, help="Use a reviewer's name that was first used on another account.")
 @as_json
-@click.pass_obj
-def review(workspace: Any, /, build: str, **options: Any) -> int:
+@calls("app.commands.review:review", "ReviewArguments")
+def review() -> None:
     """Review a build's rows: accept, reject or fix. A rejection has a reason. Reviewers do not see each other's decisions.
 
     Every decision is saved at once, and the same command continues. The reviewed build is a new build.
     """
-    from app.commands.review import ReviewArguments
-    from app.commands.review import review as review_build
-
-    return review_build(workspace, build, ReviewArguments(**options))
 
 
 @click.command(epilog=_BUILD_HELP)
@@ -65,7 +59,7 @@ def review(workspace: Any, /, build: str, **options: Any) -> int:
 @build_folder
 @click.option("--prompt-set", metavar="NAME", help="The prompt set; default: the benchmark's first.")
 @conditions
-@click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances in these strata. Repeatable.")
+@strata
 @number("--limit", ranges.LIMIT, help="Only this many examples, stratified; the same for everybody with one --seed.")
 @number("--seed", ranges.SEED, default=0, show_default=True, help="Seed for the choice of examples and their order.")
 @click.option(
@@ -80,16 +74,10 @@ def review(workspace: Any, /, build: str, **options: Any) -> int:
 @click.option("--same-person", is_flag=True, help="Continue a run that was begun on another account.")
 @click.option("--justify", is_flag=True, help="Ask for a short reason after each answer. It is stored with the answer.")
 @as_json
-@click.pass_obj
-def answer(workspace: Any, /, build: str, **options: Any) -> int:
+@calls("app.commands.answer:answer", "AnswerArguments")
+def answer() -> None:
     """Answer a build's questions, for a human baseline. Each answer is timed. The answers are a run of the model person:NAME.
 
     You see what a model is sent. Without --as, the command prints every person's share of right answers, the mean over people
     and their agreement.
     """
-    from app.commands.answer import AnswerArguments
-    from app.commands.answer import answer as answer_questions
-
-    options["conditions"] = split_commas(options["conditions"])
-    options["strata"] = parse_strata(options["strata"])
-    return answer_questions(workspace, build, AnswerArguments(**options))

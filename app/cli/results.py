@@ -10,11 +10,13 @@ import click
 from app.cli import completion
 from app.cli.options import (
     BUILD,
+    COMMAS,
     PATH,
     RUN_HELP,
     WORKER_KEYS,
     allow_address,
     as_json,
+    calls,
     conditions,
     display,
     display_without_events,
@@ -26,7 +28,6 @@ from app.cli.options import (
     run_name,
     run_names,
     some_run_names,
-    split_commas,
     width,
     worker_options,
 )
@@ -182,19 +183,16 @@ def view(workspace: Any, /, run: Sequence[str], **options: Any) -> int:
 )
 @click.option("--table", "only", metavar="NAME", help="Print only this table.")
 @click.option("--all", "all_tables", is_flag=True, help="Print every table, not only the main one.")
-@click.option("--format", "formats", metavar="F,F", help="Write files instead: csv, md, latex, html, png, svg, pdf.")
+@click.option(
+    "--format", "formats", type=COMMAS, metavar="F,F", help="Write files instead: csv, md, latex, html, png, svg, pdf."
+)
 @click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./comparison.")
 @width
 @judge
 @as_json
-@click.pass_obj
-def compare(workspace: Any, /, run: Sequence[str], formats: str | None, **options: Any) -> None:
+@calls("app.commands.compare:compare", "CompareArguments")
+def compare() -> None:
     """Compare runs: differences, flips, memory and speed. Differences have significance tests."""
-    from app.commands.compare import CompareArguments
-    from app.commands.compare import compare as compare_runs
-
-    parsed_formats = None if formats is None else split_commas(formats)
-    compare_runs(workspace, run, CompareArguments(formats=parsed_formats, **options))
 
 
 @click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's table. A model is run first.")
@@ -224,7 +222,12 @@ def compare(workspace: Any, /, run: Sequence[str], formats: str | None, **option
 @number("--limit", ranges.LIMIT, help="The number of examples, for models; default 24.")
 @number("--max-tokens", ranges.MAX_TOKENS, help="The most tokens of an answer, for models; default: the benchmark's.")
 @click.option(
-    "--format", "formats", metavar="F,F", help="With --model: also write files: png, svg, pdf, csv, md, latex."
+    "--format",
+    "formats",
+    type=COMMAS,
+    default="",
+    metavar="F,F",
+    help="With --model: also write files: png, svg, pdf, csv, md, latex.",
 )
 @click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./parity.")
 @width
@@ -244,10 +247,9 @@ def parity(workspace: Any, /, names: Sequence[str], **options: Any) -> int:
     from app.commands.parity_runs import AnswerOptions
 
     as_json, display = options.pop("as_json"), options.pop("display")
-    spec = {key: options.pop(key) for key in ("benchmark", "limit", "max_tokens")}
+    spec = {key: options.pop(key) for key in ("benchmark", "conditions", "limit", "max_tokens")}
     spec["prompt_set"] = [prompt_set] if (prompt_set := options.pop("prompt_set")) else []
-    spec["conditions"] = split_commas(options.pop("conditions"))
-    output = OutputOptions(split_commas(options.pop("formats")), options.pop("out"), options.pop("width"), as_json)
+    output = OutputOptions(options.pop("formats"), options.pop("out"), options.pop("width"), as_json)
     answering = AnswerOptions(
         spec, options.pop("data"), options.pop("force"), "none" if as_json else display, options.pop("allowed")
     )
@@ -282,16 +284,12 @@ def parity(workspace: Any, /, names: Sequence[str], **options: Any) -> int:
 @number("--width", ranges.WIDTH, default=0.05, show_default=True, help="With --plan: the width of the interval.")
 @judge
 @as_json
-@click.pass_obj
-def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
+@calls("app.commands.recommend:recommend", "RecommendArguments")
+def recommend() -> None:
     """Recommend the smallest and the fastest of the best runs. They are as good as the best within a margin.
 
     Policy baselines are never recommended; they only show what ignoring the sources achieves.
     """
-    from app.commands.recommend import RecommendArguments
-    from app.commands.recommend import recommend as recommend_run
-
-    recommend_run(workspace, run, RecommendArguments(**options))
 
 
 verdict_files = option_group(
@@ -342,13 +340,9 @@ verdict_files = option_group(
 @verdict_files
 @judge
 @as_json
-@click.pass_obj
-def check(workspace: Any, /, run: str, **options: Any) -> int:
+@calls("app.commands.check:check", "CheckArguments")
+def check() -> None:
     """Check that a run is not worse than a baseline. For scripts: passed, regressed or inconclusive, by the exit code."""
-    from app.commands.check import CheckArguments
-    from app.commands.check import check as check_run
-
-    return check_run(workspace, run, CheckArguments(**options))
 
 
 @click.command(
@@ -400,15 +394,12 @@ def try_command(workspace: Any, /, model: str, **options: Any) -> int:
 @click.argument("name", required=False, metavar="[SET]", shell_complete=completion.sets)
 @trust_or_none
 @judge
-@click.option("--format", "formats", metavar="F,F", help="Write files instead: csv, md, png, svg, pdf.")
+@click.option("--format", "formats", type=COMMAS, metavar="F,F", help="Write files instead: csv, md, png, svg, pdf.")
 @click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./history.")
 @as_json
-@click.pass_obj
-def history(workspace: Any, /, name: str | None, formats: str | None, **options: Any) -> None:
+@calls("app.commands.history:history")
+def history() -> None:
     """Show every model tried on a question set. With the claims about them, in the order of their first answers."""
-    from app.commands.history import history as show_history
-
-    show_history(workspace, name, formats=None if formats is None else split_commas(formats), **options)
 
 
 @click.command(epilog=RUN_HELP)
@@ -416,6 +407,7 @@ def history(workspace: Any, /, name: str | None, formats: str | None, **options:
 @click.option(
     "--format",
     "formats",
+    type=COMMAS,
     default="csv,md,latex,json",
     show_default=True,
     metavar="F,F",
@@ -431,13 +423,9 @@ def history(workspace: Any, /, name: str | None, formats: str | None, **options:
     "--metric", metavar="COLUMN", help="The column of the main table to plot against memory; default: the first."
 )
 @click.option("--caption", multiple=True, metavar="TABLE=TEXT", help="A table's caption in LaTeX. Repeatable.")
-@click.pass_obj
-def export(workspace: Any, /, run: Sequence[str], formats: str, **options: Any) -> None:
+@calls("app.commands.export:export", "ExportArguments")
+def export() -> None:
     """Export tables, figures and samples as files. Several runs share their tables and figures."""
-    from app.commands.export import ExportArguments
-    from app.commands.export import export as export_runs
-
-    export_runs(workspace, run, ExportArguments(formats=split_commas(formats), **options))
 
 
 @click.command(epilog=RUN_HELP)
@@ -452,16 +440,13 @@ def export(workspace: Any, /, run: Sequence[str], formats: str, **options: Any) 
 @click.option(
     "--canonical", is_flag=True, help="Leave out times, memory and paths, so that equal runs give equal files."
 )
-@click.pass_obj
-def report(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
+@calls("app.commands.report:report")
+def report() -> None:
     """Write a report: which model, why, and what it gets wrong.
 
     It has a page for decision makers, then setup, results, limitations and licences as a paper has them.
     It is report.html, which needs no network and prints well, and report.tex with its figures.
     """
-    from app.commands.report import report as write_report
-
-    write_report(workspace, run, **options)
 
 
 @click.command()
@@ -480,19 +465,18 @@ def published(benchmark: str | None, **options: Any) -> None:
 @click.option(
     "--rule",
     "rules",
+    type=COMMAS,
+    default="",
     metavar="NAME,NAME",
     help="Make only these: agree, confident, oracle; default: all that can be.",
 )
 @display
-@click.pass_obj
-def baselines(workspace: Any, /, run: Sequence[str], rules: str | None, display: str | None) -> int:
+@calls("app.commands.baselines:baselines")
+def baselines() -> None:
     """Make baselines of a run's answers to each source alone. No model is called.
 
     They are runs of their own, beside which models appear in every table and figure.
     """
-    from app.commands.baselines import baselines as make_baselines
-
-    return make_baselines(workspace, run, split_commas(rules), display)
 
 
 @click.command(
@@ -503,13 +487,10 @@ def baselines(workspace: Any, /, run: Sequence[str], rules: str | None, display:
 @click.option("--all", "every", is_flag=True, help="Print all rules of every task.")
 @judge
 @as_json
-@click.pass_obj
-def audit(workspace: Any, /, name: str, **options: Any) -> None:
+@calls("app.commands.audit:audit")
+def audit() -> None:
     """Try to answer a build's questions without looking. Rules that see no source are compared with chance, and with a run.
 
     They look at the place, length, likeness and numbers of the options, at modalities, files, categories, and at the words of
     the question or of the text alone. What beats chance gives the answer away.
     """
-    from app.commands.audit import audit as audit_questions
-
-    audit_questions(workspace, name, **options)

@@ -17,16 +17,16 @@ from app.cli.options import (
     allow_address,
     api_options,
     build_folder,
+    calls,
     cluster_options,
     conditions,
     display,
     exact_and_fresh,
     number,
-    parse_strata,
     pop_api_options,
     run_name,
     run_options,
-    split_commas,
+    strata,
     typed_command,
     worker_options,
 )
@@ -72,7 +72,7 @@ _RUNNING = (*WORKER_KEYS, "until_width", "allow_open_cluster")
     help="A judge, or first(RULE, MODEL); `rashomon judges` lists them. Repeatable; tables show the first one's labels.",
 )
 @conditions
-@click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances in these strata. Repeatable.")
+@strata
 @number("--limit", ranges.LIMIT, help="Only this many examples, stratified; each keeps all its conditions.")
 @number("--seed", ranges.SEED, help="Seed for the choice of examples and for sampled answers; default 0.")
 @number("--max-tokens", ranges.MAX_TOKENS, help="The most tokens of an answer; default: the benchmark's.")
@@ -135,8 +135,6 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
     overrides = options | {
         "data": str(typed_path(options["data"])) if options["data"] else None,
         "adapter": str(typed_path(options["adapter"])) if options["adapter"] else None,
-        "conditions": split_commas(options["conditions"]),
-        "strata": parse_strata(options["strata"]),
         **{key: list(options[key]) for key in ("model", "prompt_set", "judge")},
     }
     overrides = {key: value for key, value in overrides.items() if value not in (None, [], {})}
@@ -160,13 +158,13 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
 @click.option("--data", type=BUILD, help="The built benchmark's folder, if it was moved.")
 @run_options
 @click.pass_obj
-def resume(workspace: Any, /, run: str, conditions: str | None, **options: Any) -> int:
+def resume(workspace: Any, /, run: str, **options: Any) -> int:
     """Resume a run, or repeat some of its conditions."""
     from app.commands.batch import ExecutionOptions
     from app.commands.batch import resume as resume_run
 
     execution = ExecutionOptions(**{key: options.pop(key) for key in (*_RUNNING, "restarts", "workers")})
-    return resume_run(workspace, run, execution, conditions=split_commas(conditions), **options)
+    return resume_run(workspace, run, execution, **options)
 
 
 @click.command("judge", epilog=RUN_HELP)
@@ -215,13 +213,9 @@ def judge_command(workspace: Any, /, run: str, names: Sequence[str], **options: 
 @click.option(
     "--random-sample", is_flag=True, help="The imported labels are for a random sample that was drawn elsewhere."
 )
-@click.pass_obj
-def label(workspace: Any, /, run: str, **options: Any) -> int:
+@calls("app.commands.label:label", "LabelArguments")
+def label() -> None:
     """Label undecided answers by hand, then a random sample. Labelling is blind to the model, the condition and other labels."""
-    from app.commands.label import LabelArguments
-    from app.commands.label import label as label_sample
-
-    return label_sample(workspace, run, LabelArguments(**options))
 
 
 @click.command(epilog=RUN_HELP)
@@ -231,15 +225,12 @@ def label(workspace: Any, /, run: str, **options: Any) -> int:
 @click.option("--as", "person", required=True, metavar="NAME", help="The name of the person who overrides.")
 @click.option("--reason", metavar="TEXT", help="The reason; stored with the label.")
 @click.option("--undo", is_flag=True, help="Remove this person's override.")
-@click.pass_obj
-def override(workspace: Any, /, run: str, sample: str, label: str | None, **options: Any) -> int:
+@calls("app.commands.override:override")
+def override() -> None:
     """Override a judge's label for one answer. The judge's own verdict is kept.
 
     `--judge "first(override:NAME, JUDGE)"` makes tables use the override.
     """
-    from app.commands.override import override as override_label
-
-    return override_label(workspace, run, sample, label, **options)
 
 
 @click.command("import")
@@ -273,12 +264,9 @@ def override(workspace: Any, /, run: str, sample: str, label: str | None, **opti
 @click.option("--name", help="The run's name; default: a name derived from the file.")
 @display
 @allow_address
-@click.pass_obj
-def import_command(workspace: Any, /, file: Path, **options: Any) -> int:
+@calls("app.commands.importing:import_answers", "ImportArguments")
+def import_command() -> None:
     """Import answers that were generated elsewhere. They become a run and are judged."""
-    from app.commands.importing import ImportArguments, import_answers
-
-    return import_answers(workspace, file, ImportArguments(**options))
 
 
 @click.command(epilog=RUN_HELP)
@@ -288,13 +276,10 @@ def import_command(workspace: Any, /, file: Path, **options: Any) -> int:
     "--data", type=BUILD, help="The built benchmark's folder; default: the workspace's build, if its digest matches."
 )
 @click.option("--yes", is_flag=True, help="Adopt without asking for confirmation.")
-@click.pass_obj
-def adopt(workspace: Any, /, run: str, **options: Any) -> int:
+@calls("app.commands.adopt:adopt_run")
+def adopt() -> None:
     """Adopt a run from another machine.
 
     Its valid answers and verdicts are copied to a new run. The command shows the model, addresses, judges and media folder
     that the run would use, and asks for confirmation.
     """
-    from app.commands.adopt import adopt_run
-
-    return adopt_run(workspace, run, **options)

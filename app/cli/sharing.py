@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from app.cli.options import PATH, RUN_HELP, as_json, judge, on_terminal, run_names
+from app.cli.options import PATH, RUN_HELP, as_json, calls, judge, on_terminal, run_names
 
 FILE_HELP = "With --workspace FILE, or with FILE:RUN in place of RUN, other commands read a bundle too."
 
@@ -22,12 +21,9 @@ FILE_HELP = "With --workspace FILE, or with FILE:RUN in place of RUN, other comm
     help="The media to include; default: all if the licences of their sources let you pass them on, else none.",
 )
 @as_json
-@click.pass_obj
-def bundle(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
+@calls("app.commands.bundle:bundle_runs")
+def bundle() -> None:
     """Write runs to one file, with builds, media and a report. Equal runs give equal bytes."""
-    from app.commands.bundle import bundle_runs
-
-    bundle_runs(workspace, run, **options)
 
 
 @click.command("open", epilog=FILE_HELP)
@@ -52,15 +48,12 @@ def open_bundle(workspace: Any, /, file: Path, **options: Any) -> int:
 @click.command(epilog=RUN_HELP)
 @run_names
 @as_json
-@click.pass_obj
-def cite(workspace: Any, /, run: Sequence[str], as_json: bool) -> None:
+@calls("app.commands.cite:cite_runs")
+def cite() -> None:
     """Print BibTeX of the tool and of runs. It has their benchmarks, sources and engines, and the licences of data and models.
 
     Only what is stored is printed; the licence of a model is that of its card.
     """
-    from app.commands.cite import cite_runs
-
-    cite_runs(workspace, run, as_json=as_json)
 
 
 @click.command(epilog=RUN_HELP)
@@ -71,14 +64,11 @@ def cite(workspace: Any, /, run: Sequence[str], as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing. Needs no login and no network.")
 @click.option("--out", type=PATH, metavar="FOLDER", help="Write the files to a folder instead, and send nothing.")
 @judge
-@click.pass_obj
-def push(workspace: Any, /, run: Sequence[str], target: str, **options: Any) -> None:
+@calls("app.commands.push:push_runs")
+def push() -> None:
     """Send runs to the Hugging Face Hub as a data set. It has records as Parquet and a card with the metrics, but no media.
 
     Shows the files, sizes, rows and licences first, and asks. The token is that of `hf auth login`, or HF_TOKEN.
 
     Exit codes: 0 sent; 2 wrong command; 3 the Hub refused or could not be reached.
     """
-    from app.commands.push import push_runs
-
-    push_runs(workspace, run, target, **options)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from app.cli import completion
-from app.cli.options import RUN_HELP, as_json, display, number
+from app.cli.options import RUN_HELP, as_json, calls, display, number
 from benchmarks import number_ranges as ranges
 
 
@@ -41,8 +39,8 @@ from benchmarks import number_ranges as ranges
     is_flag=True,
     help="Remove the vision features on disk, so that the next runs encode their images again.",
 )
-@click.pass_obj
-def doctor(workspace: Any, /, run: str | None, **options: Any) -> int:
+@calls("app.commands.doctor:doctor", "DoctorOptions")
+def doctor() -> None:
     """Check this machine or a run, and suggest fixes.
 
     With RUN, the run's database is checked for damage. With --full, each step prints a line, and a step that fails does not stop
@@ -51,10 +49,6 @@ def doctor(workspace: Any, /, run: str | None, **options: Any) -> int:
     Exit codes: 0 everything works ("see" marks advice, "skipped" says why); 1 something does not; 130 interrupted, with a
     report on what was done.
     """
-    from app.commands.doctor import DoctorOptions
-    from app.commands.doctor import doctor as run_doctor
-
-    return run_doctor(workspace, run, DoctorOptions(**options))
 
 
 @click.command(
@@ -90,26 +84,20 @@ def schema(command: tuple[str, ...]) -> None:
 )
 @number("--port", ranges.PORT, default=8123, show_default=True, help="The port.")
 @click.option("--images", type=click.Choice(["half", "off"]), help="How to draw images; default: half.")
-@click.pass_obj
-def serve(workspace: Any, /, **options: Any) -> int:
+@calls("app.commands.serve:serve")
+def serve() -> None:
     """Serve the terminal interface to a browser. Only this machine can reach it, unless --host is set.
 
     The printed link opens one session in one browser; all other requests are refused.
     """
-    from app.commands.serve import serve as serve_interface
-
-    return serve_interface(workspace, **options)
 
 
 @click.command()
 @click.argument("benchmark", default="cmc-bench", shell_complete=completion.benchmarks)
 @display
-@click.pass_obj
-def demo(workspace: Any, /, benchmark: str, display: str | None) -> int:
+@calls("app.commands.demo:demo")
+def demo() -> None:
     """Run a small complete evaluation that needs no download.
 
     BENCHMARK is cmc-bench (the default), clash, mmkc-bench or crosscheck-bench.
     """
-    from app.commands.demo import demo as run_demo
-
-    return run_demo(workspace, benchmark, display=display)

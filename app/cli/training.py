@@ -10,14 +10,15 @@ import click
 from app.cli import completion
 from app.cli.options import (
     BUILD,
+    COMMAS,
     PATH,
     as_json,
     benchmark_name,
+    calls,
     display_without_events,
     force,
     judge,
     number,
-    split_commas,
     wait,
 )
 from benchmarks import number_ranges as ranges
@@ -71,16 +72,12 @@ _accept_engine = click.option(
 )
 @click.option("--drop-leaks", is_flag=True, help="Leave out rows that are test data, instead of refusing them all.")
 @as_json
-@click.pass_obj
-def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
+@calls("app.commands.training:training", "TrainingArguments")
+def training() -> None:
     """Write a build as fine-tuning data. `rashomon train` and `python -m mlx_vlm.train` read it.
 
     Rows that are test data are refused: those of the workspace's other builds, and of builds that runs were made from.
     """
-    from app.commands.training import TrainingArguments
-    from app.commands.training import training as write_training
-
-    write_training(workspace, benchmark, TrainingArguments(**options))
 
 
 @click.command()
@@ -203,12 +200,9 @@ def train(
 
 @click.command()
 @as_json
-@click.pass_obj
-def trainings(workspace: Any, /, as_json: bool) -> None:
+@calls("app.commands.train:trainings")
+def trainings() -> None:
     """List the trainings and how far each is. Their folders are in the workspace's folder trainings."""
-    from app.commands.train import trainings as list_trainings
-
-    list_trainings(workspace, as_json=as_json)
 
 
 @click.command("learning-curve")
@@ -217,6 +211,8 @@ def trainings(workspace: Any, /, as_json: bool) -> None:
 )
 @click.option(
     "--sizes",
+    type=COMMAS,
+    default="",
     metavar="N,N",
     help="Numbers of rows; default: an eighth, a quarter and half of the smallest set, and all of each.",
 )
@@ -227,7 +223,7 @@ def trainings(workspace: Any, /, as_json: bool) -> None:
 @click.option(
     "--metric", metavar="NAME", help="Metric that training is to raise; default: the accuracy under conflict."
 )
-@click.option("--format", "formats", metavar="F,F", help="Also write files: csv, md, png, svg, pdf.")
+@click.option("--format", "formats", type=COMMAS, metavar="F,F", help="Also write files: csv, md, png, svg, pdf.")
 @click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./learning-curve.")
 @click.option("--dry-run", is_flag=True, help="Print the trainings and runs, and start nothing.")
 @display_without_events
@@ -235,7 +231,7 @@ def trainings(workspace: Any, /, as_json: bool) -> None:
 @_accept_engine
 @as_json
 @click.pass_obj
-def learning_curve(workspace: Any, /, sizes: str | None, formats: str | None, **options: Any) -> int:
+def learning_curve(workspace: Any, /, **options: Any) -> int:
     """Train on several data sets and sizes; measure the adapters. The curve shows data quality against quantity.
 
     The same command resumes.
@@ -246,8 +242,6 @@ def learning_curve(workspace: Any, /, sizes: str | None, formats: str | None, **
 
     settings = {name: options.pop(name) for name in _SETTINGS}
     arguments = CurveArguments(
-        sizes=split_commas(sizes),
-        formats=None if formats is None else split_commas(formats),
         seed=options.pop("seed") or 0,
         training={name: value for name, value in settings.items() if value is not None},
         **options,

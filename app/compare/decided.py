@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.packed_answers import LabelledAnswer
 from app.compare.pairs import label_codes
 from app.compare.run_view import RunView
 from benchmarks.answers import AnswerKind
@@ -25,11 +24,6 @@ NO_ANSWER = ("unparsed", CUT_OFF)
 """The outcomes that are no answer, and so not right."""
 UNKNOWN = ("undecided", "judge-failed")
 """The outcomes of answers whose label is not known: with errors, a decision must hold whatever they turn out to be."""
-
-
-def decided_outcome(answer: LabelledAnswer) -> str:
-    """Return the outcome of an answer in a decision."""
-    return CUT_OFF if answer.cut_off else GIVES_RIGHT if answer.gives_right else answer.outcome
 
 
 def decided_score(kind: AnswerKind, judge: str, benchmark: Benchmark) -> float | None:

@@ -139,21 +139,13 @@ def recommend_views(
 ) -> Recommendation:
     """Recommend one of the loaded runs as :func:`recommend` does."""
     ranges.MARGIN.check("--margin", margin)
-    if user is not None and (metric is not None or lower_is_better):
-        raise SpecError("costs decide by the utility; leave --metric and --lower-is-better out, or the costs.")
-    if trust is not None and (has_costs(user) or metric is not None or lower_is_better):
-        raise SpecError("--trust decides by what should win; leave --costs, --metric and --lower-is-better out.")
+    has_metric = metric is not None or lower_is_better
+    _check_options(has_metric, user, trust)
     all_models, policies = split_policies(views)
-    models, beyond = within_limits(all_models, limits)
-    if all_models and not models:
-        raise SpecError(f"no model is within {limits}: {' '.join(beyond)} Raise a limit, or add a smaller model's run.")
+    models, beyond = _some_within(limits, all_models)
     rules = rules_of(views, trust) if names_sources(views.benchmark) else Counter[str]()
-    is_open = metric is None and not lower_is_better and not has_costs(user)
-    obeys = trust is not None or (is_open and bool(name_rules(rules)))
-    if obeys:
-        target = trust_target(views, trust, None if user is None else user.conflict_share)
-    else:
-        target = utility_target(views, user) if user else target_metric(views, metric, lower_is_better=lower_is_better)
+    obeys = trust is not None or (not has_metric and not has_costs(user) and bool(name_rules(rules)))
+    target = _target(views, metric, lower_is_better, user, trust, obeys=obeys)
     shares = target_shares(replace(views, runs=models or policies or views.runs), target)
     if shares.examples < 2:
         raise SpecError("these runs have one labelled example in common, which decides nothing; run more of them.")
@@ -167,12 +159,15 @@ def recommend_views(
         bool(models),
         tuple(beyond),
         {run.label: missing_answers(run, views.label_metrics, target.hits, decision=True) for run in models},
-        {run.label: ceiling(run, views, trust) for run in models} if obeys else {},
-        _ends(shares.views.runs[shares.best], views, trust) if obeys and target.mix is None else None,
-        {run.label: share for run in models if (share := _follows(run, views, trust)) is not None} if obeys else {},
-        _by_rule(models, views) if not obeys and user is None and metric is None else {},
-        _by_rows(rules) if not obeys and views.own_rows_only else "",
     )
+    if obeys:
+        evidence = _with_rule(evidence, models, views, trust, has_mix=target.mix is not None)
+    else:
+        evidence = replace(
+            evidence,
+            by_rule=_by_rule(models, views) if user is None and metric is None else {},
+            by_rows=_by_rows(rules) if views.own_rows_only else "",
+        )
     return Recommendation(
         decision,
         _table(decision, policies if models else (), views, target),
@@ -187,6 +182,52 @@ def recommend_views(
         bounds_sentence(evidence),
         evidence.by_rule,
         unreliable_sentence(evidence) if models else "",
+    )
+
+
+def _check_options(has_metric: bool, user: UserCosts | None, trust: str | None) -> None:
+    """Raise SpecError if several options name what decides."""
+    if user is not None and has_metric:
+        raise SpecError("costs decide by the utility; leave --metric and --lower-is-better out, or the costs.")
+    if trust is not None and (has_costs(user) or has_metric):
+        raise SpecError("--trust decides by what should win; leave --costs, --metric and --lower-is-better out.")
+
+
+def _some_within(limits: Limits, models: Sequence[RunView]) -> tuple[tuple[RunView, ...], list[str]]:
+    """Return what :func:`within_limits` does. Raises SpecError if none is within."""
+    within, beyond = within_limits(models, limits)
+    if models and not within:
+        raise SpecError(f"no model is within {limits}: {' '.join(beyond)} Raise a limit, or add a smaller model's run.")
+    return within, beyond
+
+
+def _target(
+    views: RunViews,
+    metric: str | None,
+    lower_is_better: bool,
+    user: UserCosts | None,
+    trust: str | None,
+    *,
+    obeys: bool,
+) -> TargetMetric:
+    """Return what decides: obedience, the utility under a user's costs, or a metric."""
+    if obeys:
+        return trust_target(views, trust, None if user is None else user.conflict_share)
+    if user is not None:
+        return utility_target(views, user)
+    return target_metric(views, metric, lower_is_better=lower_is_better)
+
+
+def _with_rule(
+    evidence: Evidence, models: Sequence[RunView], views: RunViews, trust: str | None, *, has_mix: bool
+) -> Evidence:
+    """Return the evidence with how far models follow the rule, and could follow it."""
+    shares = evidence.decision.basis
+    return replace(
+        evidence,
+        ceilings={run.label: ceiling(run, views, trust) for run in models},
+        ends=None if has_mix else _ends(shares.views.runs[shares.best], views, trust),
+        follows={run.label: share for run in models if (share := _follows(run, views, trust)) is not None},
     )
 
 

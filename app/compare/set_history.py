@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.compare.claims import BETTER, NOT_SHOWN, WORSE, Claim, claims
+from app.compare.common_answers import on_common_answers, prompt_settings
 from app.compare.cost import cost_cells
 from app.compare.non_inferiority import TargetShares, format_points, target_shares
-from app.compare.packed_answers import PackedAnswers, PackedTexts, Places
 from app.compare.run_view import RunView, RunViews, load_views
 from app.compare.trust import OBEDIENCE, decisive_target, rules_of
 from app.report.tables import model_label, unique_labels
@@ -26,12 +24,7 @@ from app.text.shell import shell_quote
 from benchmarks.acts import name_rules
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import INTERVALS
-from benchmarks.vocabulary import Cell, Estimate, Instance, Media, Table, digest, part_to_json
-
-Mask = NDArray[np.bool_]
-
-_LEAST_SHARED = 0.5
-"""The share of a model's answers below which another one that shares no more is not compared with it."""
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 
 @dataclass(frozen=True)
@@ -129,38 +122,62 @@ def set_history(
     these two alone are compared, on the held-out rows. Raises SpecError if no run is complete.
     """
     every = read_runs(workspace, question_set)
-    chosen = [
-        run
-        for run in newest_runs(every, tried, final=final)
-        if run.subject == candidate or run.model == against or (run.is_model and not final)
-    ]
+    newest = newest_runs(every, tried, final=final)
+    pair = [run for run in newest if candidate == run.subject or against == run.model]
+    chosen, policies = (pair, []) if final else _models_and_policies(newest, pair)
     if not chosen:
         raise SpecError(f"no model has answered the set {question_set.name} yet; `rashomon try MODEL` asks one.")
-    policies = [run for run in newest_runs(every, tried) if run.is_policy and run not in chosen and not final]
-    views = load_views([workspace.runs_folder / run.name for run in (*chosen, *policies)], judge=judge)
-    labels = unique_labels([model_label(run.model) for run in (*chosen, *policies)])
-    views = replace(views, runs=tuple(replace(v, label=label) for v, label in zip(views.runs, labels, strict=True)))
+    views = _views(workspace, [*chosen, *policies], judge)
     measure = next((i for i, run in enumerate(chosen) if run.subject == candidate), len(chosen) - 1)
     named = [bool(against) and run.model == against for run in chosen]
-    used, common = _common_answers(views.runs[: len(chosen)], measure, named)
+    used, compared, policy_views = on_common_answers(views, measure, named)
     runs = tuple(chosen[i] for i in used)
-    if candidate and any(named) and not any(named[i] for i in used):
-        raise SpecError(f"{against} was asked none of these rows; `rashomon try {shell_quote(against)}` asks it again.")
-    incumbents = [place for place, i in enumerate(used) if named[i]]
-    alike = [place for place in incumbents if _prompts(views.runs[used[place]]) == _prompts(views.runs[measure])]
-    incumbent = max(alike or incumbents, default=None)
-    ids = views.runs[measure].coded.ids.at(np.flatnonzero(common))
-    compared = replace(views, runs=tuple(_at(views.runs[i], views.runs[i].coded.places(ids)) for i in used))
+    is_named = [named[i] for i in used]
+    if candidate:
+        _check_asked(against, named, is_named)
     target = decisive_target(compared, trust)
-    shares = target_shares(compared, target, jointly=False)
-    rule = (name_rules(rules_of(compared, trust)) or trust or "") if target.name == OBEDIENCE else ""
-    beside = [v for v in views.runs[len(chosen) :] if _asked_too(v, views.runs[measure])[common].all()]
-    beside = [_at(view, view.coded.places(ids)) for view in beside]
-    number = len(tried.decisions) if final else max(len(all_subjects(every, tried)), len(runs))
-    left_out = tuple(run for i, run in enumerate(chosen) if i not in used)
-    history = SetHistory(question_set, runs, left_out, number, tuple(every), shares, incumbent, rule)
+    history = SetHistory(
+        question_set,
+        runs,
+        left_out=tuple(run for run in chosen if run not in runs),
+        tried=len(tried.decisions) if final else max(len(all_subjects(every, tried)), len(runs)),
+        every=tuple(every),
+        shares=target_shares(compared, target, jointly=False),
+        incumbent=_incumbent([views.runs[i] for i in used], is_named, views.runs[measure]),
+        rule=_rule(compared, trust) if target.name == OBEDIENCE else "",
+    )
     decisions = () if candidate or final else _decisions(workspace, question_set, tried, every, trust, judge)
-    return replace(history, unbeaten=_unbeaten(history, beside), decisions=tuple(decisions))
+    return replace(history, unbeaten=_unbeaten(history, policy_views), decisions=tuple(decisions))
+
+
+def _models_and_policies(newest: Sequence[SetRun], pair: Sequence[SetRun]) -> tuple[list[SetRun], list[SetRun]]:
+    """Return the runs of models, with those of a ``pair`` whatever they are, and the other runs of policies."""
+    chosen = [run for run in newest if run.is_model or run in pair]
+    return chosen, [run for run in newest if run.is_policy and run not in chosen]
+
+
+def _check_asked(against: str, named: Sequence[bool], used: Sequence[bool]) -> None:
+    """Raise SpecError if no run of the model ``against`` is compared."""
+    if any(named) and not any(used):
+        raise SpecError(f"{against} was asked none of these rows; `rashomon try {shell_quote(against)}` asks it again.")
+
+
+def _rule(views: RunViews, trust: str | None) -> str:
+    return name_rules(rules_of(views, trust)) or trust or ""
+
+
+def _incumbent(runs: Sequence[RunView], named: Sequence[bool], measured: RunView) -> int | None:
+    """Return the place of the newest named run, of those with the measured one's prompts if any has them; None without any."""
+    incumbents = [place for place, is_named in enumerate(named) if is_named]
+    alike = [place for place in incumbents if prompt_settings(runs[place]) == prompt_settings(measured)]
+    return max(alike or incumbents, default=None)
+
+
+def _views(workspace: Workspace, runs: Sequence[SetRun], judge: str | None) -> RunViews:
+    """Return the views of runs, labelled by their models."""
+    views = load_views([workspace.runs_folder / run.name for run in runs], judge=judge)
+    labels = unique_labels([model_label(run.model) for run in runs])
+    return replace(views, runs=tuple(replace(v, label=label) for v, label in zip(views.runs, labels, strict=True)))
 
 
 def _decisions(
@@ -216,65 +233,6 @@ def _unbeaten(history: SetHistory, policies: Sequence[RunView]) -> tuple[tuple[s
 def unbeaten_sentence(policy: tuple[str, float]) -> str:
     """Say that no model beats a policy, given by its label and its share."""
     return f"{policy[0]} has {policy[1]:.0%}: no model beats it."
-
-
-def _common_answers(runs: Sequence[RunView], measure: int, named: Sequence[bool]) -> tuple[list[int], Mask]:
-    """Return the places of the runs that are compared, and a mask of the answers of the run at ``measure`` that all share.
-
-    A run that shares less than half of these answers is left out, unless it is ``named``; so is one that leaves none in common.
-    The named ones come first, then the newest.
-    """
-    common, used = np.ones(len(runs[measure].coded), np.bool_), [measure]
-    for i in sorted(range(len(runs)), key=lambda i: (not named[i], -i)):
-        shared = _asked_too(runs[i], runs[measure])
-        enough = named[i] or shared.sum() >= _LEAST_SHARED * len(shared)
-        if i != measure and enough and (common & shared).any():
-            common &= shared
-            used.append(i)
-    return sorted(used), common
-
-
-def _asked_too(run: RunView, other: RunView) -> Mask:
-    """Return a mask of the answers of ``other`` whose instance ``run`` was asked, too.
-
-    Instances are the same if their prompts are; under other prompt settings, if they ask the same about the same sources.
-    """
-    places = run.coded.places(other.coded.ids)
-    shared: Mask = places >= 0
-    if _prompts(run) == _prompts(other):
-        shared[shared] = run.coded.prompt[places[shared]] == other.coded.prompt[shared]
-    else:
-        ids = other.coded.ids.at(np.flatnonzero(shared))
-        ours, theirs = (
-            {name: _content(record.instance) for name, record in view.records(ids)} for view in (run, other)
-        )
-        shared[shared] = [name in ours and ours[name] == theirs.get(name) for name in ids]
-    return shared
-
-
-def _prompts(run: RunView) -> tuple[Any, Any]:
-    """Return the prompt settings of a run."""
-    return run.spec.get("prompt_set"), run.spec.get("prompt")
-
-
-def _content(instance: Instance) -> str:
-    """Return the digest of what an instance asks and displays, whatever the words of its prompt."""
-    media = [part_to_json(part) for part in instance.parts if isinstance(part, Media)]
-    references = {source: list(answers) for source, answers in instance.references.items()}
-    return digest([instance.question, instance.condition, media, references])
-
-
-def _at(run: RunView, places: Places) -> RunView:
-    """Return a run with the answers at ``places`` alone."""
-    coded = run.coded
-    arrays = ("group", "condition", "outcome", "source", "prompt", "cut_off", "gives_right", "off_topic", "rule")
-    chosen: PackedAnswers = replace(
-        coded,
-        ids=PackedTexts(coded.ids.at(places)),
-        clusters=coded.clusters.at(places),
-        **{name: getattr(coded, name)[places] for name in arrays},
-    )
-    return replace(run, answers=chosen, read=lambda numbers: run.read(places[list(numbers)].tolist()))
 
 
 def headline(history: SetHistory) -> str:

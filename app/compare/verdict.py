@@ -67,23 +67,8 @@ def verdict(tuning: FineTuning, margin: float = MARGIN) -> Verdict:
     tests. A change is shown by its two-sided 95% interval, and to be below the margin by the one-sided 95% bound. A gain on
     examples that it was trained on shows nothing.
     """
-    shown = [change for change in tuning.changes if change.is_loss()]
-    main, single = (tuning.gain, *tuning.losses), (*tuning.conflicts, *tuning.details)
-    corrected = holm([(change.of_right or change).p_of_bounds for change in single])
-    significant = [
-        change
-        for change, p in zip(single, corrected, strict=True)
-        if p is not None and p <= ALPHA and (change.of_right or change).is_loss()
-    ]
     names_more = not tuning.gain.is_gain() and _is_worthwhile(tuning.detection, margin)
-    decisive = [
-        change
-        for change in shown
-        if not change.exceeds(-margin)
-        and (change in main or change in significant)
-        and not (names_more and change is tuning.gain)
-    ]
-    losses = (*_ordered(decisive, main), *_ordered((change for change in shown if change not in decisive), main))
+    losses, decisive = _losses(tuning, margin, names_more=names_more)
     gains = tuple(change for change in (tuning.gain, tuning.detection) if change is not None and change.is_gain())
     lost, gained = losses_sentence(tuning, losses, decisive), gains_sentence(tuning, gains, lost=bool(losses))
 
@@ -105,23 +90,47 @@ def verdict(tuning: FineTuning, margin: float = MARGIN) -> Verdict:
         return conclude("no worthwhile gain", gained if gains else "", excluded)
     if reason := _unmeasured(tuning):
         return conclude("not established", gained, reason)
-    is_gain = tuning.gain.is_gain()
-    unsure = [change for change in tuning.losses if not change.exceeds(-margin)]
-    unsure += [
-        change
-        for change in single
-        if change in shown and not change.exceeds(-margin) and (change.of_right or change).is_loss()
-    ]
-    if not is_gain or unsure:
+    unsure = _unsure(tuning, losses, margin)
+    if open_ := [*([] if tuning.gain.is_gain() else [tuning.gain]), *unsure]:
         examples, advice = _examples_to_decide(tuning, unsure, margin)
         doubt = f"A loss of {limit} points or more cannot be excluded {_list(unsure)}: " if unsure else ""
-        open_ = [*([] if is_gain else [tuning.gain]), *unsure]
         reason = f"{doubt}{advice if doubt else advice[:1].upper() + advice[1:]}."
         return conclude("not established", gained, reason, open_=open_, examples=examples)
     single_conditions = _single_conditions(tuning, margin)
     return conclude(
         "worth shipping", gained, f"It loses less than {limit} points {_list(tuning.losses)}{single_conditions}."
     )
+
+
+def _losses(tuning: FineTuning, margin: float, *, names_more: bool) -> tuple[tuple[Change, ...], list[Change]]:
+    """Return every loss that is shown, the decisive ones first, and those."""
+    shown = [change for change in tuning.changes if change.is_loss()]
+    single = _single(tuning)
+    corrected = holm([(change.of_right or change).p_of_bounds for change in single])
+    significant = (change for change, p in zip(single, corrected, strict=True) if p is not None and p <= ALPHA)
+    main = (tuning.gain, *tuning.losses)
+    tested = [*main, *filter(_is_loss_of_right, significant)]
+    if names_more:
+        tested.remove(tuning.gain)
+    decisive = [change for change in shown if change in tested and not change.exceeds(-margin)]
+    others = [change for change in shown if change not in decisive]
+    return (*_ordered(decisive, main), *_ordered(others, main)), decisive
+
+
+def _unsure(tuning: FineTuning, losses: Sequence[Change], margin: float) -> list[Change]:
+    """Return the changes without conflict, and those of single conditions that are a loss, which may be a loss of ``margin``."""
+    single = (change for change in _single(tuning) if change in losses and _is_loss_of_right(change))
+    return [change for change in (*tuning.losses, *single) if not change.exceeds(-margin)]
+
+
+def _single(tuning: FineTuning) -> tuple[Change, ...]:
+    """Return the changes under single conditions."""
+    return *tuning.conflicts, *tuning.details
+
+
+def _is_loss_of_right(change: Change) -> bool:
+    """Return whether right answers are lost: wrong ones that are now from no source are no loss."""
+    return (change.of_right or change).is_loss()
 
 
 def _unknown(tuning: FineTuning, *, names_more: bool) -> str:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 from app.annotation.human_sample import drawn_samples, restrict_to_sample
 from app.report.fine_tuned import base_places
@@ -43,7 +44,7 @@ from benchmarks.without_looking import not_shown, with_blind_rows, without_looki
 from benchmarks.without_sources_table import benchmark_tables, with_sources
 from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
-from judges.panel import member_ids, panel_judge
+from judges.panel import Panel, member_ids, panel_judge
 from judges.prediction_powered import corrected_table
 from mlx_backends.baseline import is_model, is_policy, split_baseline
 from mlx_backends.imported import IMPORTED
@@ -168,66 +169,98 @@ def read_inputs(
         judges, measures = present_judges(stores), reference_judges(stores)
         by_label = dict(zip(run_labels(stores), stores, strict=True))
         all_answers = read_runs(stores, benchmark) if answers is None else answers()
-        runs = dict(zip(by_label, all_answers, strict=True))
-        labels = list(by_label)
+        identities = {label: store.meta("identity", {}) for label, store in by_label.items()}
+        runs = _with_bases(dict(zip(by_label, all_answers, strict=True)), list(identities.values()))
         names = {label: str(store.meta("spec")["model"]) for label, store in by_label.items()}
-        models = [label for label, name in names.items() if is_model(name)]
-        policies = [label for label, name in names.items() if is_policy(name)]
-        bases = base_places([store.meta("identity", {}) for store in stores])
-        for label, base in zip(labels, bases, strict=True):
-            if base is not None:
-                runs[label] = replace(runs[label], base=labels[base])
         seed = int(stores[0].meta("spec")["seed"])
-        people = [person for person in judges if person.startswith(HUMAN)]
-        labelled_samples = {person: drawn_samples(by_label, person) for person in people}
+        samples = {person: drawn_samples(by_label, person) for person in judges if person.startswith(HUMAN)}
         excluded = {label: ExcludedInstances.load(store) for label, store in by_label.items()}
-        remarks = list(dict.fromkeys(remark for store in stores for remark in store.meta("remarks", [])))
-        remarks += [
-            f"{label} covers a random part of its examples; it was stopped early, as {reason}."
-            for label, store in by_label.items()
-            if (reason := stop_reason(store))
-        ]
+        remarks = [*_run_remarks(by_label, excluded)]
         overrides = count_overrides(stores)
-        quantisations = quantisation_pairs({label: store.meta("identity", {}) for label, store in by_label.items()})
+        quantisations = quantisation_pairs(identities)
         agreement = checked_agreement(stores, judge_id) if checked else ""
-    remarks += [f"{label}: {counts.sentence}." for label, counts in excluded.items() if counts.total]
-    remarks += [f"{label}: {clause}." for label, run in runs.items() if run.quality for clause in run.quality.clauses]
     panel = resolve_panel(judge_id, judges)
-    members: tuple[str, ...] = ()
     if panel is not None:
-        if panel.counts_flags and not benchmark.counts_flags:
-            raise SpecError(
-                f"{judge_id} gives an answer several labels, but {benchmark.name} counts only one; use majority or all."
-            )
-        add_verdict = panel_judge(panel, judges, benchmark.labels)
-        runs = {run: answers.derive(add_verdict) for run, answers in runs.items()}
-        # A panel's agreement with one of its own members is no evidence of its quality.
-        members = member_ids(panel, judges)
-    for person, count in overrides.items():
-        if person not in members and person != judge_id:
-            alternative = f"first({person}, {judge_id})" if panel is None else f"first({person}, ...)"
-            remarks.append(
-                f"{count} labels are overridden by {person} and not used here; the judge {alternative} uses them."
-            )
-    unlabelled = [run for run, answers in runs.items() if judge_id not in answers.judges]
-    if unlabelled and len(unlabelled) < len(runs):
-        remarks.append(f"{judge_id} has not labelled {', '.join(unlabelled)}.")
+        runs = _with_panel(panel, runs, judge_id, judges, benchmark)
+    # A panel's agreement with one of its own members is no evidence of its quality.
+    members = () if panel is None else member_ids(panel, judges)
+    remarks += _quality_remarks(runs)
+    remarks += _override_remarks({name: n for name, n in overrides.items() if name not in members}, judge_id, panel)
+    remarks += _label_remarks(runs, judge_id)
     return TableInputs(
         benchmark,
         runs,
         judge_id,
         judges,
         [measure for measure in measures if measure not in members],
-        {person: sample for person, sample in labelled_samples.items() if person not in members},
+        {person: sample for person, sample in samples.items() if person not in members},
         excluded,
         remarks,
         seed,
         quantisations,
         has_only_own_rows(runs.values(), benchmark),
-        models=models,
-        policies=policies,
+        models=_runs_of(is_model, names),
+        policies=_runs_of(is_policy, names),
         checked=agreement,
     )
+
+
+def _runs_of(is_kind: Callable[[str], bool], models: Mapping[str, str]) -> list[str]:
+    """Return the runs whose model is of a kind."""
+    return [run for run, model in models.items() if is_kind(model)]
+
+
+def _with_bases(runs: Mapping[str, Answers], identities: Sequence[Mapping[str, Any]]) -> dict[str, Answers]:
+    """Return the answers with each run's base among them, if its model was tuned from that of another."""
+    labels = list(runs)
+    bases = zip(runs.items(), base_places(identities), strict=True)
+    return {label: run if base is None else replace(run, base=labels[base]) for (label, run), base in bases}
+
+
+def _with_panel(
+    panel: Panel, runs: Mapping[str, Answers], judge: str, judges: Sequence[str], benchmark: Benchmark
+) -> dict[str, Answers]:
+    """Return the answers with the verdicts of a panel. Raises SpecError if the benchmark cannot count its labels."""
+    if panel.counts_flags and not benchmark.counts_flags:
+        raise SpecError(
+            f"{judge} gives an answer several labels, but {benchmark.name} counts only one; use majority or all."
+        )
+    add_verdict = panel_judge(panel, judges, benchmark.labels)
+    return {run: answers.derive(add_verdict) for run, answers in runs.items()}
+
+
+def _run_remarks(stores: Mapping[str, RunStore], excluded: Mapping[str, ExcludedInstances]) -> Iterator[str]:
+    """Yield the remarks that runs have, and those on runs that were stopped early and on excluded instances."""
+    yield from dict.fromkeys(remark for store in stores.values() for remark in store.meta("remarks", []))
+    for label, store in stores.items():
+        if reason := stop_reason(store):
+            yield f"{label} covers a random part of its examples; it was stopped early, as {reason}."
+    for label, counts in excluded.items():
+        if counts.total:
+            yield f"{label}: {counts.sentence}."
+
+
+def _quality_remarks(runs: Mapping[str, Answers]) -> Iterator[str]:
+    """Yield a remark on the quality of each run's questions, where it is known."""
+    for label, run in runs.items():
+        for clause in run.quality.clauses if run.quality else ():
+            yield f"{label}: {clause}."
+
+
+def _override_remarks(overrides: Mapping[str, int], judge: str, panel: Panel | None) -> Iterator[str]:
+    """Yield a remark on each person whose overrides a judge does not use, with one that does."""
+    other = judge if panel is None else "..."
+    for person, count in overrides.items():
+        if person != judge:
+            use = f"the judge first({person}, {other}) uses them"
+            yield f"{count} labels are overridden by {person} and not used here; {use}."
+
+
+def _label_remarks(runs: Mapping[str, Answers], judge: str) -> Iterator[str]:
+    """Yield a remark on the runs that a judge has not labelled, if it has labelled others."""
+    unlabelled = [run for run, answers in runs.items() if judge not in answers.judges]
+    if unlabelled and len(unlabelled) < len(runs):
+        yield f"{judge} has not labelled {', '.join(unlabelled)}."
 
 
 def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
@@ -236,12 +269,10 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     tables = benchmark_tables(inputs.benchmark, every, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
     runs = with_sources(inputs.benchmark, every)
     metrics = inputs.benchmark.answer_metrics()
-    if metrics is not None and (
-        bounds := undecided_table(runs, inputs.judge, metrics, resamples=RESAMPLES, seed=inputs.seed)
-    ):
-        tables = [*tables[:1], bounds, *tables[1:]]
-    if (behaviours := behaviour_table(runs, inputs.judge)) is not None:
-        tables = [*tables, behaviours]
+    if metrics is not None:
+        bounds = undecided_table(runs, inputs.judge, metrics, resamples=RESAMPLES, seed=inputs.seed)
+        tables = [*tables[:1], *filter(None, [bounds]), *tables[1:]]
+    tables = [*tables, *filter(None, [behaviour_table(runs, inputs.judge)])]
     if only is None or only not in [table.name for table in tables]:
         tables = [*tables, *_scorecards(inputs, every)]
     if only in (None, "main"):
@@ -251,15 +282,10 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     if (beside := without_looking_table(inputs.benchmark, runs, inputs.judge)) is not None:
         tables = [*tables, replace(beside, notes=(*inputs.not_shown, *beside.notes))]
     repeats = repeats_table(inputs.benchmark, runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
-    if repeats is not None:
-        tables = [*tables, repeats]
+    tables = [*tables, *filter(None, [repeats])]
     if note := reference_note(inputs.runs):
         tables = _all_failures(inputs, [replace(table, notes=(*table.notes, note)) for table in tables])
-    if any(counts.total for counts in inputs.excluded.values()):
-        tables = [
-            add_excluded(table, inputs.excluded, inputs.benchmark) if table.name == "failures" else table
-            for table in tables
-        ]
+    tables = _with_excluded(inputs, tables)
     if only is None or only in CONFIDENCE_TABLES:
         tables += confidence_tables(
             runs,
@@ -274,16 +300,29 @@ def _select_tables(inputs: TableInputs, only: str | None) -> list[Table]:
     if only is None or only not in [table.name for table in tables]:
         tables += abstention_tables(runs, inputs.judge, inputs.benchmark, resamples=RESAMPLES, seed=inputs.seed)
         tables += _judge_tables(inputs)
-    if only is None:
+    return tables if only is None else _named(only, tables, inputs)
+
+
+def _named(name: str, tables: Sequence[Table], inputs: TableInputs) -> list[Table]:
+    """Return the tables of this name. Raises SpecError if there is none."""
+    named = [table for table in tables if table.name == name]
+    if named:
+        return named
+    if name in CONFIDENCE_TABLES:
+        raise SpecError(_why_no_table(name, inputs))
+    scored = any(answers.confidence is not None for answers in inputs.runs.values())
+    known = [*(table.name for table in tables), *(CONFIDENCE_TABLES if scored else ())]
+    raise SpecError(f"there is no table {name!r} here; {did_you_mean(name, known)}")
+
+
+def _with_excluded(inputs: TableInputs, tables: list[Table]) -> list[Table]:
+    """Return ``tables`` with the excluded instances among the failures, if there are any."""
+    if not any(counts.total for counts in inputs.excluded.values()):
         return tables
-    names = [table.name for table in tables]
-    if only not in names and only in CONFIDENCE_TABLES:
-        raise SpecError(_why_no_table(only, inputs))
-    if only not in names:
-        scored = any(answers.confidence is not None for answers in inputs.runs.values())
-        known = [*names, *CONFIDENCE_TABLES] if scored else names
-        raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, known)}")
-    return [table for table in tables if table.name == only]
+    return [
+        add_excluded(table, inputs.excluded, inputs.benchmark) if table.name == "failures" else table
+        for table in tables
+    ]
 
 
 def _scorecards(inputs: TableInputs, runs: Mapping[str, Answers]) -> Iterator[Table]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.vocabulary import Generation, Instance, Verdict
@@ -134,8 +134,3 @@ class InstancePosition:
     group: str
     condition: str
     done: bool
-
-
-def progress_to_json(progress: ConditionProgress) -> dict[str, Any]:
-    """Return a condition's progress as a JSON object."""
-    return asdict(progress)

@@ -68,17 +68,6 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def is_alive(pid: str) -> bool:
-    """Return whether a process has this id; False for a text that is no id."""
-    try:
-        os.kill(int(pid), 0)
-    except (ProcessLookupError, ValueError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def stop_process(pid: int, work: str, number: signal.Signals = signal.SIGTERM) -> None:
     """Stop a process that does ``work``, as a first Ctrl-C would. Raises StoreError if it is another user's."""
     try:

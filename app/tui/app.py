@@ -326,7 +326,7 @@ class RashomonApp(App[int]):
             return
         page = ServedPage(workspace.path, folders, screen.page_judge(), self.settings.rule or "")
         self.toast("◐ opening the page in the browser")
-        screen.in_thread(lambda: _open_page(self.pages, page, instance), self._page_opened, group="page")
+        screen.attempt(lambda: _open_page(self.pages, page, instance), self._page_opened, group="page")
 
     def _page_opened(self, result: tuple[str, bool]) -> None:
         link, opened = result

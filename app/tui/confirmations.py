@@ -67,7 +67,7 @@ def confirm_adoption(screen: BackgroundScreen, folder: Path) -> None:
 
     def on_answer(received: ReceivedRun, yes: bool | None) -> None:
         if yes:
-            screen.in_thread(lambda: copy(received), report, group="adopt")
+            screen.attempt(lambda: copy(received), report, group="adopt")
 
     def copy(received: ReceivedRun) -> AdoptedRun:
         return adopt(app.workspace, received, data=usable_build(app.workspace, received))
@@ -78,7 +78,7 @@ def confirm_adoption(screen: BackgroundScreen, folder: Path) -> None:
             f"{adopted.folder.name}: {adopted.answers} answers and {adopted.verdicts} verdicts adopted{damage_note}"
         )
 
-    screen.in_thread(read, show, group="adopt")
+    screen.attempt(read, show, group="adopt")
 
 
 def confirm_build(
@@ -139,4 +139,4 @@ def _offer_run(screen: BackgroundScreen, folder: Path) -> None:
             (command,) = (command for command in COMMANDS if command.id == "everywhere.go.new")
             app.toast(f"built; {format_keys(command, app.keys)} runs it")
 
-    screen.in_thread(read, show, group="built")
+    screen.attempt(read, show, group="built")

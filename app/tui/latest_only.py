@@ -28,22 +28,11 @@ class LatestOnly:
             self._waiting = (work, then)
             return
         self._busy = True
+        self._screen.attempt(work, then, ended=self._next, group=self._group)
 
-        def attempt() -> tuple[Any, Exception | None]:
-            try:
-                return work(), None
-            except Exception as error:
-                return None, error
-
-        def finish(outcome: tuple[Any, Exception | None]) -> None:
-            result, error = outcome
-            self._busy = False
-            if self._waiting is not None:
-                newer, self._waiting = self._waiting, None
-                self.submit(*newer)
-            elif error is not None:
-                self._screen.rashomon.show_error(error)
-            else:
-                then(result)
-
-        self._screen.in_thread(attempt, finish, group=self._group)
+    def _next(self) -> None:
+        """Begin what waits, whereby the result of what has ended is dropped."""
+        self._busy = False
+        if self._waiting is not None:
+            newer, self._waiting = self._waiting, None
+            self.submit(*newer)

@@ -18,6 +18,7 @@ from app.tui.key_queue import KeyQueue
 from app.tui.processes import RunProcesses
 from app.tui.settings import Settings
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
+from benchmarks.errors import RashomonError
 
 if TYPE_CHECKING:
     from app.compare.result_cache import ResultCache
@@ -93,5 +94,13 @@ class BackgroundScreen(Protocol):
     def rashomon(self) -> Services:
         """The app."""
 
-    def in_thread(self, work: Callable[[], T], then: Callable[[T], None], *, group: str = "work") -> None:
-        """Run ``work`` in a thread, then call ``then`` with its result on the event loop."""
+    def attempt(
+        self,
+        work: Callable[[], T],
+        done: Callable[[T], object] | None = None,
+        failed: Callable[[RashomonError], object] | None = None,
+        *,
+        ended: Callable[[], object] | None = None,
+        group: str = "work",
+    ) -> None:
+        """Run ``work`` in a thread, then call ``ended``, and ``done`` with the result or ``failed`` with the error."""

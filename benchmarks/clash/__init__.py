@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.answers import AnswerKind, Answers
+from benchmarks.answers import AnswerKind
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer
-from benchmarks.build import Build, BuildOptions
+from benchmarks.build import Build
 from benchmarks.clash.constants import (
     CONDITIONS,
     CONFLICT_OPTION,
@@ -20,11 +20,10 @@ from benchmarks.clash.constants import (
     is_multiple_choice,
 )
 from benchmarks.clash.prompts import PROMPT_SETS
+from benchmarks.deferred import function, instance, method
 from benchmarks.prompt_template import Prompts
-from benchmarks.review import ReviewGuide
-from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Instance, LabelMetrics, Table
+from benchmarks.vocabulary import Instance, Table
 
 if TYPE_CHECKING:
     from benchmarks.audit.question import BlindQuestion
@@ -86,28 +85,15 @@ class Clash(Benchmark):
         "published-original": "the same, of the control with original captions",
     }
 
-    @property
-    def rubric(self) -> Rubric:
-        from benchmarks.clash.rubric import ClashRubric
-
-        return ClashRubric()
+    rubric = instance("benchmarks.clash.rubric:ClashRubric")
+    review_guide = instance("benchmarks.clash.review:ClashGuide")
+    build = function(Benchmark.build, "benchmarks.clash.build:build")
 
     def official_rubric(self, clone: Path) -> Rubric:
         from benchmarks.clash.official_code import read_prompts
         from benchmarks.clash.rubric import OfficialClashRubric
 
         return OfficialClashRubric(read_prompts(clone))
-
-    @property
-    def review_guide(self) -> ReviewGuide:
-        from benchmarks.clash.review import ClashGuide
-
-        return ClashGuide()
-
-    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.clash.build import build
-
-        return build(sources, out, options)
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.clash.instances import instances
@@ -152,10 +138,7 @@ class Clash(Benchmark):
 
     table_strata = ("change", "category", "relation")
 
-    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
-        from benchmarks.clash.tables import tables
-
-        return tables(self, runs, judge, resamples=resamples, seed=seed)
+    tables = method(Benchmark.tables, "benchmarks.clash.tables:tables")
 
     def build_tables(self, build: Build) -> list[Table]:
         from benchmarks.clash.sample import ClashSample
@@ -164,10 +147,7 @@ class Clash(Benchmark):
         self.check(build, next(iter(self.prompt_sets)))
         return statistics_tables([ClashSample.from_row(row) for row in build.rows()])
 
-    def label_metrics(self) -> LabelMetrics:
-        from benchmarks.clash.metrics import label_metrics
-
-        return label_metrics()
+    label_metrics = function(Benchmark.label_metrics, "benchmarks.clash.metrics:label_metrics")
 
     def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[ImportedAnswer]:
         from benchmarks.clash.published_predictions import PredictionsReport, read_answers

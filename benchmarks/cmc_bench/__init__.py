@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.answers import AnswerKind, Answers
+from benchmarks.answers import AnswerKind
 from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource
-from benchmarks.build import Build, BuildOptions
+from benchmarks.build import Build
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
     AS_FOUND,
@@ -22,12 +21,10 @@ from benchmarks.cmc_bench.constants import (
     PAPER_CONDITIONS,
 )
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
+from benchmarks.deferred import function, instance, method
 from benchmarks.prompt_template import Prompts
-from benchmarks.review import ReviewGuide
-from benchmarks.rows.row_checks import ReadRow, TableCheck
-from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, LabelMetrics, Pages, Part, Table
+from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, LabelMetrics, Pages, Part
 from benchmarks.without_sources import closed_book_instance, with_closed_book
 
 if TYPE_CHECKING:
@@ -91,26 +88,10 @@ class CMCBench(Benchmark):
         CONFLICT_CONDITIONS, ("aligned",), dict.fromkeys(PAPER_CONDITIONS, frozenset({"ABSTAIN"}))
     )
 
-    @property
-    def review_guide(self) -> ReviewGuide:
-        from benchmarks.cmc_bench.review import CMCGuide
-
-        return CMCGuide()
-
-    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.cmc_bench.build import build
-
-        return build(sources, out, options)
-
-    def check_rows(self, file: Path, options: BuildOptions) -> TableCheck:
-        from benchmarks.cmc_bench.check_rows import check_rows
-
-        return check_rows(file, options)
-
-    def read_rows(self, file: Path, mapping: str) -> Iterator[ReadRow]:
-        from benchmarks.cmc_bench.check_rows import read_rows
-
-        return read_rows(file, mapping)
+    review_guide = instance("benchmarks.cmc_bench.review:CMCGuide")
+    build = function(Benchmark.build, "benchmarks.cmc_bench.build:build")
+    check_rows = function(Benchmark.check_rows, "benchmarks.cmc_bench.check_rows:check_rows")
+    read_rows = function(Benchmark.read_rows, "benchmarks.cmc_bench.check_rows:read_rows")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.cmc_bench.instances import instance_from_row
@@ -132,11 +113,7 @@ class CMCBench(Benchmark):
         changed = prompts.text_first(parts, passages[0]) if text_first else ()
         return changed or super().reordered(parts, passages, text_first=text_first)
 
-    @property
-    def rubric(self) -> Rubric:
-        from benchmarks.cmc_bench.rubric import CMCRubric
-
-        return CMCRubric()
+    rubric = instance("benchmarks.cmc_bench.rubric:CMCRubric")
 
     def single_source(self, instance: Instance) -> str:
         # A wrong image, shown alone, answers another question.
@@ -189,10 +166,7 @@ class CMCBench(Benchmark):
         prompt = parts(prompt_set, siblings[0].question, None, None)
         return closed_book_instance(siblings[0], prompt, {RIGHT_VALUE: right})
 
-    def origins(self, answers: Answers) -> Mapping[str, Callable[[AnswerKind], bool]]:
-        from benchmarks.cmc_bench.tables import origins
-
-        return origins(answers)
+    origins = function(Benchmark.origins, "benchmarks.cmc_bench.tables:origins")
 
     def origins_clause(self, manifest: Mapping[str, Any]) -> str:
         if not (evidence := manifest.get("evidence")):
@@ -218,10 +192,7 @@ class CMCBench(Benchmark):
 
     table_strata = ("type", "correct", ORIGIN)
 
-    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
-        from benchmarks.cmc_bench.tables import tables
-
-        return tables(self, runs, judge, resamples=resamples, seed=seed)
+    tables = method(Benchmark.tables, "benchmarks.cmc_bench.tables:tables")
 
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
         from benchmarks.cmc_bench.training import training_rows

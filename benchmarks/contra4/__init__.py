@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.answers import AnswerKind, Answers
+from benchmarks.answers import AnswerKind
 from benchmarks.base import Benchmark, DataSource
-from benchmarks.build import Build, BuildOptions
+from benchmarks.build import Build
 from benchmarks.contra4.constants import CONDITIONS, LABELS, WITHOUT_SOURCES
 from benchmarks.contra4.prompts import PROMPT_SETS
 from benchmarks.contra4.sources.released import MEDIA_SOURCES
+from benchmarks.deferred import function, instance, method
 from benchmarks.prompt_template import Prompts
-from benchmarks.review import ReviewGuide
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Decoding, Instance, LabelMetrics, Pages, Record, Table
+from benchmarks.vocabulary import Decoding, Instance, Pages, Table
 
 if TYPE_CHECKING:
-    from benchmarks.audit.question import BlindQuestion
-    from benchmarks.contra4.reading import Contra4Reading
     from benchmarks.contra4.sample import Contra4Sample
 
 __all__ = ["Contra4"]
@@ -66,16 +63,8 @@ class Contra4(Benchmark):
     )
     decoding = Decoding(max_tokens=64)
 
-    @property
-    def review_guide(self) -> ReviewGuide:
-        from benchmarks.contra4.review import Contra4Guide
-
-        return Contra4Guide()
-
-    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.contra4.build import build
-
-        return build(sources, out, options)
+    review_guide = instance("benchmarks.contra4.review:Contra4Guide")
+    build = function(Benchmark.build, "benchmarks.contra4.build:build")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.contra4.instances import instances
@@ -94,15 +83,8 @@ class Contra4(Benchmark):
         rendered = bool(build.manifest["options"]["rendered"])
         return ((Contra4Sample.from_row(row), prompt_set, rendered) for row in build.rows())
 
-    def options(self, instance: Instance) -> tuple[str, ...]:
-        from benchmarks.contra4.instances import answer_forms
-
-        return answer_forms(instance)
-
-    def blind_question(self, instance: Instance) -> BlindQuestion | None:
-        from benchmarks.contra4.instances import blind_scenes
-
-        return blind_scenes(instance)
+    options = function(Benchmark.options, "benchmarks.contra4.instances:answer_forms")
+    blind_question = function(Benchmark.blind_question, "benchmarks.contra4.instances:blind_scenes")
 
     def choices(self, instance: Instance) -> int:
         return len(instance.references.get("options", ()))
@@ -116,15 +98,8 @@ class Contra4(Benchmark):
         kind = super().with_label(kind, judge, label)
         return replace(kind, reading=kind.reading._replace(official=label == "CORRECT"))
 
-    def reading(self, record: Record) -> Contra4Reading:
-        from benchmarks.contra4.reading import read
-
-        return read(record)
-
-    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
-        from benchmarks.contra4.tables import tables
-
-        return tables(self, runs, judge, resamples=resamples, seed=seed)
+    reading = function(Benchmark.reading, "benchmarks.contra4.reading:read")
+    tables = method(Benchmark.tables, "benchmarks.contra4.tables:tables")
 
     def build_tables(self, build: Build) -> list[Table]:
         from benchmarks.contra4.sample import Contra4Sample
@@ -137,10 +112,7 @@ class Contra4(Benchmark):
         own, shown = super().pages(instance)
         return Pages((), (*own, *shown))  # a scene may be among those of many questions
 
-    def label_metrics(self) -> LabelMetrics:
-        from benchmarks.contra4.tables import label_metrics
-
-        return label_metrics()
+    label_metrics = function(Benchmark.label_metrics, "benchmarks.contra4.tables:label_metrics")
 
     training_filters = ("PUF", "MF", "UF", "PMF")
 

@@ -31,16 +31,6 @@ _FILLER = (
 _NUMERAL = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _MOST_DECIMALS = 4
 
-UNCHANGED: Mapping[str, str] = {
-    "text-source": NONE,
-    "text-date": NONE,
-    "image-source": NONE,
-    "image-date": NONE,
-    "length": "0",
-    "distance": BUILT,
-}
-"""The factors that change a text, with the level at which each leaves it as it is."""
-
 
 def change_passage(passage: str, levels: Mapping[str, str]) -> str:
     """Return a passage with what is stated about its source before it, and between as many added words as its level says."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource
-from benchmarks.build import Build, BuildOptions
+from benchmarks.build import Build
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
+from benchmarks.deferred import function, method
 from benchmarks.k_passages.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS, RIGHT, WRONG
 from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.prompts import text_before_image
-from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Pages, Part, Table
+from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Pages, Part
 from benchmarks.without_sources import closed_book_instance, with_closed_book
 
 if TYPE_CHECKING:
@@ -64,10 +63,7 @@ class KPassages(Benchmark):
     )
     table_strata = ("passages", "wrong", "place", "images", "words")
 
-    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.k_passages.build import build
-
-        return build(sources, out, options)
+    build = function(Benchmark.build, "benchmarks.k_passages.build:build")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.k_passages.design import PassageDesign
@@ -78,10 +74,7 @@ class KPassages(Benchmark):
         seed = build.manifest.get("seed", 0)
         return (instance for row in build.rows() for instance in instances_of_row(row, cells, seed, prompt_set))
 
-    def passages(self, row: Mapping[str, Any], instance: Instance) -> Sequence[str]:
-        from benchmarks.k_passages.instances import passages_in
-
-        return passages_in(row, instance)
+    passages = function(Benchmark.passages, "benchmarks.k_passages.instances:passages_in")
 
     def reordered(self, parts: Sequence[Part], passages: Sequence[str], *, text_first: bool) -> tuple[Part, ...]:
         changed = text_before_image(parts, passages) if text_first else ()
@@ -113,7 +106,4 @@ class KPassages(Benchmark):
 
         return LABEL_METRICS
 
-    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
-        from benchmarks.k_passages.tables import tables
-
-        return tables(self, runs, judge, resamples=resamples, seed=seed)
+    tables = method(Benchmark.tables, "benchmarks.k_passages.tables:tables")

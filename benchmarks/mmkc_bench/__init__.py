@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.answers import AnswerKind, Answers
+from benchmarks.answers import AnswerKind
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer
-from benchmarks.build import Build, BuildOptions
+from benchmarks.build import Build
+from benchmarks.deferred import function, instance, method
 from benchmarks.mmkc_bench.constants import (
     ANSWER,
     BASIS,
@@ -28,15 +29,13 @@ from benchmarks.mmkc_bench.constants import (
 )
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
 from benchmarks.prompt_template import Prompts
-from benchmarks.review import ReviewGuide
-from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Instance, Pages, Record, Table, Text
+from benchmarks.vocabulary import Instance, Pages, Text
 
 if TYPE_CHECKING:
     from benchmarks.audit.question import BlindQuestion
     from benchmarks.mmkc_bench.example import Example
-    from benchmarks.mmkc_bench.reading import MMKCReading
+
 
 __all__ = ["MMKCBench"]
 
@@ -95,22 +94,9 @@ class MMKCBench(Benchmark):
         "published": "the authors' result files: a folder with original/ and output/, or one file of it",
     }
 
-    @property
-    def rubric(self) -> Rubric:
-        from benchmarks.mmkc_bench.rubric import MMKCRubric
-
-        return MMKCRubric()
-
-    @property
-    def review_guide(self) -> ReviewGuide:
-        from benchmarks.mmkc_bench.review import MMKCGuide
-
-        return MMKCGuide()
-
-    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.mmkc_bench.build import build
-
-        return build(sources, out, options)
+    rubric = instance("benchmarks.mmkc_bench.rubric:MMKCRubric")
+    review_guide = instance("benchmarks.mmkc_bench.review:MMKCGuide")
+    build = function(Benchmark.build, "benchmarks.mmkc_bench.build:build")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.mmkc_bench.instances import instances
@@ -172,19 +158,13 @@ class MMKCBench(Benchmark):
 
     table_strata = ("dataset", "type", "instance")
 
-    def reading(self, record: Record) -> MMKCReading:
-        from benchmarks.mmkc_bench.reading import read
-
-        return read(record)
+    reading = function(Benchmark.reading, "benchmarks.mmkc_bench.reading:read")
 
     def pages(self, instance: Instance) -> Pages:
         entity = " ".join(filter(None, map(instance.strata.get, ("dataset", "instance"))))
         return Pages((f"entity {entity}",) if entity else ())
 
-    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
-        from benchmarks.mmkc_bench.tables import tables
-
-        return tables(self, runs, judge, resamples=resamples, seed=seed)
+    tables = method(Benchmark.tables, "benchmarks.mmkc_bench.tables:tables")
 
     def answer_files(self, path: Path, form: str) -> Sequence[Path]:
         from benchmarks.mmkc_bench.sources.result_files import result_files

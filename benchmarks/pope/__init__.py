@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
-from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource
-from benchmarks.build import Build, BuildOptions
+from benchmarks.build import Build
+from benchmarks.deferred import function, method
 from benchmarks.pope.constants import SETTINGS, WITHOUT_SOURCES
 from benchmarks.prompt_template import Prompts
-from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Media, Record, Table
+from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Media
 from benchmarks.vqa.prompts import PLAIN, SHORT, parts
 from benchmarks.without_sources import without_sources
-
-if TYPE_CHECKING:
-    from benchmarks.pope.reading import PopeReading
 
 __all__ = ["Pope"]
 
@@ -47,10 +42,7 @@ class Pope(Benchmark):
     unparsed_label = "WRONG"
     paper_judge = "not told; POPE's published evaluation reads yes or no"
 
-    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.pope.source import build
-
-        return build(sources, out, options)
+    build = function(Benchmark.build, "benchmarks.pope.source:build")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         self.check(build, prompt_set)
@@ -76,15 +68,8 @@ class Pope(Benchmark):
 
     table_strata = ()
 
-    def reading(self, record: Record) -> PopeReading:
-        from benchmarks.pope.reading import read
-
-        return read(record)
-
-    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
-        from benchmarks.pope.tables import tables
-
-        return tables(self, runs, judge, resamples=resamples, seed=seed)
+    reading = function(Benchmark.reading, "benchmarks.pope.reading:read")
+    tables = method(Benchmark.tables, "benchmarks.pope.tables:tables")
 
 
 def _instance(row: Mapping[str, str], prompt_set: Prompts) -> Instance:

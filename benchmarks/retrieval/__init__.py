@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from benchmarks.answers import Answers
 from benchmarks.base import AbstentionRule, Benchmark, DataSource
-from benchmarks.build import Build, BuildOptions
+from benchmarks.build import Build
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, UNDECIDED
+from benchmarks.deferred import function, instance, method
 from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.constants import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS
 from benchmarks.retrieval.prompts import text_before_image
-from benchmarks.review import ReviewGuide
-from benchmarks.rows.row_checks import ReadRow, TableCheck
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Pages, Part, Table
+from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Pages, Part
 
 __all__ = ["Retrieval"]
 
@@ -53,26 +50,10 @@ class Retrieval(CMCBench):
         CONFLICT_CONDITIONS, ("aligned",), dict.fromkeys((*PAPER_CONDITIONS, UNDECIDED), frozenset({"ABSTAIN"}))
     )
 
-    @property
-    def review_guide(self) -> ReviewGuide:
-        from benchmarks.retrieval.review import RetrievalGuide
-
-        return RetrievalGuide()
-
-    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.retrieval.build import build
-
-        return build(sources, out, options)
-
-    def check_rows(self, file: Path, options: BuildOptions) -> TableCheck:
-        from benchmarks.retrieval.check_rows import check_rows
-
-        return check_rows(file, options)
-
-    def read_rows(self, file: Path, mapping: str) -> Iterator[ReadRow]:
-        from benchmarks.retrieval.check_rows import read_rows
-
-        return read_rows(file, mapping)
+    review_guide = instance("benchmarks.retrieval.review:RetrievalGuide")
+    build = function(Benchmark.build, "benchmarks.retrieval.build:build")
+    check_rows = function(Benchmark.check_rows, "benchmarks.retrieval.check_rows:check_rows")
+    read_rows = function(Benchmark.read_rows, "benchmarks.retrieval.check_rows:read_rows")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.retrieval.instances import instance_from_row
@@ -98,10 +79,7 @@ class Retrieval(CMCBench):
 
         return LABEL_METRICS
 
-    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
-        from benchmarks.retrieval.tables import tables
-
-        return tables(self, runs, judge, resamples=resamples, seed=seed)
+    tables = method(Benchmark.tables, "benchmarks.retrieval.tables:tables")
 
     training_filters: tuple[str, ...] = ()
 

@@ -224,15 +224,28 @@ def _items(value: object) -> list[object] | None:
     if _OPEN_LIST.match(text) and not text.endswith("]"):
         raise RowProblem(OPEN_LIST)
     parsed = parse_literal(text if text[0] in "[({" else f"[{text}]")
-    if parsed == {} or (isinstance(parsed, list) and text[0] not in "[({" and len(parsed) < 2):
-        return [] if parsed == {} else None
-    if isinstance(parsed, dict) or (parsed is None and _BARE_OBJECT.fullmatch(text)):
+    return _bare_items(text) if parsed is None else _parsed_items(parsed, in_brackets=text[0] in "[({")
+
+
+def _parsed_items(parsed: object, *, in_brackets: bool) -> list[object] | None:
+    """Return the items of what a text writes as a literal; None if it is no list. Raises RowProblem for an object."""
+    if parsed == {}:
+        return []
+    if isinstance(parsed, dict):
         raise RowProblem(OBJECT)
-    if isinstance(parsed, list | set) or (isinstance(parsed, tuple) and all(isinstance(i, str) for i in parsed)):
-        return sorted(parsed, key=str) if isinstance(parsed, set) else list(parsed)
-    if parsed is None and (bare := _BARE_LIST.fullmatch(text)):
-        separator = ";" if ";" in text else ","
-        return [item.strip(_QUOTES) for item in bare[1].split(separator)]
+    if isinstance(parsed, set):
+        return sorted(parsed, key=str)
+    if isinstance(parsed, list):
+        return parsed if in_brackets or len(parsed) > 1 else None
+    return list(parsed) if isinstance(parsed, tuple) and all(isinstance(i, str) for i in parsed) else None
+
+
+def _bare_items(text: str) -> list[object] | None:
+    """Return the items of a list whose texts have no quotes; None if it is none. Raises RowProblem for an object."""
+    if _BARE_OBJECT.fullmatch(text):
+        raise RowProblem(OBJECT)
+    if bare := _BARE_LIST.fullmatch(text):
+        return [item.strip(_QUOTES) for item in bare[1].split(";" if ";" in text else ",")]
     return None
 
 

@@ -72,9 +72,7 @@ def displayed_number(value: float, code: str) -> str:
     text = _CURRENCY.sub(lambda match: _moved(match[1]), section)
     text = _HIDDEN.sub("", _LITERAL.sub(lambda match: _moved(match[1] or match[2] or ""), text))
     if _FRACTION.fullmatch(text):
-        whole_parts = 9 if text.count("?") < 4 else 99
-        exact = any((value * part).is_integer() for part in range(1, whole_parts + 1))
-        return plain_number(value) if exact else NOT_DISPLAYED
+        return _fraction(value, largest=9 if text.count("?") < 4 else 99)
     if not re.search(r"[0#?]|General", text):
         # A date's letters are those of a number that is no date, which spreadsheets display as #####.
         return NOT_DISPLAYED if re.search("[@%ymdhs]", text, re.IGNORECASE) else _shown(text)
@@ -84,28 +82,40 @@ def displayed_number(value: float, code: str) -> str:
     if abs(value) >= _LARGEST and not match["general"] and not match["power"]:
         return NOT_DISPLAYED
     before, after = match["before"], match["after"]
-    scaled = abs(Decimal(f"{value:.15g}")) * 100 ** (before + after).count("%")
-    if match["general"]:
-        number = plain_number(float(scaled))
-    elif match["power"]:
-        number = plain_number(float(f"{scaled:.{len(match['places'] or '')}e}"))
-    else:
-        digits = match["digits"].rstrip(",")
-        commas = len(match["digits"]) - len(digits) + len(match["scale"])
-        number = _rounded(scaled / 1000**commas, digits, match["places"] or "")
-        number = number.replace(".", ",") if has_comma else number
-    is_zero = not re.search("[1-9]", number)
-    if is_negative and not is_zero:
-        if "(" in before and ")" in after:
-            before, after = before.replace("(", "", 1), after.replace(")", "", 1)
-        elif "-" in _shown(before):
-            before = before.replace("-", "", 1) if "-" in before else before.replace(_moved("-"), "", 1)
-        elif ";" in code:
-            return NOT_DISPLAYED  # in red, which a reader of the text does not see
-        number = f"-{number}"
-    if is_negative and number.startswith("-") and not before.strip():
-        before = ""
+    number = _positive(abs(Decimal(f"{value:.15g}")) * 100 ** (before + after).count("%"), match, has_comma=has_comma)
+    if is_negative and re.search("[1-9]", number):
+        return _negative(before, number, after, code)
     return _shown(f"{before}{number}{after}")
+
+
+def _negative(before: str, number: str, after: str, code: str) -> str:
+    """Return a number with its sign in place of that of the format, and what the format writes beside it."""
+    if "(" in before and ")" in after:
+        before, after = before.replace("(", "", 1), after.replace(")", "", 1)
+    elif "-" in _shown(before):
+        before = before.replace("-", "", 1) if "-" in before else before.replace(_moved("-"), "", 1)
+    elif ";" in code:
+        return NOT_DISPLAYED  # in red, which a reader of the text does not see
+    return _shown(f"{before if before.strip() else ''}-{number}{after}")
+
+
+def _positive(value: Decimal, placeholders: re.Match[str], *, has_comma: bool) -> str:
+    """Return a positive number as the placeholders of a format write it."""
+    places = placeholders["places"] or ""
+    if placeholders["general"]:
+        return plain_number(float(value))
+    if placeholders["power"]:
+        return plain_number(float(f"{value:.{len(places)}e}"))
+    digits = placeholders["digits"].rstrip(",")
+    commas = len(placeholders["digits"]) - len(digits) + len(placeholders["scale"])
+    number = _rounded(value / 1000**commas, digits, places)
+    return number.replace(".", ",") if has_comma else number
+
+
+def _fraction(value: float, *, largest: int) -> str:
+    """Return a number that is displayed as a fraction, NOT_DISPLAYED if its denominator is beyond the ``largest``."""
+    exact = any((value * part).is_integer() for part in range(1, largest + 1))
+    return plain_number(value) if exact else NOT_DISPLAYED
 
 
 def _section(value: float, code: str) -> tuple[str | None, bool]:

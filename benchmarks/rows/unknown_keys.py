@@ -24,22 +24,8 @@ def check_columns(
     gone = {
         column: part for column, key in columns.chosen.items() for part in key_parts(column, key) if part not in known
     }
-    present = {
-        column: key
-        for column, names in columns.keys.items()
-        if column not in gone
-        for key in names[::-1]
-        if key in known
-    }
-    for column in ("image", "question", "answer"):
-        rivals = _rivals(column, columns, rows, known)
-        if len(rivals) > 1:
-            raise UnknownKeysError(
-                f"{file.name} has two columns for {column}, {rivals[0]} and {rivals[1]}; name the right one.",
-                {},
-                {other: key for other, key in present.items() if other != column},
-                f"Write --map {column}={rivals[0]} or --map {column}={rivals[1]}.",
-            )
+    present = _present(columns, gone, known)
+    _check_rivals(file, columns, rows, known, present)
     mapped = [columns.row(row) for row in rows]
     missing = [column for column in needed if column in gone or not _holds(columns, column, mapped, known)]
     if not gone and not missing:
@@ -49,17 +35,43 @@ def check_columns(
             f"the first row of {file.name} holds values, not the names of its columns; write the names above it: "
             f"{', '.join(needed)}."
         )
-    read = {key for name, names in columns.keys.items() if name not in (*missing, "document") for key in names}
     wanted = [column for column in _GUESSED if column in missing or not _holds(columns, column, mapped, known)]
-    models = columns.preset.model_answers if columns.preset is not None else ()
-    unread = [key for key in keys if key not in read and not key.startswith(tuple(f"{name}." for name in models))]
-    guess, unclear = guess_columns([key for key in unread if key not in models], rows, wanted)
+    guess, unclear = guess_columns(_unread(columns, missing, keys), rows, wanted)
     start = f"{file.name} has no column {listed(list(gone.values()) or missing)}"
     if columns.preset is not None and not gone:
         start = f"{file.name} is read as {columns.preset.title}, and has no {listed(missing)}"
     raise UnknownKeysError(
         f"{start}; it has {listed(keys)}.", guess, present, _advice(columns, gone, missing, guess, unclear)
     )
+
+
+def _present(columns: Columns, gone: Collection[str], known: set[str]) -> dict[str, str]:
+    """Return the key of each column that is there, the first of its names."""
+    keys = {column: names for column, names in columns.keys.items() if column not in gone}
+    return {column: key for column, names in keys.items() for key in names[::-1] if key in known}
+
+
+def _check_rivals(
+    file: Path, columns: Columns, rows: Sequence[RawRow], known: set[str], present: Mapping[str, str]
+) -> None:
+    """Raise UnknownKeysError if two keys may hold one column."""
+    for column in ("image", "question", "answer"):
+        rivals = _rivals(column, columns, rows, known)
+        if len(rivals) > 1:
+            raise UnknownKeysError(
+                f"{file.name} has two columns for {column}, {rivals[0]} and {rivals[1]}; name the right one.",
+                {},
+                {other: key for other, key in present.items() if other != column},
+                f"Write --map {column}={rivals[0]} or --map {column}={rivals[1]}.",
+            )
+
+
+def _unread(columns: Columns, missing: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """Return the keys that hold no column that is there, and no answer of a model."""
+    read = {key for name, names in columns.keys.items() if name not in (*missing, "document") for key in names}
+    models = columns.preset.model_answers if columns.preset is not None else ()
+    parts = tuple(f"{name}." for name in models)
+    return [key for key in keys if key not in (*read, *models) and not key.startswith(parts)]
 
 
 def _rivals(column: str, columns: Columns, rows: Sequence[RawRow], known: set[str]) -> list[str]:

@@ -13,8 +13,6 @@ from benchmarks.rows.base import open_source
 LARGEST_YAML = 8 * 1024 * 1024
 """The maximum size of a file, in bytes; all of it is held in memory."""
 
-SUFFIXES = (".yaml", ".yml")
-
 _DEEPEST = 100
 """The maximum depth of lists and objects; the loader is recursive and would end the process."""
 

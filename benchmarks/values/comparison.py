@@ -375,6 +375,28 @@ def _listing_and_one(listing: Listing, other: Value, asked: Question, tolerance:
 
 
 def _words(a: Words, b: Words) -> Comparison:
+    if in_order := _signs_and_order(a, b):
+        return in_order
+    first, second = set(a.words), set(b.words)
+    if first == second:
+        return ORDER if len(a.words) == len(b.words) else MORE_WORDS
+    shorter, longer = sorted((a, b), key=lambda x: len(x.words))
+    if len(shorter.words) == 1 and (short := _as_letters(shorter.words[0], longer)):
+        return short
+    if first <= second or second <= first:
+        if other := (first ^ second) & OTHER_WITH:
+            return _different(f"{min(other)!r} makes another value")
+        return PART if len(longer.words) < 4 else MORE_WORDS
+    if len(a.words) == len(b.words) and (in_pairs := _word_by_word(a, b)):
+        return in_pairs
+    sentence = max(len(a.words), len(b.words)) > 5
+    if sentence and len(first & second) * 2 >= min(len(first), len(second)):
+        return PARAPHRASE
+    return _different("the words differ")
+
+
+def _signs_and_order(a: Words, b: Words) -> Comparison | None:
+    """Return what the signs, the order of the words and the countries tell; None if nothing."""
     signs = [_SIGNS.findall(x.folded) for x in (a, b)]
     if signs[0] != signs[1] and (a.words == b.words or all(signs)):
         return _different("the signs differ")
@@ -384,32 +406,30 @@ def _words(a: Words, b: Words) -> Comparison:
         return _different("the order differs")
     if a.country and b.country:
         return SAME if a.country == b.country else _different("two countries")
-    first, second = set(a.words), set(b.words)
-    if first == second:
-        return ORDER if len(a.words) == len(b.words) else MORE_WORDS
-    shorter, longer = sorted((a, b), key=lambda x: len(x.words))
+    return None
+
+
+def _as_letters(word: str, longer: Words) -> Comparison | None:
+    """Return how a word stands for others by some of their letters; None if it does not."""
     letters = (initials(longer.words), initials(longer.folded.split()))
-    if len(shorter.words) == 1 < min(len(longer.words), len(shorter.words[0])) and shorter.words[0] in letters:
+    if min(len(longer.words), len(word)) > 1 and word in letters:
         return SHORT
-    if len(shorter.words) == 1 and len(longer.words) < 4 and _abbreviates(shorter.words[0], longer.folded):
+    if len(longer.words) < 4 and _abbreviates(word, longer.folded):
         return LETTERS  # XL, extra large
-    if first <= second or second <= first:
-        if other := (first ^ second) & OTHER_WITH:
-            return _different(f"{min(other)!r} makes another value")
-        return PART if len(longer.words) < 4 else MORE_WORDS
-    if len(a.words) == len(b.words):
-        pairs = [(x, y) for x, y in zip(a.words, b.words, strict=True) if x != y]
-        x, y = sorted(pairs[0], key=len) if len(pairs) == 1 else ("", "")
-        if y and same_letters(x, y) and OTHER_WITH.isdisjoint((x, y)):
-            return SPELLING
-        if len(x) == 1 < len(a.words) and x.isalpha() and y.startswith(x):
-            return SHORT  # J. Smith
-        if all(_derived(x, y) for x, y in pairs) and not (a.capital and b.capital):
-            return FORM
-    sentence = max(len(a.words), len(b.words)) > 5
-    if sentence and len(first & second) * 2 >= min(len(first), len(second)):
-        return PARAPHRASE
-    return _different("the words differ")
+    return None
+
+
+def _word_by_word(a: Words, b: Words) -> Comparison | None:
+    """Return how equally many words are other forms of each other; None if they are not."""
+    pairs = [(x, y) for x, y in zip(a.words, b.words, strict=True) if x != y]
+    x, y = sorted(pairs[0], key=len) if len(pairs) == 1 else ("", "")
+    if y and same_letters(x, y) and OTHER_WITH.isdisjoint((x, y)):
+        return SPELLING
+    if len(x) == 1 < len(a.words) and x.isalpha() and y.startswith(x):
+        return SHORT  # J. Smith
+    if all(_derived(x, y) for x, y in pairs) and not (a.capital and b.capital):
+        return FORM
+    return None
 
 
 def _abbreviates(short: str, text: str) -> bool:

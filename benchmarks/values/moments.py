@@ -144,6 +144,13 @@ def _periods(text: str) -> Iterator[Moment]:
 def _times(text: str) -> Iterator[Moment]:
     for match in _NAMED_TIME.finditer(text):
         yield Moment(*match.span(), "time", (_NAMED_TIMES[match[1]],))
+    yield from _times_past_an_hour(text)
+    yield from _cjk_times(text)
+    yield from _clock_times(text)
+
+
+def _times_past_an_hour(text: str) -> Iterator[Moment]:
+    """Yield the times such as half past six."""
     for match in _PAST.finditer(text):
         hour = _HOURS.index(match["hour"]) + 1 if match["hour"] in _HOURS else int(match["hour"])
         part = match["part"].split()
@@ -152,12 +159,19 @@ def _times(text: str) -> Iterator[Moment]:
             continue
         total = hour * 60 + (minutes if match["side"] == "past" else -minutes)
         yield Moment(*match.span(), "time", _halves(total // 60 % 12 or 12, total % 60, _half(match)))
+
+
+def _cjk_times(text: str) -> Iterator[Moment]:
     for match in _CJK_TIME.finditer(text):
         hour, minutes = int(match["hour"]), 30 if match["thirty"] else int(match["minute"] or 0)
         half = match["half"] and ("a" if match["half"] in ("午前", "上午", "早上") else "p")
         if hour <= 24 and minutes < 60 and not (half and not 1 <= hour <= 12):
             readings = _halves(hour, minutes, half) if half else ((hour % 24, minutes),)
             yield Moment(*match.span(), "time", readings)
+
+
+def _clock_times(text: str) -> Iterator[Moment]:
+    """Yield the times such as 6:30, 6 pm and 18 Uhr."""
     for match in _CLOCK.finditer(text):
         minute, half, uhr = match["minute"], _half(match), match["uhr"] or ""
         if not half and not uhr and not (minute and match[0][len(match["hour"])] in ":h"):

@@ -270,31 +270,41 @@ def _joined(text: str, first: Number, second: Number) -> Number | None:
     if second.form == "share" and 0 < b.value < 1 and a.value.denominator == 1 and between in (" ", " and "):
         whole = (Reading(a.value + b.value, Fraction(0)),)
         return replace(second, start=first.start, readings=whole, form="") if first.unit is None else None
-    if first.unit is None and not second.scaled and _SHARE.fullmatch(between) and 0 <= a.value <= b.value and b.value:
-        share = (Reading(a.value / b.value, Fraction(0)),)
-        count = replace(second, start=first.start, readings=share, form="share", count=a.value)
-        return count if second.unit is None and _is_share(first, second, between) else None
+    if first.unit is None:
+        return _share(first, second, between)
+    if first.unit.kind == "money" and second.spelled and not second.unit and between == " " and b.value < 100:
+        fifty = (Reading(a.value + b.value / 100, Fraction(0)),)  # four pounds fifty
+        return replace(first, end=second.end, readings=fifty)
+    return _in_two_units(first, first.unit, second) if _JOINED.fullmatch(between) else None
+
+
+def _share(first: Number, second: Number, between: str) -> Number | None:
+    """Return the share that two numbers without a unit are, such as 3 of 4; None if they are none."""
+    a, b = first.readings[0].value, second.readings[0].value
+    if second.scaled or second.unit is not None or not 0 <= a <= b or not b or not _SHARE.fullmatch(between):
+        return None
+    if not _is_share(first, second, between):
+        return None
+    return replace(second, start=first.start, readings=(Reading(a / b, Fraction(0)),), form="share", count=a)
+
+
+def _in_two_units(first: Number, larger: Unit, second: Number) -> Number | None:
+    """Return the amount that is written in two units, such as 5 feet 3 inches; None if the units do not fit."""
+    smaller = second.unit
     if (
-        first.unit
-        and first.unit.kind == "money"
-        and second.spelled
-        and not second.unit
-        and between == " "
-        and b.value < 100
+        smaller is None
+        or smaller.dimension != larger.dimension
+        or not larger.kind == smaller.kind in ("measure", "money")
     ):
-        return replace(
-            first, end=second.end, readings=(Reading(a.value + b.value / 100, Fraction(0)),)
-        )  # four pounds fifty
-    same_kind = first.unit and second.unit and first.unit.kind == second.unit.kind in ("measure", "money")
-    if first.unit and second.unit and same_kind and _JOINED.fullmatch(between):
-        larger, smaller = first.unit, second.unit
-        if larger.dimension != smaller.dimension or (larger.kind == "money" and larger.name != smaller.name):
-            return None
-        share_of_larger = Fraction(smaller.size / larger.size).limit_denominator(10**9)
-        if share_of_larger < 1 and 0 <= b.value * share_of_larger < 1:
-            whole = (Reading(a.value + b.value * share_of_larger, b.step * share_of_larger),)
-            return replace(first, end=second.end, readings=whole)
-    return None
+        return None
+    if larger.kind == "money" and larger.name != smaller.name:
+        return None
+    a, b = first.readings[0], second.readings[0]
+    share_of_larger = Fraction(smaller.size / larger.size).limit_denominator(10**9)
+    if share_of_larger >= 1 or not 0 <= b.value * share_of_larger < 1:
+        return None
+    whole = (Reading(a.value + b.value * share_of_larger, b.step * share_of_larger),)
+    return replace(first, end=second.end, readings=whole)
 
 
 def _is_share(first: Number, second: Number, between: str) -> bool:

@@ -18,9 +18,6 @@ from typing import Literal
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request, Text
 from mlx_backends.remote.media import EncodedMedia
 
-MAX_CALLS = 10
-"""Most calls of an examination before the first answer, without retries; three suffice where the number is read."""
-
 MOST_NUMBERS = 8
 """Pictures of numbers that are shown before a model that read one counts as one that reads none."""
 

@@ -29,7 +29,6 @@ from app.tui.widgets.displayed_text import DisplayedText
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.sample_view import SampleView, number_media
 from benchmarks.build import Build
-from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Media, Text
 
 _ALL = "all"
@@ -70,7 +69,7 @@ class AnswerScreen(SessionScreen):
         yield panel(Input(placeholder="Enter saves it", id="answer", disabled=True, compact=True), "Your answer")
 
     def on_mount(self) -> None:
-        self.in_thread(self.rashomon.workspace.builds, self._choose, group="builds")
+        self.attempt(self.rashomon.workspace.builds, self._choose, group="builds")
 
     def on_unmount(self) -> None:
         session, lock = self.session, self._lock
@@ -123,31 +122,24 @@ class AnswerScreen(SessionScreen):
             return
         limit, workspace = None if number.strip() == _ALL else int(number), self.rashomon.workspace
 
-        def start() -> tuple[Path, AnswerSession, FileLock] | RashomonError:
+        def start() -> tuple[Path, AnswerSession, FileLock]:
+            benchmark = Build.open(build).benchmark
+            data = None if build == workspace.build_folder(benchmark) else build
+            folder = plan_answers(workspace, answer_spec(benchmark, AnswerArguments(name, data=data, limit=limit)))
+            lock = answer_lock(folder)
             try:
-                benchmark = Build.open(build).benchmark
-                data = None if build == workspace.build_folder(benchmark) else build
-                folder = plan_answers(workspace, answer_spec(benchmark, AnswerArguments(name, data=data, limit=limit)))
-                lock = answer_lock(folder)
-                try:
-                    with RunStore.open(folder) as store:
-                        return folder, AnswerSession(folder, store), lock
-                except BaseException:
-                    lock.release()
-                    raise
-            except RashomonError as error:
-                return error
+                with RunStore.open(folder) as store:
+                    return folder, AnswerSession(folder, store), lock
+            except BaseException:
+                lock.release()
+                raise
 
         self._build = build
         self._view.show_message(Content("◐ reading the build …"))
-        self.in_thread(start, self._started, group="session")
+        self.attempt(start, self._started, self.show_failure, group="session")
 
-    def _started(self, result: tuple[Path, AnswerSession, FileLock] | RashomonError) -> None:
-        if isinstance(result, RashomonError):
-            self._view.show_message(literal(result))
-            self.rashomon.show_error(result)
-            return
-        self._folder, self.session, self._lock = result
+    def _started(self, started: tuple[Path, AnswerSession, FileLock]) -> None:
+        self._folder, self.session, self._lock = started
         self.show_item()
 
     # --- the question ----------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 from textual.app import ComposeResult
 from textual.content import Content
@@ -28,11 +28,19 @@ class BlindError(RashomonError):
     exit_code = STOPPED
 
 
+class _Attempt(NamedTuple):
+    """The callbacks of work in a thread, as :meth:`RashomonScreen.attempt` takes them."""
+
+    done: Callable[[Any], object] | None
+    failed: Callable[[Any], object]
+    ended: Callable[[], object] | None
+
+
 class RashomonScreen(Screen[Any]):
     """A screen of the app. A subclass defines ``name_``, ``BINDINGS = bindings(name_)``, and :meth:`body`.
 
     :meth:`workspace_changed` is called on the event loop when the screen is first displayed, and then whenever the workspace
-    changes while it is on display. :meth:`in_thread` does work without blocking the loop.
+    changes while it is on display. :meth:`attempt` does work without blocking the loop.
     """
 
     name_: ClassVar[str] = ""
@@ -43,7 +51,7 @@ class RashomonScreen(Screen[Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._then: dict[Worker[Any], Callable[[Any], None]] = {}
+        self._attempts: dict[Worker[Any], _Attempt] = {}
         self._written: dict[str, Content] = {}
         """The text of each Static that :meth:`update_static` wrote, by selector."""
         self.ready = False
@@ -128,27 +136,41 @@ class RashomonScreen(Screen[Any]):
             self._written[selector] = content
             self.query_one(selector, Static).update(content)
 
-    def in_thread(self, work: Callable[[], T], then: Callable[[T], None], *, group: str = "work") -> None:
-        """Run ``work`` in a thread, then call ``then`` with its result on the event loop.
+    def attempt(
+        self,
+        work: Callable[[], T],
+        done: Callable[[T], object] | None = None,
+        failed: Callable[[RashomonError], object] | None = None,
+        *,
+        ended: Callable[[], object] | None = None,
+        group: str = "work",
+    ) -> None:
+        """Run ``work`` in a thread; then, on the event loop, call ``ended``, and ``done`` with the result.
 
-        Only the newest call of a ``group`` counts: ``then`` of earlier ones is dropped. An exception that ``work`` raises is
-        displayed in an error dialog, and the app keeps running.
+        If ``work`` raises a RashomonError, ``failed`` is called with it instead of ``done``. An error without ``failed``, and any
+        other exception, is displayed in a dialog, and the app keeps running. Only the newest call of a ``group`` counts: the
+        callbacks of earlier ones are dropped, also if ``ended`` makes the newer call.
         """
-        for worker in [worker for worker in self._then if worker.group == group]:
-            del self._then[worker]
+        for worker in [worker for worker in self._attempts if worker.group == group]:
+            del self._attempts[worker]
         worker = self.run_worker(work, thread=True, exit_on_error=False, group=group, exclusive=False)
-        self._then[worker] = then
+        self._attempts[worker] = _Attempt(done, failed or self.rashomon.show_error, ended)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if event.state not in (WorkerState.SUCCESS, WorkerState.ERROR, WorkerState.CANCELLED):
             return
-        callback = self._then.pop(event.worker, None)
-        if callback is None:
+        attempt = self._attempts.get(event.worker)
+        if attempt is None:
             return
-        if event.state == WorkerState.SUCCESS:
-            callback(event.worker.result)
-        elif event.state == WorkerState.ERROR and event.worker.error is not None:
-            self.rashomon.show_error(event.worker.error)
+        if event.state != WorkerState.CANCELLED and attempt.ended is not None:
+            attempt.ended()
+        if self._attempts.pop(event.worker, None) is None:  # replaced by a newer one
+            return
+        error = event.worker.error
+        if event.state == WorkerState.SUCCESS and attempt.done is not None:
+            attempt.done(event.worker.result)
+        elif event.state == WorkerState.ERROR and error is not None:
+            (attempt.failed if isinstance(error, RashomonError) else self.rashomon.show_error)(error)
 
     def describe(self, command: Command) -> str | None:
         """Return a command's title on this screen; None while the command is unavailable."""

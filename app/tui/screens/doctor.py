@@ -62,7 +62,7 @@ class DoctorScreen(RashomonScreen):
                 self.call_on_loop(partial(self._add, result))
 
         # The results are added by callbacks; a callback after them ends the checks.
-        self.in_thread(work, lambda _: self.call_on_loop(self._finish), group="examine")
+        self.attempt(work, ended=partial(self.call_on_loop, self._finish), group="examine")
 
     def _add(self, result: CheckResult) -> None:
         self.results.append(result)

@@ -83,18 +83,9 @@ class ExportScreen(RashomonScreen):
         self._report("◐ reading the tables …", "")
         results, folders, judge = self.rashomon.results, self.folders, self.judge
 
-        def work() -> list[Table] | str:
-            try:
-                return results.tables(folders, judge)
-            except RashomonError as error:
-                return str(error)
+        self.attempt(lambda: results.tables(folders, judge), self._show_tables, self._report_error, group="tables")
 
-        self.in_thread(work, self._show_tables, group="tables")
-
-    def _show_tables(self, tables: list[Table] | str) -> None:
-        if isinstance(tables, str):
-            self._report(f"! {tables}", WRONG)
-            return
+    def _show_tables(self, tables: list[Table]) -> None:
         self._tables = tables
         self._list_files()
 
@@ -109,18 +100,16 @@ class ExportScreen(RashomonScreen):
         names = expected_files(formats, self._tables, self.folders, canonical=canonical)
         typed, messages = self.query_one("#folder", Input).value, self._messages
 
-        def work() -> set[str] | str:
-            try:
-                out = typed_path(typed)
-            except RashomonError as error:
-                return str(error)
+        def work() -> set[str]:
+            out = typed_path(typed)
             return {name for name in names if path_exists(out / name)}
 
-        def show(existing: set[str] | str) -> None:
+        def show_error(error: RashomonError) -> None:
+            if messages == self._messages:
+                self._report_error(error)
+
+        def show(existing: set[str]) -> None:
             if messages != self._messages:
-                return
-            if isinstance(existing, str):
-                self._report(f"! {existing}", WRONG)
                 return
             replaced = f", replaces {len(existing)}" if existing else ""
             lines = [
@@ -131,7 +120,7 @@ class ExportScreen(RashomonScreen):
             ]
             self.query_one("#report", Static).update(Content("\n").join(lines))
 
-        self.in_thread(work, show, group="export")
+        self.attempt(work, show, show_error, group="export")
 
     @on(Button.Pressed, "#write")
     @on(Input.Submitted, "#folder")
@@ -147,7 +136,7 @@ class ExportScreen(RashomonScreen):
         try:
             out = typed_path(self.query_one("#folder", Input).value)
         except RashomonError as error:
-            self._report(f"! {error}", WRONG)
+            self._report_error(error)
             return
         if path_exists(out):
             text = f"{out}\n\nThe folder exists. Files of the same name in it are replaced."
@@ -167,27 +156,16 @@ class ExportScreen(RashomonScreen):
         def step(part: str, done: int, total: int) -> None:
             self.call_on_loop(self._report, f"◐ {part} …  {done} of {total}", "")
 
-        def work() -> WrittenExport | str:
-            try:
-                return export_runs(
-                    workspace,
-                    folders,
-                    formats=formats,
-                    out=out,
-                    judge=judge,
-                    options=ExportOptions(canonical, width),
-                    step=step,
-                )
-            except RashomonError as error:
-                return str(error)
+        def work() -> WrittenExport:
+            options = ExportOptions(canonical, width)
+            return export_runs(workspace, folders, formats=formats, out=out, judge=judge, options=options, step=step)
 
-        self.in_thread(work, self._finish, group="export")
+        def end() -> None:
+            self.query_one("#write", Button).disabled = self._writing = False
 
-    def _finish(self, export: WrittenExport | str) -> None:
-        self.query_one("#write", Button).disabled = self._writing = False
-        if isinstance(export, str):
-            self._report(f"! {export}", WRONG)
-            return
+        self.attempt(work, self._show_written, self._report_error, ended=end, group="export")
+
+    def _show_written(self, export: WrittenExport) -> None:
         self.written = export
         lines = [
             literal(
@@ -197,6 +175,9 @@ class ExportScreen(RashomonScreen):
             *(literal(f"{_size(size):>9}  {name}") for name, size in export.files),
         ]
         self.query_one("#report", Static).update(Content("\n").join(lines))
+
+    def _report_error(self, error: RashomonError) -> None:
+        self._report(f"! {error}", WRONG)
 
     def _report(self, message: str, colour: str) -> None:
         self._messages += 1

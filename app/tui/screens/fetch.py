@@ -90,7 +90,7 @@ class FetchScreen(RashomonScreen):
     def action_again(self) -> None:
         """Read again what is there."""
         workspace = self.rashomon.workspace
-        self.in_thread(lambda: _read(workspace), self._show, group="list")
+        self.attempt(lambda: _read(workspace), self._show, group="list")
 
     def _show(self, listing: _Listing) -> None:
         self._listing = listing

@@ -183,7 +183,7 @@ class SideBySideScreen(RashomonScreen):
         folders, workspace, judge_id = self.folders, self.rashomon.workspace, self.views.judge
         instance = self.changes[self.place].instance
         self.update_title()
-        self.in_thread(lambda: compare_instance(workspace, folders, instance, judge_id), self._show)
+        self.attempt(lambda: compare_instance(workspace, folders, instance, judge_id), self._show)
 
     def _show(self, comparison: InstanceComparison) -> None:
         self.comparison = comparison

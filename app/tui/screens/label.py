@@ -89,7 +89,7 @@ class LabelScreen(SessionScreen):
                 return LabellingSession(draw_sample(store, judge, undecided=undecided_instances(store)), store)
 
         self._view.show_message(Content("◐ drawing the sample …"))
-        self.in_thread(start, self._started, group="session")
+        self.attempt(start, self._started, group="session")
 
     def _started(self, session: LabellingSession) -> None:
         self.session = session

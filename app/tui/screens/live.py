@@ -143,7 +143,7 @@ class LiveScreen(RashomonScreen):
             self._stale = True
             return
         self._reading = True
-        self.in_thread(self._read, self._show_data, group="tail")
+        self.attempt(self._read, self._show_data, group="tail")
 
     def _read(self) -> _LiveData | None:
         from mlx_backends.models.memory_estimate import memory_fit

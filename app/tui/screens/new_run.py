@@ -141,15 +141,15 @@ class NewRunScreen(RashomonScreen):
         if self._build is not None:
             self.form_view.fields()["data"].value = str(self._build)
         self.read_choices()
-        self.in_thread(broken_plugins, self._warn_of_plugins, group="plugins")
+        self.attempt(broken_plugins, self._warn_of_plugins, group="plugins")
         self.set_focus(self.query_one("#benchmarks"))
         self.update_summary()
 
     def read_choices(self) -> None:
         """Read the benchmarks and models of this machine."""
         workspace = self.rashomon.workspace
-        self.in_thread(partial(benchmark_choices, workspace), self._offer_benchmarks, group="benchmarks")
-        self.in_thread(
+        self.attempt(partial(benchmark_choices, workspace), self._offer_benchmarks, group="benchmarks")
+        self.attempt(
             lambda: [*cached_choices(), *nearby_choices(workspace)],
             self._offer_models,
             group="models",
@@ -368,7 +368,7 @@ class NewRunScreen(RashomonScreen):
                 self._offer_judges(self.benchmark, choose=(*selected, name))
             self.form_changed()
         else:
-            self.in_thread(partial(model_choice, name), self._add_model, group="add")
+            self.attempt(partial(model_choice, name), self._add_model, group="add")
 
     def _add_model(self, choice: ModelChoice) -> None:
         self._models = {choice.spec_name: choice} | self._models
@@ -578,7 +578,7 @@ class NewRunScreen(RashomonScreen):
     def _start(self, spec: BatchSpec, yes: bool | None) -> None:
         def create_runs(addresses: list[str]) -> None:
             work = partial(prepare_job, self.rashomon.workspace, spec)
-            self.in_thread(work, partial(self._start_process, addresses), group="start")
+            self.attempt(work, partial(self._start_process, addresses), group="start")
 
         if yes:
             confirm_addresses(self.rashomon, (*spec.model, *spec.judge), create_runs)

@@ -158,7 +158,7 @@ class Overview(Vertical):
                 self._texts, self._both = changes
                 self._list()
 
-        self._screen.in_thread(read, show, group="texts")
+        self._screen.attempt(read, show, group="texts")
 
     def _list(self) -> None:
         """List the answers of the chosen kinds, in the baseline's order."""

@@ -23,7 +23,6 @@ from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.result_table import ResultTable
 from app.tui.workspace_watcher import WorkspaceSnapshot
-from benchmarks.errors import RashomonError
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 from benchmarks.vocabulary import Table
 
@@ -72,23 +71,11 @@ class ResultsScreen(RashomonScreen):
         self._progress_computed = self._progress(self.rashomon.snapshot)
         self._show_state()
 
-        def attempt() -> T | str | Exception:
-            try:
-                return compute()
-            except RashomonError as error:
-                return str(error)
-            except Exception as error:
-                return error
-
-        def finish(result: T | str | Exception) -> None:
+        def end() -> None:
             self._started = None
             self._show_state()
-            if isinstance(result, Exception):
-                self.rashomon.show_error(result)
-            else:
-                then(result)
 
-        self.in_thread(attempt, finish, group=group)
+        self.attempt(compute, then, lambda error: then(str(error)), ended=end, group=group)
 
     def displayed_runs(self) -> tuple[Path, ...]:
         return self.folders
@@ -188,22 +175,12 @@ class ResultsScreen(RashomonScreen):
     def _write(self, path: Path, text: str) -> None:
         """Write a file; ask first if it exists."""
 
-        def work() -> str:
-            try:
-                write_files(path.parent, {path.name: text})
-            except RashomonError as error:
-                return str(error)
-            return ""
-
-        def finish(problem: str) -> None:
-            if problem:
-                self.rashomon.show_error(problem)
-            else:
-                self.rashomon.toast(f"wrote {path}")
+        def work() -> None:
+            write_files(path.parent, {path.name: text})
 
         def on_answer(yes: bool | None) -> None:
             if yes:
-                self.in_thread(work, finish, group="write")
+                self.attempt(work, lambda _: self.rashomon.toast(f"wrote {path}"), group="write")
 
         if path_exists(path):
             self.app.push_screen(Confirm("Replace this file?", str(path), yes="Replace"), on_answer)

@@ -27,7 +27,6 @@ from app.tui.widgets.displayed_text import DisplayedText
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.review_dialogs import CorrectionDialog
 from app.tui.widgets.sample_view import MediaItem, SampleView
-from benchmarks.errors import RashomonError
 from benchmarks.review import ReviewField
 from benchmarks.vocabulary import Media
 
@@ -70,7 +69,7 @@ class ReviewScreen(SessionScreen):
         yield panel(self._view, "Row")
 
     def on_mount(self) -> None:
-        self.in_thread(self.rashomon.workspace.builds, self._choose, group="builds")
+        self.attempt(self.rashomon.workspace.builds, self._choose, group="builds")
 
     def on_unmount(self) -> None:
         if self._lock is not None:
@@ -127,29 +126,22 @@ class ReviewScreen(SessionScreen):
             return
         reviewer, workspace = name.strip(), self.rashomon.workspace
 
-        def start() -> tuple[Review, ReviewSession, FileLock, str] | RashomonError:
-            try:
-                review = find_review(workspace, find_build(workspace, build))
-                with review.open() as store:
-                    since = store.enrol(reviewer)
-                    lock = session_lock(review.folder, reviewer)
-                    try:
-                        return review, ReviewSession(review, store, reviewer), lock, since
-                    except BaseException:
-                        lock.release()
-                        raise
-            except RashomonError as error:
-                return error
+        def start() -> tuple[Review, ReviewSession, FileLock, str]:
+            review = find_review(workspace, find_build(workspace, build))
+            with review.open() as store:
+                since = store.enrol(reviewer)
+                lock = session_lock(review.folder, reviewer)
+                try:
+                    return review, ReviewSession(review, store, reviewer), lock, since
+                except BaseException:
+                    lock.release()
+                    raise
 
         self._view.show_message(Content("◐ reading the build …"))
-        self.in_thread(start, self._started, group="session")
+        self.attempt(start, self._started, self.show_failure, group="session")
 
-    def _started(self, result: tuple[Review, ReviewSession, FileLock, str] | RashomonError) -> None:
-        if isinstance(result, RashomonError):
-            self._view.show_message(literal(result))
-            self.rashomon.show_error(result)
-            return
-        self.review, self.session, self._lock, since = result
+    def _started(self, started: tuple[Review, ReviewSession, FileLock, str]) -> None:
+        self.review, self.session, self._lock, since = started
         if since and self.session.count:
             self.rashomon.toast(
                 f"{self.session.reviewer} has reviewed here since {since}; if that was not you, go back."
@@ -298,21 +290,15 @@ class ReviewScreen(SessionScreen):
         if review is None or session is None or self._busy:
             return
 
-        def start() -> ReviewSession | RashomonError:
-            try:
-                with review.open() as store:
-                    return ReviewSession(review, store, session.reviewer, adjudicate=not session.adjudicate)
-            except RashomonError as error:
-                return error
+        def start() -> ReviewSession:
+            with review.open() as store:
+                return ReviewSession(review, store, session.reviewer, adjudicate=not session.adjudicate)
 
-        def finish(result: ReviewSession | RashomonError) -> None:
-            if isinstance(result, RashomonError):
-                self.rashomon.show_error(result)
-            else:
-                self.session = result
-                self.show_item()
+        def show(started: ReviewSession) -> None:
+            self.session = started
+            self.show_item()
 
-        self.in_thread(start, finish, group="session")
+        self.attempt(start, show, group="session")
 
     def action_zoom(self) -> None:
         """Show the row's media as large as the terminal allows."""

@@ -313,7 +313,7 @@ class RunsScreen(RashomonScreen):
 
             def on_answer(title: str | None, folder: Path = folder) -> None:
                 if title is not None:
-                    self.in_thread(lambda: set_title(folder, title), lambda _: self.refresh_bindings(), group="rename")
+                    self.attempt(lambda: set_title(folder, title), lambda _: self.refresh_bindings(), group="rename")
 
             text = f"It is listed beside the name, {folder.name}, which commands and all screens use. Empty removes it."
             dialog = TextDialog("Title of the run", text, value=run.summary.title, check=_check_title)
@@ -394,7 +394,7 @@ class RunsScreen(RashomonScreen):
 
         def on_answer(yes: bool | None) -> None:
             if yes:
-                self.in_thread(lambda: _delete(trash, [run.folder for run in runs]), self._deleted, group="delete")
+                self.attempt(lambda: _delete(trash, [run.folder for run in runs]), self._deleted, group="delete")
 
         self.app.push_screen(Confirm("Delete?", text, yes="Delete", no="Keep"), on_answer)
 
@@ -409,7 +409,7 @@ class RunsScreen(RashomonScreen):
 
     def action_undelete(self) -> None:
         """Restore the run that was deleted last."""
-        self.in_thread(self.rashomon.trash.restore, self._restored, group="delete")
+        self.attempt(self.rashomon.trash.restore, self._restored, group="delete")
 
     def _restored(self, folder: Path) -> None:
         self.refresh_bindings()
@@ -438,7 +438,7 @@ class RunsScreen(RashomonScreen):
     def _ask_for_folder(self) -> None:
         def on_answer(path: str | None) -> None:
             if path is not None:
-                self.in_thread(lambda: Workspace.find(Path(path)), self.rashomon.open_workspace, group="open")
+                self.attempt(lambda: Workspace.find(Path(path)), self.rashomon.open_workspace, group="open")
 
         text = "The path of its folder, or of a bundle:"
         self.app.push_screen(TextDialog("Open a workspace", text, check=_check_folder), on_answer)

@@ -158,19 +158,13 @@ class SamplesScreen(RashomonScreen):
             return
         self._loading, self._stale = True, False
         query = self.query_text
-        self.in_thread(lambda: self._read(query), self._show, group="list")
 
-    def _read(self, query: str) -> _Listing | Exception:
-        try:
-            return _listing(self.folder, query)
-        except (RashomonError, sqlite3.Error) as error:
-            return error
+        def end() -> None:
+            self._loading = False
 
-    def _show(self, listing: _Listing | Exception) -> None:
-        self._loading = False
-        if isinstance(listing, Exception):
-            self.rashomon.show_error(listing)
-            return
+        self.attempt(lambda: _listing(self.folder, query), self._show, ended=end, group="list")
+
+    def _show(self, listing: _Listing) -> None:
         self.listing = listing
         self._list(_columns(listing.vocabulary, self.table.size.width))
         self.update_title()
@@ -317,7 +311,7 @@ class SamplesScreen(RashomonScreen):
             else:
                 self.rashomon.toast(f"no wrong or disputed answer {'after' if step > 0 else 'before'} this one")
 
-        self.in_thread(find, move, group="mismatch")
+        self.attempt(find, move, group="mismatch")
 
     def _places(self, ordinals: Sequence[int]) -> list[int]:
         """Return the positions in the list of those ``ordinals`` that are in it."""
@@ -376,7 +370,7 @@ class SamplesScreen(RashomonScreen):
             self.rashomon.toast(f"{new.label} by {new.person}; u undoes it")
             self.reload(at_once=True)
 
-        self.in_thread(lambda: override(folder, new.person, instance, new.label, new.reason), finish, group="override")
+        self.attempt(lambda: override(folder, new.person, instance, new.label, new.reason), finish, group="override")
 
     def action_undo(self) -> None:
         """Undo the last override of this session; without one, ask whether to undo an earlier one of this record."""
@@ -405,7 +399,7 @@ class SamplesScreen(RashomonScreen):
                     self.table.cursor = self.listing.ordinals.index(ordinal)
                 self.reload(at_once=True)
 
-        self.in_thread(lambda: retract_override(folder, annotator, instance, previous), finish, group="override")
+        self.attempt(lambda: retract_override(folder, annotator, instance, previous), finish, group="override")
 
     def action_outside(self) -> None:
         """Open the record's media in the system's viewer, one after the other."""
@@ -416,7 +410,7 @@ class SamplesScreen(RashomonScreen):
             return
         path = paths[self._medium % len(paths)]
         self._medium += 1
-        self.in_thread(lambda: open_in_viewer(path), lambda _: None, group="viewer")
+        self.attempt(lambda: open_in_viewer(path), group="viewer")
 
     def action_copy(self) -> None:
         record = self.detail.record if self.detail else None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from app.report.media import media_path
+from app.tui.hostile_text import literal
 from app.tui.open_external import open_in_viewer
 from app.tui.screens.base import BlindError, RashomonScreen
 from app.tui.widgets.displayed_text import DisplayedText
@@ -33,6 +34,11 @@ class SessionScreen(RashomonScreen):
         """Show the session's current item, or that none is left."""
         raise NotImplementedError
 
+    def show_failure(self, error: RashomonError) -> None:
+        """Show why the session cannot begin, also where its items would be."""
+        self._view.show_message(literal(error))
+        self.rashomon.show_error(error)
+
     def page_at(self) -> str:
         raise BlindError(
             "The page shows models and their labels, which you must not know here. Leave this screen first."
@@ -53,23 +59,15 @@ class SessionScreen(RashomonScreen):
         self._busy = True
         self._text.mark_undisplayed()
 
-        def attempt() -> RashomonError | None:
-            try:
-                with opened() as store:
-                    change(store)
-            except RashomonError as error:
-                return error
-            return None
+        def work() -> None:
+            with opened() as store:
+                change(store)
 
-        def finish(error: RashomonError | None) -> None:
+        def end() -> None:
             self._busy = False
             self.show_item()
-            if error is None:
-                then()
-            else:
-                self.rashomon.show_error(error)
 
-        self.in_thread(attempt, finish, group="decision")
+        self.attempt(work, lambda _: then(), ended=end, group="decision")
 
     def open_medium(self, build: Path, media: Iterable[Media | None]) -> None:
         """Open the media in the system's viewer, one after the other with each call."""
@@ -80,7 +78,7 @@ class SessionScreen(RashomonScreen):
             return
         path = paths[self._medium % len(paths)]
         self._medium += 1
-        self.in_thread(lambda: open_in_viewer(path), lambda _: None, group="viewer")
+        self.attempt(lambda: open_in_viewer(path), group="viewer")
 
     def leave(self) -> None:
         """Go back to the screen before this one."""

@@ -70,7 +70,7 @@ class SetsScreen(RashomonScreen):
 
     def action_again(self) -> None:
         """Read the sets and the history on display again."""
-        self.in_thread(self.rashomon.workspace.question_sets, self._show_sets, group="sets")
+        self.attempt(self.rashomon.workspace.question_sets, self._show_sets, group="sets")
 
     def _show_sets(self, sets: list[QuestionSet]) -> None:
         self._sets = sets
@@ -142,7 +142,7 @@ class SetsScreen(RashomonScreen):
 
             self.app.push_screen(ChoiceDialog("Try which model?", words, typed="another: an id or a folder"), on_choice)
 
-        self.in_thread(read, show, group="models")
+        self.attempt(read, show, group="models")
 
     def _try(self, question_set: QuestionSet, model: str, rule: str | None, addresses: list[str]) -> None:
         trust = ["--trust", rule] if rule else []

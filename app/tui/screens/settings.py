@@ -77,7 +77,7 @@ class SettingsScreen(RashomonScreen):
         trust.cursor = [*TRUST_WORDS].index(said)
         self.set_focus(themes)
         self.query_one("#facts", Static).update(self._facts({}))
-        self.in_thread(lambda: {name: key_source(name) for name in VARIABLES}, self._show_keys, group="keys")
+        self.attempt(lambda: {name: key_source(name) for name in VARIABLES}, self._show_keys, group="keys")
 
     @on(ChoiceTable.Changed, "#themes")
     def _theme(self, event: ChoiceTable.Changed) -> None:

@@ -160,7 +160,7 @@ class TrainScreen(RashomonScreen):
             else:
                 self.rashomon.toast("no model that can be trained is fetched; f6 fetches one")
 
-        self.in_thread(lambda: _training_sets(workspace) if key == DATA else _models(), show, group="choose")
+        self.attempt(lambda: _training_sets(workspace) if key == DATA else _models(), show, group="choose")
 
     # --- the training -----------------------------------------------------------------------------
 

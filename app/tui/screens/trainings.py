@@ -101,7 +101,7 @@ class TrainingsScreen(RashomonScreen):
     def _read(self) -> None:
         if not self._reading and self.has_widgets:
             self._reading = True
-            self.in_thread(self._read_all, self._show_all, group="trainings")
+            self.attempt(self._read_all, self._show_all, group="trainings")
 
     def _read_all(self) -> tuple[list[_TrainingRow], list[str]]:
         rows, problems = [], []

@@ -114,7 +114,7 @@ class VaryScreen(RashomonScreen):
         if self._build:
             self._field("build").value = self._build
         else:
-            self.in_thread(self.rashomon.workspace.builds, self._suggest, group="builds")
+            self.attempt(self.rashomon.workspace.builds, self._suggest, group="builds")
         self._describe()
 
     def _suggest(self, builds: Mapping[str, Path]) -> None:
@@ -163,7 +163,7 @@ class VaryScreen(RashomonScreen):
             else:
                 self.rashomon.toast("nothing is built in this workspace; f6 fetches and builds")
 
-        self.in_thread(self.rashomon.workspace.builds, show, group="builds")
+        self.attempt(self.rashomon.workspace.builds, show, group="builds")
 
     # --- input ------------------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class VaryScreen(RashomonScreen):
             self.rashomon.toast("name a build; ctrl+o lists those of the workspace", severity="warning")
             return
         workspace, section = self.rashomon.workspace, self.section
-        self.in_thread(lambda: _folders(workspace, section, name, out), self._ask, group="build")
+        self.attempt(lambda: _folders(workspace, section, name, out), self._ask, group="build")
 
     def _ask(self, folders: tuple[Path, Path]) -> None:
         """Open the dialog that counts the calls, asks, and builds."""

@@ -175,7 +175,7 @@ class ZoomScreen(RashomonScreen):
         if path is None:
             self.rashomon.toast("the media file is missing")
         else:
-            self.in_thread(lambda: open_in_viewer(path), lambda _: None, group="viewer")
+            self.attempt(lambda: open_in_viewer(path), group="viewer")
 
     def action_close(self) -> None:
         self.app.pop_screen()

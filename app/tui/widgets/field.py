@@ -41,10 +41,6 @@ class Field(Horizontal):
         self.set_class(bool(problem), "-wrong")
         self._write(literal(f"✗ {problem}") if problem else Content(self._hint))
 
-    def show_note(self, note: str) -> None:
-        """Show a note in place of the hint until the next :meth:`show_problem`."""
-        self._write(literal(note))
-
     def _write(self, content: Content) -> None:
         if content != self._written:  # an update costs a layout
             self._written = content

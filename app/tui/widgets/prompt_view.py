@@ -23,7 +23,7 @@ from benchmarks.vocabulary import Instance, Message, Part, Request, Text
 
 
 class PromptView(VerticalScroll, can_focus=True):
-    """The prompts of a run's instances, set by :meth:`show`; works in threads of its screen (``in_thread``)."""
+    """The prompts of a run's instances, set by :meth:`show`; works in threads of its screen (``attempt``)."""
 
     name_ = "preview"
     BINDINGS: ClassVar = bindings("preview")
@@ -86,7 +86,7 @@ class PromptView(VerticalScroll, can_focus=True):
         self.query_one(Picture).show(media, media_path(self._build.path, media) if media else None)
         renderer: Any = self._renderer
         screen: Any = self.screen
-        screen.in_thread(partial(renderer.render, steps[0]), partial(self._rendered, steps), group="render")
+        screen.attempt(partial(renderer.render, steps[0]), partial(self._rendered, steps), group="render")
 
     def _rendered(self, steps: Sequence[Request], rendered: RenderedPrompt) -> None:
         known = rendered.text is not None

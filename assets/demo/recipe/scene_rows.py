@@ -12,7 +12,6 @@ from benchmarks.clash import prompts
 from benchmarks.clash.constants import CONFLICT_OPTION
 from benchmarks.cmc_bench.prompts import parts as plain_parts
 
-_TASKS: tuple[Literal["mc", "open"], ...] = ("mc", "open")
 _CHANGES: tuple[Literal["object", "attribute"], ...] = ("object", "attribute")
 
 

@@ -1,9 +1,11 @@
-"""Patches of mlx-vlm, one module a fault; each is applied before a model of an affected type is loaded, where it is needed."""
+"""Patches of mlx-vlm; each is applied before a model of an affected type is loaded, where it is needed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+
+from mlx_backends.mlx.patches import gelu
 
 PATCHES: Mapping[str, tuple[str, ...]] = {
     "deepseek_vl_v2": ("deepseek_vl_v2_tiles", "deepseek_vl_v2_positions"),
@@ -27,7 +29,7 @@ PATCHES: Mapping[str, tuple[str, ...]] = {
     "phi3_v": ("phi3_v_dropped_tokens", "phi3_v_tile_order", "phi3_v_proportions"),
     "zaya1_vl": ("zaya1_vl_inputs",),
 }
-"""The modules with patches for a type of model; each has a function ``apply_patch``."""
+"""The patches for a type of model: modules, each with a function ``apply_patch``, and those of :mod:`.gelu`."""
 
 _ONE_BOS = frozenset({"aya_vision", "gemma3", "llama4", "mistral3", "mllama", "pixtral"})
 """The types whose processors add a second BOS token in mlx-vlm 0.7.10, which :mod:`mlx_backends.mlx.preprocess` prevents."""
@@ -44,4 +46,12 @@ def patch_names(model_type: str) -> str:
 def apply_patches(model_type: str) -> None:
     """Patch the installed mlx-vlm, in this process, for models of ``model_type``."""
     for name in PATCHES.get(model_type, ()):
-        import_module(f"{__name__}.{name}").apply_patch()
+        apply_patch(name)
+
+
+def apply_patch(name: str) -> bool:
+    """Apply a patch by its name, and return whether the installed mlx-vlm needed it."""
+    if name in gelu.PATCHES:
+        return gelu.apply_patch(name)
+    needed: bool = import_module(f"{__name__}.{name}").apply_patch()
+    return needed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 
@@ -20,19 +19,3 @@ def replace_method(owner: Any, name: str, fault: str, patched: Callable[[Any], A
     if getattr(owner, name) is method:
         setattr(owner, name, patched(method))
     return True
-
-
-def replace_gelu(owner: Any, attribute: str, fault: str, **settings: str) -> bool:
-    """Give layers of class ``owner`` MLX's GELU with these ``settings``, and return whether they needed that."""
-
-    def patched(build: Any) -> Any:
-        from mlx import nn
-
-        @wraps(build)
-        def construct(self: Any, *arguments: Any, **options: Any) -> None:
-            build(self, *arguments, **options)
-            setattr(self, attribute, nn.GELU(**settings))
-
-        return construct
-
-    return replace_method(owner, "__init__", fault, patched)

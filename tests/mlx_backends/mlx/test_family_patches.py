@@ -19,6 +19,7 @@ from PIL import Image
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Text
 from mlx_backends.mlx import load as loading
+from mlx_backends.mlx.patches import apply_patch
 from mlx_backends.mlx.patches.hunyuan_vl_positions import _with_image_numbers
 from mlx_backends.mlx.patches.llama4_tiles import tiles_of
 from mlx_backends.models import model_types
@@ -54,7 +55,7 @@ def loaded(family: str, folder: Path) -> Any:
 
 @pytest.mark.parametrize("name", PATCHES)
 def test_a_patch_still_finds_its_fault(name: str) -> None:
-    assert import_module(f"mlx_backends.mlx.patches.{name}").apply_patch(), "delete the patch"
+    assert apply_patch(name), "delete the patch"
 
 
 @pytest.mark.parametrize("patched", [True, False])
@@ -269,7 +270,7 @@ def granite(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> Subje
     """Return a tiny Granite Vision 4, with the patches of these names alone."""
     monkeypatch.setattr(loading, "apply_patches", lambda _: None)
     for name in names:
-        import_module(f"mlx_backends.mlx.patches.granite4_vision_{name}").apply_patch()
+        apply_patch(f"granite4_vision_{name}")
     return Subject("granite4_vision", folder)
 
 

@@ -219,7 +219,7 @@ def test_features_are_those_of_one_encoder_engine_code_and_machine(
     match change:
         case "patch":  # of the same name
             package = shutil.copytree(Path(stored_checks.__file__).parent, tmp_path / "mlx_backends")
-            with (package / "mlx/patches/internvl_gelu.py").open("a") as source:
+            with (package / "mlx/patches/gelu.py").open("a") as source:
                 source.write("# changed\n")
             monkeypatch.setattr(vision_cache, "code_digest", lambda: stored_checks.code_digest(package))
         case "chip" | "system":

@@ -15,7 +15,7 @@ from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import load_backend
 from mlx_backends.remote.backend import RemoteBackend
 from mlx_backends.remote.errors import EndpointChangedError
-from mlx_backends.remote.examination import MAX_CALLS, EndpointCheck
+from mlx_backends.remote.examination import EndpointCheck
 from tests.mlx_backends.conftest import Pictures
 from tests.support import tiny_models
 from tests.support.remote import ask, generate_one, run
@@ -23,6 +23,9 @@ from tests.support.seeing_server import Eyes, SeeingServer, Usage, seeing
 from tests.support.served import served
 
 pytestmark = pytest.mark.usefixtures("client")
+
+MAX_CALLS = 10
+"""Most calls of an examination before the first answer, without retries; three suffice where the number is read."""
 
 
 def backend_of(server: SeeingServer, pictures: Pictures, tmp_path: Path) -> RemoteBackend:

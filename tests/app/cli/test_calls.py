@@ -1,0 +1,37 @@
+"""A command passes its arguments and options on to the function that has its code."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pkgutil import resolve_name
+from typing import Any
+
+import click
+import pytest
+
+from app.cli import cli, options
+
+
+def _commands(group: click.Group) -> Iterator[click.Command]:
+    for command in group.commands.values():
+        yield command
+        if isinstance(command, click.Group):
+            yield from _commands(command)
+
+
+def test_every_command_fits_the_signature_of_its_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound: list[str] = []
+
+    def bind(target: str) -> Any:
+        code = resolve_name(target)
+        bound.append(target)
+        return lambda *positional, **named: inspect.signature(code).bind(*positional, **named)
+
+    monkeypatch.setattr(options, "resolve_name", bind)
+    for command in _commands(cli):
+        callback = command.callback
+        if callback is not None and not inspect.signature(inspect.unwrap(callback)).parameters:
+            with click.Context(command):
+                callback(**{item.name: None for item in command.params if item.name and item.expose_value})
+    assert {"app.commands.cite:cite_runs", "app.commands.compare:CompareArguments"} <= {*bound}
