@@ -28,6 +28,7 @@ from benchmarks.vocabulary import Instance, Table
 if TYPE_CHECKING:
     from benchmarks.audit.question import BlindQuestion
     from benchmarks.clash.sample import ClashSample
+    from benchmarks.rubric import Rubric
 
 __all__ = ["Clash"]
 

@@ -67,7 +67,7 @@ def build(data_set: Declaration, sources: Sequence[tuple[str, str]], out: Path, 
                     writer.add_skipped(SOURCE, raw.row if isinstance(raw, SkippedRow) else raw.where, str(problem))
                     continue
                 seen.add(hash64(row["id"]))
-                if isinstance(raw, RawRow) and (warning := _unstated(row)):
+                if data_set.states_values and isinstance(raw, RawRow) and (warning := _unstated(row)):
                     writer.add_warning(raw.where, warning)
                 types[row["strata"]["type"]] += 1
                 for instance in _instances(data_set, row):

@@ -38,6 +38,8 @@ class Declaration(Benchmark):
     counts."""
     prompts: Mapping[str, Mapping[str, str]]
     """Prompt set to condition to text, with {question}, {image} and {text}; double braces are braces."""
+    states_values = True
+    """False where a text poses a problem that has to be solved for its value, so that it need not state it."""
     right: str = "image"
     """The source that is right by construction: "image", "text", or "" where the data do not say."""
     types: tuple[str, ...]

@@ -53,6 +53,7 @@ class MathConflicts(PlainDataSet):
         *("clean", "blur_light", "blur_noise", "heavy_degradation"),
         *("light_corruption", "medium_corruption", "heavy_corruption"),
     )
+    states_values = False
     right = ""
     conditions = (CONFLICT, "image-only", "text-only")
     without_sources: Mapping[str, tuple[str, ...]] = {}

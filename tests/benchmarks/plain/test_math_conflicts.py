@@ -69,6 +69,7 @@ def test_the_levels_of_a_problem_are_not_independent(tmp_path: Path) -> None:
         del rows[number]["image_problem_id"]  # which says nothing of independence then
     write_lines(tmp_path / "rows.jsonl", rows)
     build = MATH.build([("published", str(tmp_path))], tmp_path / "out", BuildOptions())
+    assert not (build.path / "warnings.jsonl").exists(), "a problem does not state its solution"
     records = [Record(instance) for instance in MATH.instances(build, "neutral") if instance.condition == "conflict"]
     answers = Answers.of(records, MATH)
     assert [*answers.clusters.own] == [0, 0, 1, 2]
