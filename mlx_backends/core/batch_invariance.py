@@ -20,9 +20,10 @@ from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Decoding, Media, Request
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault
+from mlx_backends.core.observed_answers import OBSERVED_TOKENS, ObservedAnswer
 from mlx_backends.stored_checks import StoredCheck, StoredChecks, is_measure, report_unconfirmed
 
-COMPARED_TOKENS = 8
+COMPARED_TOKENS = OBSERVED_TOKENS
 """Number of tokens of each answer that are compared."""
 
 CONFIRMED_TOKENS = 2
@@ -125,7 +126,49 @@ def select_requests(requests: Sequence[Request]) -> list[Request]:
     selected = [*first, *more[: max(0, _MIN_REQUESTS - len(first))]]
     if len(selected) > 1 and _media(selected[0]) == _media(selected[1]):
         selected.append(selected.pop(1))
-    return [replace(request, decoding=_greedy(request.decoding), form=None) for request in selected]
+    return list(map(_compared, selected))
+
+
+def _compared(request: Request) -> Request:
+    return replace(request, decoding=_greedy(request.decoding), form=None)
+
+
+def select_pair(requests: Sequence[Request], first: Request) -> list[Request]:
+    """Return ``first``, the next of ``requests`` with the same media, and one with others; fewer if there are none."""
+    media = _media(first)
+    others = [request for request in requests if request.id != first.id]
+    same = next((request for request in others if _media(request) == media), None)
+    other = next((request for request in others if _media(request) != media), None)
+    return [request for request in (first, same, other) if request is not None]
+
+
+def shared_media(requests: Sequence[Request]) -> float:
+    """Return the share of ``requests`` that show the media of an earlier one."""
+    media = [_media(request) for request in requests]
+    return 1 - len(set(media)) / len(media) if media else 0.0
+
+
+def reference_answer(request: Request, observed: ObservedAnswer) -> ReferenceAnswer:
+    """Return an observed answer as the reference for ``request``, up to its token limit."""
+    compared = _compared(request)
+    limit = compared.decoding.max_tokens
+    return ReferenceAnswer(compared, observed.tokens[:limit], observed.logits[:limit])
+
+
+def check_sharing(cases: Sequence[ReferenceAnswer], logits: Sequence[Any], way: str) -> BatchInvariance | None:
+    """Return the result for the mode ``way``, sequential and with shared prefixes, by its ``logits`` of the ``cases``.
+
+    None if another token became the likeliest, or if a logit moved by more than rounding: whether that is still in order
+    follows from the noise alone, which :func:`check_batch_invariance` measures.
+    """
+    import numpy as np
+
+    pairs = [(case, np.asarray(values)) for case, values in zip(cases, logits, strict=True)]
+    shift = max(_largest_shift(case.logits, values) for case, values in pairs)
+    deviation = float(np.median([case.logits.std(axis=-1).mean() for case in cases]))
+    if any(_difference(case, values, 0.0, "") for case, values in pairs) or not shift <= MAX_NOISE_SHARE * deviation:
+        return None
+    return BatchInvariance(way, len(cases), sum(len(case.tokens) for case in cases), shift=shift)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +200,7 @@ class ModeCheck:
 
         None if no request can be answered, or if ``stop`` returns True meanwhile. A fault of the GPU is raised.
         """
-        conditions = {**self.conditions, "requests": request_kinds(self.requests)}
-        if stored_checks is not None and (stored := stored_checks.find(CHECK, conditions)) is not None:
+        if stored_checks is not None and (stored := self.stored(stored_checks)) is not None:
             earlier = _parse(stored)
             if earlier is not None and (confirmed := self._confirm(earlier)) is not None:
                 return confirmed
@@ -170,8 +212,16 @@ class ModeCheck:
         if stored_checks is None or not result.repeatable:
             return result
         evidence = {name: getattr(result, name) for name in _EVIDENCE}
-        new = stored_checks.save(CHECK, conditions, evidence)
+        new = stored_checks.save(CHECK, self._whole_conditions, evidence)
         return result if new is None else replace(result, key=new.key, checked_at=new.at)
+
+    def stored(self, stored_checks: StoredChecks) -> StoredCheck | None:
+        """Return the stored result under the same conditions; None if there is none."""
+        return stored_checks.find(CHECK, self._whole_conditions)
+
+    @property
+    def _whole_conditions(self) -> Mapping[str, Any]:
+        return {**self.conditions, "requests": request_kinds(self.requests)}
 
     def _confirm(self, earlier: BatchInvariance) -> BatchInvariance | None:
         """Return ``earlier`` if its mode still agrees on a request, next to others in a batch; None if not."""

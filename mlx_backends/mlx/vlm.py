@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import gc
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -23,6 +23,7 @@ from mlx_backends.core.batch_invariance import (
     ModeCheck,
     ReferenceAnswer,
     length_class,
+    reference_answer,
     select_prepared,
 )
 from mlx_backends.core.constrained_decoding import Constrainer
@@ -30,12 +31,14 @@ from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.loglikelihood import CandidateScoring, score_options
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault, out_of_memory
+from mlx_backends.core.observed_answers import ObservedAnswer
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
 from mlx_backends.core.reuse import Reuse
 from mlx_backends.family_status import family_status
 from mlx_backends.mlx.activation_type import record_dtype
 from mlx_backends.mlx.feature_store import FeatureStore
-from mlx_backends.mlx.image_guard import guard_image_features
+from mlx_backends.mlx.first_answers import DOZENS, FirstAnswers
+from mlx_backends.mlx.image_guard import guard_image_features, rows_at_images
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, root_cause, settle
 from mlx_backends.mlx.metal.memory_limits import MemoryLimits
 from mlx_backends.mlx.preprocess import Preprocessor
@@ -120,6 +123,13 @@ class VLMBackend(Backend):
             model, processor, self._preprocessor, self._constrainer.processors, kv_bits
         )
         self._teacher_forcing = TeacherForcing(self._preprocessor, self._sequential, self._rows)
+        self._first = FirstAnswers(
+            self._repeating_rows,
+            self._empty_caches,
+            self._teacher_forcing.force_rows,
+            lambda request: self._preprocessor.inputs(request).content,
+            info.device,
+        )
         self._limits = MemoryLimits.here()
         self._recovery = FaultRecovery(model)
         record_dtype(model)
@@ -131,6 +141,8 @@ class VLMBackend(Backend):
         self._batched: BatchedAnswers | None = None
         self._shared: SharedWork | None = None
         self._reuse: Reuse | None = None
+        self._probed: tuple[Request, Any] | None = None
+        """The last request that was probed, and its rows at the images."""
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -214,7 +226,34 @@ class VLMBackend(Backend):
         if self._batched is not None:
             self._batched.cancel(request_id)
 
+    def observe(self, requests: Sequence[Request], *, exact: bool = False) -> None:
+        self._first.exact = exact
+        self._first.answers.expect(requests)
+
+    def observed(self, request: Request) -> ObservedAnswer | None:
+        return self._first.answers.get(request)
+
+    def repeated(self, request: Request) -> Any | None:
+        with redirect_stdout(sys.stderr):
+            return self._recovery.repeat(lambda: self._first.repeated(request))
+
+    def is_worth_checking(self, requests: Sequence[Request], total: int) -> bool:
+        if not self._first.has_answers:
+            return super().is_worth_checking(requests, total)
+        unscored = [request.unscored for request in requests]
+        with redirect_stdout(sys.stderr):
+            is_stored = total >= DOZENS and self._is_stored(unscored)
+            return self._recovery.repeat(lambda: self._first.is_worth_checking(unscored, total, is_stored=is_stored))
+
+    @property
+    def references(self) -> Sequence[Request]:
+        return self._first.compared
+
     def use_sequential_mode(self) -> None:
+        self._answer_sequentially()
+        self._first.clear()
+
+    def _answer_sequentially(self) -> None:
         if self._in_flight:
             raise RuntimeError("the model is answering")
         if self._batched is not None:
@@ -226,56 +265,93 @@ class VLMBackend(Backend):
     def choose_mode(
         self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
     ) -> BatchInvariance | None:
-        self.use_sequential_mode()
+        self._answer_sequentially()
         requests = [request.unscored for request in requests]
-        repeating, forcing = self._recovery.repeating, self._teacher_forcing
-        with redirect_stdout(sys.stderr):
-            selected, longest = select_prepared(requests, repeating(self._prompt_tokens))
-            if not selected:
-                return None
-            modes: dict[str, AnsweringMode] = {}
-            unpadded_modes: dict[str, AnsweringMode] = {}
-            if (width := self._width(requests, selected)) > 1:
-                modes[BATCHED_SHARED] = repeating(forcing.mode(width, share=True))
-                modes[BATCHED] = repeating(forcing.mode(width, share=False))
-                unpadded_modes[EQUAL_SHARED] = repeating(forcing.mode(width, share=True, equal=True))
-            modes[SEQUENTIAL_SHARED] = unpadded_modes[SEQUENTIAL_SHARED] = repeating(forcing.mode(1, share=True))
-            conditions = {
-                "width": width,
-                "prompt_tokens": length_class(longest),
-                "gpu": device_name(),
-                "kv_bits": self._kv_bits,
-            }
-            check = ModeCheck(
-                selected,
-                repeating(forcing.case),
-                repeating(forcing.padded),
-                modes,
-                conditions,
-                stop,
-                repeating(forcing.unpadded),
-                unpadded_modes,
-            )
+        try:
+            with redirect_stdout(sys.stderr):
+                return self._checked_mode(requests, stop)
+        finally:
+            self._first.clear()
+
+    def _checked_mode(self, requests: Sequence[Request], stop: Callable[[], bool]) -> BatchInvariance | None:
+        """Answer in the best of the modes that are worth their check, and return its result."""
+        expected = self._first.expected
+        if expected == "shared":
+            selected, longest = self._first.compared, 0
+        else:
+            selected, longest = self._select_prepared(requests)
+        if not selected:
+            return None
+        width = self._width(requests, selected)
+        check = self._mode_check(selected, longest, width, stop)
+        if expected == "shared":
+            self.invariance = self._first.check_sharing(check, SEQUENTIAL_SHARED)
+        else:
+            self._first.drop_work()
             self.invariance = check.run(self.stored_checks)
-            if self.invariance is None:
-                return None
-            if (way := self.invariance.way) in (BATCHED_SHARED, EQUAL_SHARED, SEQUENTIAL_SHARED):
-                self.invariance = replace(self.invariance, lacks=self._lacks())
-            if way != SEQUENTIAL:
-                rows_wide = 1 if way == SEQUENTIAL_SHARED else width
-                self._start_batched(rows_wide, share=way != BATCHED, equal=way == EQUAL_SHARED)
+        if self.invariance is None:
+            return None
+        if (way := self.invariance.way) in (BATCHED_SHARED, EQUAL_SHARED, SEQUENTIAL_SHARED):
+            self.invariance = replace(self.invariance, lacks=self._lacks())
+        if way != SEQUENTIAL:
+            rows_wide = 1 if way == SEQUENTIAL_SHARED else width
+            self._start_batched(rows_wide, share=way != BATCHED, equal=way == EQUAL_SHARED)
         return self.invariance
+
+    def _select_prepared(self, requests: Sequence[Request]) -> tuple[list[Request], int]:
+        return select_prepared(requests, self._recovery.repeating(self._prompt_tokens))
+
+    def _is_stored(self, requests: Sequence[Request]) -> bool:
+        """Return whether the check of batches for these requests is stored."""
+        selected, longest = self._select_prepared(requests)
+        if self.stored_checks is None or not selected:
+            return False
+        width = self._width(requests, selected)
+        return self._mode_check(selected, longest, width, lambda: False).stored(self.stored_checks) is not None
+
+    def _mode_check(self, selected: Sequence[Request], longest: int, width: int, stop: Callable[[], bool]) -> ModeCheck:
+        """Return the check of batches of ``width`` by ``selected`` requests, of at most ``longest`` tokens."""
+        repeating, forcing = self._recovery.repeating, self._teacher_forcing
+        modes: dict[str, AnsweringMode] = {}
+        unpadded_modes: dict[str, AnsweringMode] = {}
+        if width > 1:
+            modes[BATCHED_SHARED] = repeating(forcing.mode(width, share=True))
+            modes[BATCHED] = repeating(forcing.mode(width, share=False))
+            unpadded_modes[EQUAL_SHARED] = repeating(forcing.mode(width, share=True, equal=True))
+        modes[SEQUENTIAL_SHARED] = unpadded_modes[SEQUENTIAL_SHARED] = repeating(forcing.mode(1, share=True))
+        conditions = {
+            "width": width,
+            "prompt_tokens": length_class(longest),
+            "gpu": device_name(),
+            "kv_bits": self._kv_bits,
+        }
+        return ModeCheck(
+            selected,
+            repeating(self._reference),
+            repeating(forcing.padded),
+            modes,
+            conditions,
+            stop,
+            repeating(forcing.unpadded),
+            unpadded_modes,
+        )
+
+    def _reference(self, request: Request) -> ReferenceAnswer:
+        """Return the sequential answer to ``request``: as it was given, or else computed now."""
+        observed = self._first.answers.get(request)
+        return self._teacher_forcing.case(request) if observed is None else reference_answer(request, observed)
 
     def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
         if self._in_flight:
             raise RuntimeError("the model is answering")
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr), self._embedded_rows() as rows:
             text, tensors, logits = self._recovery.repeat(
                 lambda: (
                     *self._preprocessor.tensors(request),
                     self._teacher_forcing.forced(request, forced) if forced else [],
                 )
             )
+        self._probed = (request, rows[-1]) if rows else None
         parts = [part for message in request.messages for part in message.parts]
         image_count = sum(isinstance(part, Media) and part.modality == "image" for part in parts)
         token_ids = tensors["input_ids"].flatten().tolist()
@@ -291,25 +367,30 @@ class VLMBackend(Backend):
             return self._recovery.repeat(lambda: self._image_rows(request))
 
     def _image_rows(self, request: Request) -> Any | None:
-        import mlx.core as mx
-        import numpy as np
-
+        if self._probed is not None and self._probed[0] is request:
+            return self._probed[1]
         _, prepared = self._preprocessor.tensors(request)
         tensors = {name: value for name, value in prepared.items() if value is not None}
         ids, pixels = tensors.pop("input_ids"), tensors.pop("pixel_values", None)
         output = self._model.get_input_embeddings(ids, pixels, mask=tensors.pop("attention_mask", None), **tensors)
-        if (
-            states := getattr(output, "cross_attention_states", None)
-        ) is not None:  # Llama 3.2 Vision's, beside its tokens
-            return np.array(states.astype(mx.float32))[0]
-        is_image = np.isin(np.array(ids)[0], sorted(self._preprocessor.image_tokens()))
-        rows = np.array(output.inputs_embeds.astype(mx.float32))[0]
-        layers = getattr(output, "per_layer_inputs", None)
-        if (
-            layers is not None and not rows[is_image].any()
-        ):  # Granite Vision 4's features are in the layers' inputs alone
-            rows = np.array(layers.astype(mx.float32))[0].reshape(len(rows), -1)
-        return rows[is_image] if len(rows) == len(is_image) and is_image.any() else None
+        return rows_at_images(ids, output, self._preprocessor.image_tokens())
+
+    @contextmanager
+    def _embedded_rows(self) -> Iterator[list[Any]]:
+        """Yield a list of the rows at the images of each prompt that is embedded within the block."""
+        embed, rows = self._model.get_input_embeddings, []
+
+        def embedded(input_ids: Any = None, pixel_values: Any = None, **others: Any) -> Any:
+            output = embed(input_ids, pixel_values, **others)
+            if input_ids is not None and pixel_values is not None:
+                rows.append(rows_at_images(input_ids, output, self._preprocessor.image_tokens()))
+            return output
+
+        self._model.get_input_embeddings = embedded
+        try:
+            yield rows
+        finally:
+            self._model.get_input_embeddings = embed
 
     def close(self) -> None:
         if self._work is not None:
@@ -318,7 +399,7 @@ class VLMBackend(Backend):
             self._batched.close()
         self._model = self._processor = self._tokenizer = self._own_tokenizer = self._batched = self._shared = None
         del self._preprocessor, self._detokenizer, self._constrainer, self._sequential, self._teacher_forcing
-        del self._recovery, self._encoder
+        del self._recovery, self._encoder, self._first
         gc.collect()
         import mlx.core as mx
 
@@ -346,9 +427,17 @@ class VLMBackend(Backend):
         """Read the prompt, or decode for a few tens of milliseconds; return mlx-vlm's closing response, if any."""
         if work.stream is None:
             work.scoring = self._scoring(work.request)
-            work.stream = self._sequential.stream(work.request, [work.scoring.answer] if work.scoring else [])
+            work.observer = self._first.answers.observer(work.request)
+            recorders = [work.scoring.answer] if work.scoring else []
+            observers = [work.observer.recorder] if work.observer else []
+            work.stream = self._sequential.stream(work.request, recorders, observers=observers)
             started = perf_counter()
-            last = work.next_token()
+            if work.observer is None:
+                last = work.next_token()
+            else:
+                with self._embedded_rows() as rows:
+                    last = work.next_token()
+                work.observer.image_rows = rows[-1] if rows else None
             work.prefill_s = perf_counter() - started
             return last
         started = perf_counter()
@@ -360,10 +449,16 @@ class VLMBackend(Backend):
     def _start_batched(self, width: int, *, share: bool, equal: bool = False) -> None:
         from mlx_backends.mlx.batched import BatchedAnswers
 
-        self._reuse = self._sequential.reuse = Reuse()
+        caches, self._reuse = self._first.take_work()
+        self._sequential.reuse = self._reuse
 
         def rows(width: int) -> VLMRows:
-            self._shared = self._empty_caches() if share else None
+            nonlocal caches
+            self._shared, caches = caches, None
+            if self._shared is not None:
+                self._shared.resize(self._cache_sizes)
+            elif share:
+                self._shared = self._empty_caches()
             return self._counted_rows(width, equal=equal)
 
         self._batched = BatchedAnswers(
@@ -391,6 +486,12 @@ class VLMBackend(Backend):
             kv_bits=self._kv_bits,
             reuse=self._reuse,
         )
+
+    def _repeating_rows(self, shared: SharedWork, reuse: Reuse) -> VLMRows:
+        """Return rows that read prompts again one at a time, into caches that answers may use later."""
+        from mlx_backends.mlx.vlm_batch import VLMRows
+
+        return VLMRows(self._model, self._processor, 1, shared, kv_bits=self._kv_bits, reuse=reuse)
 
     def _rows(self, width: int, *, share: bool, join: bool = True, equal: bool = False) -> VLMRows:
         """Return rows of a check, with caches of their own that are empty, which join short suffixes whatever the padding."""
@@ -469,6 +570,8 @@ class VLMBackend(Backend):
     def _generation(self, work: SequentialRequest, last: Any) -> Generation:
         stopped = last.finish_reason == "stop"
         tokens = tuple(work.tokens if last.token_ids is None else map(int, last.token_ids))
+        if work.observer is not None:
+            self._first.answers.add(work.request, work.observer.observed(tokens, work.prefill_s, work.decode_s))
         answer = tokens[:-1] if stopped else tokens
         scores = self._scores(work, answer)
         memory = self._limits.usage()
