@@ -106,10 +106,12 @@ class Backend(ABC):
     def use_sequential_mode(self) -> None:  # noqa: B027 - most backends know no other way
         """Answer one request at a time from now on, without caches."""
 
-    def observe(self, requests: Sequence[Request], *, exact: bool = False) -> None:  # noqa: B027 - most show nothing
+    def observe(  # noqa: B027 - most backends have nothing to show
+        self, requests: Sequence[Request], coming: Sequence[Request] = ()
+    ) -> None:
         """Keep what the next sequential answers to ``requests`` show about the model, for the checks.
 
-        ``exact`` answers are followed by no check of another mode, for which :meth:`repeated` would prepare.
+        ``coming`` are the run's first requests, whose work :meth:`repeated` may do in advance; none if answers share no work.
         """
 
     def observed(self, request: Request) -> ObservedAnswer | None:

@@ -74,7 +74,7 @@ class AnswerLoop:
     in_flight: InFlight | None = None
     work: WorkRecord | None = None
     lenders: Lenders | None = None
-    commit: Callable[[Sequence[NewAnswer]], object] | None = None
+    commit: Callable[[Sequence[NewAnswer]], None] | None = None
     asks: bool = True
     stop: Stop = lambda: False
     paused: Stop = lambda: False

@@ -133,13 +133,15 @@ def _compared(request: Request) -> Request:
     return replace(request, decoding=_greedy(request.decoding), form=None)
 
 
-def select_pair(requests: Sequence[Request], first: Request) -> list[Request]:
-    """Return ``first``, the next of ``requests`` with the same media, and one with others; fewer if there are none."""
-    media = _media(first)
-    others = [request for request in requests if request.id != first.id]
-    same = next((request for request in others if _media(request) == media), None)
-    other = next((request for request in others if _media(request) != media), None)
-    return [request for request in (first, same, other) if request is not None]
+def find_sibling(requests: Sequence[Request], first: Request) -> Request | None:
+    """Return the next of ``requests`` that shows the media of ``first``; None if there is none."""
+    siblings = (request for request in requests if request.id != first.id and _media(request) == _media(first))
+    return next((_compared(request) for request in siblings), None)
+
+
+def find_other(requests: Sequence[Request], first: Request) -> Request | None:
+    """Return the next of ``requests`` that shows other media than ``first``; None if there is none."""
+    return next((request for request in requests if _media(request) != _media(first)), None)
 
 
 def shared_media(requests: Sequence[Request]) -> float:

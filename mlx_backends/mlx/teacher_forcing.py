@@ -14,7 +14,8 @@ from mlx_backends.mlx.preprocess import PreparedInputs, Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 
 if TYPE_CHECKING:
-    from mlx_backends.mlx.vlm_batch import VLMRows
+    from mlx_backends.core.reuse import Reuse
+    from mlx_backends.mlx.vlm_batch import SharedWork, VLMRows
 
 
 class TeacherForcing:
@@ -63,19 +64,28 @@ class TeacherForcing:
         """Return the logits of each case, next to a row of equal length, which needs no padding; prompts are read one by one."""
         return [self._force_equal(self._rows(2, share=False, join=False, equal=True), [case])[0] for case in cases]
 
-    def mode(self, width: int, *, share: bool, equal: bool = False) -> AnsweringMode:
-        """Return the function that forces cases in rows of ``width``, with shared prefixes read once if ``share``.
+    def mode(
+        self, width: int, new_work: Callable[[], tuple[SharedWork, Reuse]] | None, *, equal: bool = False
+    ) -> AnsweringMode:
+        """Return the function that forces cases in rows of ``width``, with shared prefixes read once.
 
-        With ``equal``, batches hold rows of equal length only, and each case has such a neighbour.
+        These are kept in what ``new_work`` returns; nothing is shared with None. With ``equal``, batches hold rows of equal
+        length only, and each case has such a neighbour.
         """
 
         def force(cases: Sequence[ReferenceAnswer]) -> list[Any]:
+            work = None if new_work is None else new_work()
+            share = work is not None
             if equal:
-                return self._force_equal(self._rows(width, share=share, equal=True), cases)
+                return self._force_equal(self._rows(width, share=share, equal=True, work=work), cases)
             rows_wide = max(min(width, len(cases) - 1), min(width, 2))  # so that one of them joins late
-            return self.force_rows(self._rows(rows_wide, share=share), cases)
+            return self.force_rows(self._rows(rows_wide, share=share, work=work), cases)
 
         return force
+
+    def shared(self, cases: Sequence[ReferenceAnswer], work: tuple[SharedWork, Reuse]) -> list[Any]:
+        """Return the logits of ``cases``, forced one after the other on the caches of ``work``."""
+        return self.force_rows(self._rows(1, share=True, work=work), cases)
 
     def _force_equal(self, rows: VLMRows, cases: Sequence[ReferenceAnswer]) -> list[Any]:
         """Return the logits of ``cases``, forced in ``rows`` with a text of the same length for each."""

@@ -18,13 +18,8 @@ from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.core.batch_invariance import (
     BATCHED,
     SEQUENTIAL,
-    AnsweringMode,
     BatchInvariance,
-    ModeCheck,
     ReferenceAnswer,
-    length_class,
-    reference_answer,
-    select_prepared,
 )
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
@@ -37,15 +32,16 @@ from mlx_backends.core.reuse import Reuse
 from mlx_backends.family_status import family_status
 from mlx_backends.mlx.activation_type import record_dtype
 from mlx_backends.mlx.feature_store import FeatureStore
-from mlx_backends.mlx.first_answers import DOZENS, FirstAnswers
+from mlx_backends.mlx.first_answers import FirstAnswers
 from mlx_backends.mlx.image_guard import guard_image_features, rows_at_images
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, root_cause, settle
 from mlx_backends.mlx.metal.memory_limits import MemoryLimits
+from mlx_backends.mlx.mode_choice import EQUAL_SHARED, SEQUENTIAL_SHARED, SHARED, ModeChoice
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import NoText, SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
 from mlx_backends.mlx.vision_cache import VisionEncoder, encoder_identity
-from mlx_backends.models.memory_estimate import device_name, least_caches
+from mlx_backends.models.memory_estimate import least_caches
 
 if TYPE_CHECKING:
     from mlx_backends.mlx.batched import BatchedAnswers
@@ -58,10 +54,6 @@ WIDTH = 8
 
 QUEUE_FACTOR = 2
 """Requests taken, as a multiple of the width: the others are prepared in the meantime."""
-
-BATCHED_SHARED = "in batches, with shared prefixes computed once"
-EQUAL_SHARED = "in batches of prompts of equal length, with shared prefixes computed once"
-SEQUENTIAL_SHARED = "one at a time, with shared prefixes computed once"
 
 _SLICE_S = 0.05
 _USUAL_PROMPT = 4096
@@ -123,16 +115,13 @@ class VLMBackend(Backend):
             model, processor, self._preprocessor, self._constrainer.processors, kv_bits
         )
         self._teacher_forcing = TeacherForcing(self._preprocessor, self._sequential, self._rows)
-        self._first = FirstAnswers(
-            self._repeating_rows,
-            self._empty_caches,
-            self._teacher_forcing.force_rows,
-            lambda request: self._preprocessor.inputs(request).content,
-            info.device,
-        )
+        self._first = FirstAnswers(self._teacher_forcing, self._empty_caches, self._preprocessor, info.device)
         self._limits = MemoryLimits.here()
         self._recovery = FaultRecovery(model)
         record_dtype(model)
+        self._mode_choice = ModeChoice(
+            self._teacher_forcing, self._recovery, self._first, self._width, self._prompt_tokens, kv_bits
+        )
         status = family_status({"model_type": getattr(model.config, "model_type", None)}, info.model)
         self.family, self._family_remark = str(status), status.remark
         self._cache_sizes = least_caches(model.config, _USUAL_PROMPT, kv_bits)
@@ -205,6 +194,7 @@ class VLMBackend(Backend):
                     done = last and self._generation(work, last)
                 if done is not None:
                     settle()
+                    self._first.add(work, done)
         except Exception as failure:  # a request that fails must not end the run
             error = root_cause(failure)
             if self._repeats(work, error):
@@ -226,9 +216,8 @@ class VLMBackend(Backend):
         if self._batched is not None:
             self._batched.cancel(request_id)
 
-    def observe(self, requests: Sequence[Request], *, exact: bool = False) -> None:
-        self._first.exact = exact
-        self._first.answers.expect(requests)
+    def observe(self, requests: Sequence[Request], coming: Sequence[Request] = ()) -> None:
+        self._first.observe(requests, [request.unscored for request in coming])
 
     def observed(self, request: Request) -> ObservedAnswer | None:
         return self._first.answers.get(request)
@@ -240,10 +229,8 @@ class VLMBackend(Backend):
     def is_worth_checking(self, requests: Sequence[Request], total: int) -> bool:
         if not self._first.has_answers:
             return super().is_worth_checking(requests, total)
-        unscored = [request.unscored for request in requests]
         with redirect_stdout(sys.stderr):
-            is_stored = total >= DOZENS and self._is_stored(unscored)
-            return self._recovery.repeat(lambda: self._first.is_worth_checking(unscored, total, is_stored=is_stored))
+            return self._mode_choice.is_worth_checking(requests, total, self.stored_checks)
 
     @property
     def references(self) -> Sequence[Request]:
@@ -266,96 +253,40 @@ class VLMBackend(Backend):
         self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
     ) -> BatchInvariance | None:
         self._answer_sequentially()
-        requests = [request.unscored for request in requests]
         try:
             with redirect_stdout(sys.stderr):
-                return self._checked_mode(requests, stop)
+                self.invariance = self._mode_choice.check(requests, self.stored_checks, stop)
+                if self.invariance is None:
+                    return None
+                if (way := self.invariance.way) in SHARED:
+                    self.invariance = replace(self.invariance, lacks=self._lacks())
+                if way != SEQUENTIAL:
+                    width = 1 if way == SEQUENTIAL_SHARED else self._mode_choice.width
+                    self._start_batched(width, share=way != BATCHED, equal=way == EQUAL_SHARED)
         finally:
             self._first.clear()
-
-    def _checked_mode(self, requests: Sequence[Request], stop: Callable[[], bool]) -> BatchInvariance | None:
-        """Answer in the best of the modes that are worth their check, and return its result."""
-        expected = self._first.expected
-        if expected == "shared":
-            selected, longest = self._first.compared, 0
-        else:
-            selected, longest = self._select_prepared(requests)
-        if not selected:
-            return None
-        width = self._width(requests, selected)
-        check = self._mode_check(selected, longest, width, stop)
-        if expected == "shared":
-            self.invariance = self._first.check_sharing(check, SEQUENTIAL_SHARED)
-        else:
-            self._first.drop_work()
-            self.invariance = check.run(self.stored_checks)
-        if self.invariance is None:
-            return None
-        if (way := self.invariance.way) in (BATCHED_SHARED, EQUAL_SHARED, SEQUENTIAL_SHARED):
-            self.invariance = replace(self.invariance, lacks=self._lacks())
-        if way != SEQUENTIAL:
-            rows_wide = 1 if way == SEQUENTIAL_SHARED else width
-            self._start_batched(rows_wide, share=way != BATCHED, equal=way == EQUAL_SHARED)
         return self.invariance
-
-    def _select_prepared(self, requests: Sequence[Request]) -> tuple[list[Request], int]:
-        return select_prepared(requests, self._recovery.repeating(self._prompt_tokens))
-
-    def _is_stored(self, requests: Sequence[Request]) -> bool:
-        """Return whether the check of batches for these requests is stored."""
-        selected, longest = self._select_prepared(requests)
-        if self.stored_checks is None or not selected:
-            return False
-        width = self._width(requests, selected)
-        return self._mode_check(selected, longest, width, lambda: False).stored(self.stored_checks) is not None
-
-    def _mode_check(self, selected: Sequence[Request], longest: int, width: int, stop: Callable[[], bool]) -> ModeCheck:
-        """Return the check of batches of ``width`` by ``selected`` requests, of at most ``longest`` tokens."""
-        repeating, forcing = self._recovery.repeating, self._teacher_forcing
-        modes: dict[str, AnsweringMode] = {}
-        unpadded_modes: dict[str, AnsweringMode] = {}
-        if width > 1:
-            modes[BATCHED_SHARED] = repeating(forcing.mode(width, share=True))
-            modes[BATCHED] = repeating(forcing.mode(width, share=False))
-            unpadded_modes[EQUAL_SHARED] = repeating(forcing.mode(width, share=True, equal=True))
-        modes[SEQUENTIAL_SHARED] = unpadded_modes[SEQUENTIAL_SHARED] = repeating(forcing.mode(1, share=True))
-        conditions = {
-            "width": width,
-            "prompt_tokens": length_class(longest),
-            "gpu": device_name(),
-            "kv_bits": self._kv_bits,
-        }
-        return ModeCheck(
-            selected,
-            repeating(self._reference),
-            repeating(forcing.padded),
-            modes,
-            conditions,
-            stop,
-            repeating(forcing.unpadded),
-            unpadded_modes,
-        )
-
-    def _reference(self, request: Request) -> ReferenceAnswer:
-        """Return the sequential answer to ``request``: as it was given, or else computed now."""
-        observed = self._first.answers.get(request)
-        return self._teacher_forcing.case(request) if observed is None else reference_answer(request, observed)
 
     def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
         if self._in_flight:
             raise RuntimeError("the model is answering")
-        with redirect_stdout(sys.stderr), self._embedded_rows() as rows:
-            text, tensors, logits = self._recovery.repeat(
-                lambda: (
-                    *self._preprocessor.tensors(request),
-                    self._teacher_forcing.forced(request, forced) if forced else [],
-                )
-            )
-        self._probed = (request, rows[-1]) if rows else None
+        with redirect_stdout(sys.stderr):
+            text, tensors, logits = self._recovery.repeat(lambda: self._probe(request, forced))
         parts = [part for message in request.messages for part in message.parts]
         image_count = sum(isinstance(part, Media) and part.modality == "image" for part in parts)
         token_ids = tensors["input_ids"].flatten().tolist()
         return build_probe(request, text, token_ids, split_pixels(tensors, image_count), forced, logits, keep=keep)
+
+    def _probe(self, request: Request, forced: Sequence[int]) -> tuple[str, dict[str, Any], Sequence[Any]]:
+        """Return a prompt's text and tensors, and the logits of the ``forced`` tokens; note its rows at the images."""
+        self._probed = None
+        prepared = self._preprocessor.tensors(request)
+        if not forced:
+            return *prepared, []
+        with self._embedded_rows() as rows:
+            logits = self._teacher_forcing.forced(request, forced)
+        self._probed = (request, rows[-1]) if rows else None
+        return *prepared, logits
 
     def first_logits(self, request: Request) -> Any:
         """Return the logits of the first token of an answer, as an array of the vocabulary's length."""
@@ -449,7 +380,7 @@ class VLMBackend(Backend):
     def _start_batched(self, width: int, *, share: bool, equal: bool = False) -> None:
         from mlx_backends.mlx.batched import BatchedAnswers
 
-        caches, self._reuse = self._first.take_work()
+        caches, self._reuse = self._first.take_work() if share else (None, Reuse())
         self._sequential.reuse = self._reuse
 
         def rows(width: int) -> VLMRows:
@@ -487,20 +418,32 @@ class VLMBackend(Backend):
             reuse=self._reuse,
         )
 
-    def _repeating_rows(self, shared: SharedWork, reuse: Reuse) -> VLMRows:
-        """Return rows that read prompts again one at a time, into caches that answers may use later."""
-        from mlx_backends.mlx.vlm_batch import VLMRows
+    def _rows(
+        self,
+        width: int,
+        *,
+        share: bool,
+        join: bool = True,
+        equal: bool = False,
+        work: tuple[SharedWork, Reuse] | None = None,
+    ) -> VLMRows:
+        """Return rows of a check, which join short suffixes whatever the padding.
 
-        return VLMRows(self._model, self._processor, 1, shared, kv_bits=self._kv_bits, reuse=reuse)
-
-    def _rows(self, width: int, *, share: bool, join: bool = True, equal: bool = False) -> VLMRows:
-        """Return rows of a check, with caches of their own that are empty, which join short suffixes whatever the padding."""
+        Those that ``share`` have empty caches, unless ``work`` has some, with the count of what they hold.
+        """
         from mlx_backends.mlx.vlm_batch import NO_PADDING, VLMRows
 
-        shared = self._empty_caches() if share else None
+        shared, reuse = work or (self._empty_caches() if share else None, None)
         padding = NO_PADDING if equal else inf
         return VLMRows(
-            self._model, self._processor, width, shared, join=join, max_padding=padding, kv_bits=self._kv_bits
+            self._model,
+            self._processor,
+            width,
+            shared,
+            join=join,
+            max_padding=padding,
+            kv_bits=self._kv_bits,
+            reuse=reuse,
         )
 
     def _empty_caches(self) -> SharedWork:
@@ -570,8 +513,6 @@ class VLMBackend(Backend):
     def _generation(self, work: SequentialRequest, last: Any) -> Generation:
         stopped = last.finish_reason == "stop"
         tokens = tuple(work.tokens if last.token_ids is None else map(int, last.token_ids))
-        if work.observer is not None:
-            self._first.answers.add(work.request, work.observer.observed(tokens, work.prefill_s, work.decode_s))
         answer = tokens[:-1] if stopped else tokens
         scores = self._scores(work, answer)
         memory = self._limits.usage()

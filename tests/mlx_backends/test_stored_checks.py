@@ -24,7 +24,7 @@ from mlx_backends.core.batch_invariance import (
     ReferenceAnswer,
     select_requests,
 )
-from mlx_backends.mlx.vlm import SEQUENTIAL_SHARED
+from mlx_backends.mlx.mode_choice import SEQUENTIAL_SHARED
 from mlx_backends.models.host import host_info
 from mlx_backends.registry import load_backend
 from mlx_backends.sight_check import ReplaceableMedia, SightCheck, sight_requests, stored_or_checked_sight

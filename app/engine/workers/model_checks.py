@@ -6,11 +6,14 @@ The checks compare with the answers that the run is given anyway. A run that is 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from app.engine.in_flight import InFlight
+from app.engine.loop import AnswerLoop
 from app.engine.request_order import PendingRequest
+from app.engine.work_record import WorkRecord
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
 from benchmarks.errors import ModelError
@@ -32,11 +35,12 @@ class ModelChecks:
         backend: The loaded model.
         media: The function with which it was loaded.
         width: The most requests in flight.
+        engine: What the answers are stored with.
+        loop: Makes the loop that answers instances of the run.
+        work: The record of the work, which commits the answers.
         exact: True if every answer is computed separately.
         forced: True if a model that does not see is to answer all the same.
         on_cluster: True if the nodes of a cluster answer, whose answers are not observed.
-        answer: Answers the instances of some ordinals one at a time, and returns their answers, which are not stored.
-        commit: Stores answers.
         note: Records a state of the run, and a note on it.
         stop: Returns True once the run must end.
     """
@@ -45,11 +49,12 @@ class ModelChecks:
     backend: Backend
     media: ReplaceableMedia
     width: int
+    engine: Mapping[str, Any]
+    loop: Callable[..., AnswerLoop]
+    work: WorkRecord
     exact: bool
     forced: bool
     on_cluster: bool
-    answer: Callable[[Sequence[int]], Sequence[NewAnswer]]
-    commit: Callable[[Sequence[NewAnswer]], object]
     note: Callable[..., None]
     stop: Callable[[], bool]
 
@@ -68,13 +73,13 @@ class ModelChecks:
         these answers is stored then.
         """
         first = self._first(pending)
-        answers = [] if self.on_cluster else self._answers(first)
+        answers = [] if self.on_cluster else self._answers(first, pending)
         if not self.stop() and not self._sees:
             self._check_sight(pending)
         if self.stop():
             return
         self._sees = True
-        self.commit(answers)
+        self._commit(answers)
         if not self._has_mode and not self.stop():
             self._has_mode = self._choose_mode(pending, total)
 
@@ -85,12 +90,22 @@ class ModelChecks:
             return list(pending[:1])
         return [item for item in pending if item[1] in selected]
 
-    def _answers(self, requests: Sequence[PendingRequest]) -> Sequence[NewAnswer]:
-        """Answer ``requests`` sequentially, for the checks to observe."""
+    def _answers(self, requests: Sequence[PendingRequest], pending: Sequence[PendingRequest]) -> Sequence[NewAnswer]:
+        """Answer ``requests`` of those ``pending`` one at a time, for the checks to observe; their answers are not stored yet."""
         if not requests:
             return []
-        self.backend.observe([request for _, request in requests], exact=self.exact)
-        return self.answer([instance.ordinal for instance, _ in requests])
+        coming = [] if self.exact else [request for _, request in pending]
+        self.backend.observe([request for _, request in requests], coming)
+        ordinals, answers = [instance.ordinal for instance, _ in requests], list[NewAnswer]()
+        with InFlight(self.store.folder, self.width, self.engine) as in_flight:
+            self.loop(only=ordinals, width=1, in_flight=in_flight, work=self.work, commit=answers.extend).run()
+        self.work.add_time()
+        return answers
+
+    def _commit(self, answers: Sequence[NewAnswer]) -> None:
+        self.work.lap()  # the checks since then are no answering
+        if answers:
+            self.work.commit(answers)
 
     def _sighted(self, pending: Sequence[PendingRequest]) -> list[Request]:
         if not self.backend.info.needs_device or "image" not in self.backend.info.takes:
@@ -119,7 +134,7 @@ class ModelChecks:
         if not self.backend.is_worth_checking(requests, total):
             return False
         references = [request.id for request in self.backend.references if self.backend.observed(request) is None]
-        self.commit(self._answers([item for item in pending if item[1].id in references]))
+        self._commit(self._answers([item for item in pending if item[1].id in references], pending))
         with self._in_flight(pending, select_requests(requests)):
             invariance = choose_mode(self.store, self.backend, requests, self.note, self.stop)
         self.note("running", invariance.lacks if invariance else "")

@@ -47,7 +47,7 @@ from app.engine.workers.worker_process import Outcome, end_process, outcome_of, 
 from app.exit_codes import INTERRUPTED
 from app.run_spec import RunSpec, parse_stored
 from app.store.answer_sums import ENDPOINT_KEY
-from app.store.data_types import NODES_KEY, NewAnswer, NodeStatus
+from app.store.data_types import NODES_KEY, NodeStatus
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_facts import UNJUDGED_STATE, stop_reason
@@ -259,19 +259,6 @@ class Worker:
                     work=work,
                 ).run()
 
-        def hold(ordinals: Sequence[int]) -> list[NewAnswer]:
-            """Answer some instances one at a time, without storing their answers."""
-            answers: list[NewAnswer] = []
-            with InFlight(store.folder, width, engine) as in_flight:
-                loop(only=ordinals, width=1, in_flight=in_flight, work=work, commit=answers.extend).run()
-            work.add_time()
-            return answers
-
-        def commit(answers: Sequence[NewAnswer]) -> None:
-            work.lap()  # the checks between are no answering
-            if answers:
-                work.commit(answers)
-
         try:
             self._note(store, "running")
             if suspect_ordinals := suspects(store):
@@ -286,8 +273,9 @@ class Worker:
                 exact=spec.exact,
                 forced=self.job.force,
                 on_cluster=self.job.workers is not None,
-                answer=hold,
-                commit=commit,
+                engine=engine,
+                loop=loop,
+                work=work,
                 note=partial(self._note, store),
                 stop=self.stopped.is_set,
             )
