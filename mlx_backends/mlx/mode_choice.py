@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from benchmarks.vocabulary import Request
 from mlx_backends.core.batch_invariance import (
     BATCHED,
+    CHECK,
     AnsweringMode,
     BatchInvariance,
     ModeCheck,
@@ -77,8 +78,10 @@ class ModeChoice:
 
     def _is_stored(self, requests: Sequence[Request], stored_checks: StoredChecks | None) -> bool:
         """Return whether the check of batches for these requests is stored."""
+        if stored_checks is None or not stored_checks.has(CHECK):
+            return False
         selected, longest = self._select(requests)
-        if stored_checks is None or not selected:
+        if not selected:
             return False
         return self._check(requests, selected, longest, lambda: False).stored(stored_checks) is not None
 

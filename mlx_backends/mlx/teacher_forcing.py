@@ -53,12 +53,12 @@ class TeacherForcing:
         return np.stack(forcing.logits[: len(tokens)])
 
     def padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
-        """Return the logits of each case, next to a longer row that pads it; prompts are read one by one."""
-        logits = []
-        for case in cases:
-            neighbour = ReferenceAnswer(self._longer(case.request), case.tokens, None)
-            logits.append(self.force_rows(self._rows(2, share=False, join=False), [case, neighbour])[0])
-        return logits
+        """Return the logits of the cases, next to a longer row that pads them; prompts are read one by one."""
+        longest = max(cases, key=lambda case: len(self._preprocessor.inputs(case.request).content))
+        tokens = max((case.tokens for case in cases), key=len)  # so that it is there to the end
+        neighbour = ReferenceAnswer(self._longer(longest.request), tokens, None)
+        rows = self._rows(len(cases) + 1, share=False, join=False)
+        return self.force_rows(rows, [*cases, neighbour])[: len(cases)]
 
     def unpadded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
         """Return the logits of each case, next to a row of equal length, which needs no padding; prompts are read one by one."""

@@ -19,6 +19,7 @@ from tests.support.tiny_qwen3 import build_tiny_vlm
 def test_one_answer_is_committed_before_the_check(
     exact: tuple[str, ...], before: int | None, rashomon: Rashomon, tmp_path: Path
 ) -> None:
+    rashomon = rashomon.ordered(mode="batched")
     model = build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False)
     options = ("--benchmark", "cmc-bench", "--model", model, "--limit", "3", "--max-tokens", "2")
     rashomon.run("batch", *options, *exact, "--name", "run", "--display", "none")
