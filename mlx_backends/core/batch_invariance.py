@@ -134,9 +134,9 @@ def _compared(request: Request) -> Request:
 
 
 def find_sibling(requests: Sequence[Request], first: Request) -> Request | None:
-    """Return the next of ``requests`` that shows the media of ``first``; None if there is none."""
-    siblings = (request for request in requests if request.id != first.id and _media(request) == _media(first))
-    return next((_compared(request) for request in siblings), None)
+    """Return the next of ``requests`` with another prompt that shows the media of ``first``; None if there is none."""
+    others = (request for request in requests if request.messages != first.messages)
+    return next((_compared(request) for request in others if _media(request) == _media(first)), None)
 
 
 def find_other(requests: Sequence[Request], first: Request) -> Request | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.vocabulary import Request
+from benchmarks.vocabulary import Message, Request
 from mlx_backends.core.logits_recorders import LogitsRecorder
 
 OBSERVED_TOKENS = 8
@@ -48,30 +48,38 @@ class AnswerObserver:
         return ObservedAnswer(first, logits, self.image_rows, prefill_s, decode_s, len(tokens))
 
 
+_Key = tuple[str, tuple[Message, ...]]
+
+
+def key_of(request: Request) -> _Key:
+    """Return what identifies the prompt of a request, whatever its decoding and form."""
+    return request.id, request.messages
+
+
 class ObservedAnswers:
     """The observed answers of one backend, and the requests whose answers are to be observed."""
 
     def __init__(self) -> None:
-        self._expected: set[str] = set()
-        self._answers: dict[str, ObservedAnswer] = {}
+        self._expected: set[_Key] = set()
+        self._answers: dict[_Key, ObservedAnswer] = {}
 
     def expect(self, requests: Iterable[Request]) -> None:
         """Observe the next answers to ``requests``."""
-        self._expected.update(request.id for request in requests)
+        self._expected.update(map(key_of, requests))
 
     def observer(self, request: Request) -> AnswerObserver | None:
         """Return an observer for the answer to ``request``; None if it is not to be observed."""
-        return AnswerObserver() if request.id in self._expected else None
+        return AnswerObserver() if key_of(request) in self._expected else None
 
     def add(self, request: Request, answer: ObservedAnswer | None) -> None:
         """Take the answer to a request."""
-        self._expected.discard(request.id)
+        self._expected.discard(key_of(request))
         if answer is not None:
-            self._answers[request.id] = answer
+            self._answers[key_of(request)] = answer
 
     def get(self, request: Request) -> ObservedAnswer | None:
         """Return the observed answer to ``request``; None if there is none."""
-        return self._answers.get(request.id)
+        return self._answers.get(key_of(request))
 
     def values(self) -> list[ObservedAnswer]:
         """Return all observed answers."""

@@ -21,7 +21,7 @@ from mlx_backends.core.batch_invariance import (
 )
 from mlx_backends.core.expected_time import ExpectedTime, Mode
 from mlx_backends.core.metal_faults import metal_fault
-from mlx_backends.core.observed_answers import ObservedAnswers
+from mlx_backends.core.observed_answers import ObservedAnswers, key_of
 from mlx_backends.core.reuse import Reuse, shared_prefix_length
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class FirstAnswers:
         self._caches = caches
         self._preprocessor = preprocessor
         self._device = device
-        self._repeats: dict[str, Any] = {}
+        self._repeats: dict[Any, Any] = {}
         self._work: tuple[SharedWork, Reuse] | None = None
 
     def observe(self, requests: Sequence[Request], coming: Sequence[Request]) -> None:
@@ -76,7 +76,7 @@ class FirstAnswers:
         observed = self.answers.get(request)
         if observed is None or not self._coming:
             return None
-        if request.id not in self._repeats:
+        if (key := key_of(request)) not in self._repeats:
             case = reference_answer(request, observed)
             sibling = find_sibling(self._coming, request)
             if sibling is not None and self._shared([ReferenceAnswer(sibling, case.tokens[:1], None)]) is None:
@@ -84,8 +84,8 @@ class FirstAnswers:
             logits = self._shared([case])
             if logits is None:
                 return None
-            (self._repeats[request.id],) = logits
-        return self._repeats[request.id]
+            (self._repeats[key],) = logits
+        return self._repeats[key]
 
     @property
     def has_answers(self) -> bool:

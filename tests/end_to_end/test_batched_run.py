@@ -19,7 +19,6 @@ from tests.support.fp32 import in_fp32
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
-
 BATCHED = {"mode": "batched"}
 """The order to answer in batches: tiny models would not be expected to gain by them."""
 
