@@ -224,7 +224,7 @@ def apply(orders: dict[str, Any]) -> None:
     if "mode" in orders:
         from mlx_backends.core.expected_time import ExpectedTime
 
-        ExpectedTime.best = orders["mode"]  # type: ignore[method-assign,assignment]
+        ExpectedTime.best = orders["mode"]  # type: ignore[method-assign]
     if "memory" in orders:
         from mlx_backends.models import memory_estimate
 
