@@ -102,7 +102,9 @@ class FirstAnswers:
         answers = self.answers.values()
         expected = ExpectedTime.of(answers, total, shared, self._device, is_stored=is_stored)
         self.expected = expected.best
-        if self.expected == "shared" and first is not None:
+        if self.expected == "shared" and first is None:  # nothing to compare
+            self.expected = "sequential"
+        elif self.expected == "shared" and first is not None:
             other = find_other(requests, first) if total >= DOZENS else None
             self.compared = [first] if other is None else [first, other]
         elif self.expected == "batched" and expected.gives_references and not is_stored:

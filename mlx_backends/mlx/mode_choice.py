@@ -66,7 +66,7 @@ class ModeChoice:
         The work of a check with shared prefixes is kept for the answers.
         """
         requests = [request.unscored for request in requests]
-        if self._first.expected == "shared" and self._first.compared:
+        if self._first.expected == "shared":
             check = self._check(requests, self._first.compared, 0, stop)
             return self._first.check_sharing(check, SEQUENTIAL_SHARED)
         self._first.drop_work()
