@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.vocabulary import Generation, Request
@@ -139,9 +140,16 @@ class FirstAnswers:
         return self._work
 
     def take_work(self) -> tuple[SharedWork | None, Reuse]:
-        """Return the caches that the checks have filled, None if there are none, and the count of that work; keep neither."""
+        """Return the caches that the checks have filled, None if there are none, and the count of that work; keep neither.
+
+        The prompts that were read are not counted, nor the last token of each, which no cache holds: no answer followed.
+        """
         work, self._work = self._work, None
-        return work or (None, Reuse())
+        if work is None:
+            return None, Reuse()
+        caches, reuse = work
+        cached = reuse.computed_tokens - reuse.prompts
+        return caches, replace(reuse, computed_tokens=cached, prompts=0, prompt_tokens=0, images=0)
 
     def drop_work(self) -> None:
         """Forget the caches, and the logits that were computed with them."""
