@@ -11,13 +11,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.engine.in_flight import InFlight
-from app.engine.loop import AnswerLoop
+from app.engine.loop import AnswerLoop, judge_pending
 from app.engine.request_order import PendingRequest
 from app.engine.work_record import WorkRecord
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
+from benchmarks.base import Benchmark
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Request
+from judges.base import FunctionJudge
 from mlx_backends.base import Backend
 from mlx_backends.core.batch_invariance import BatchInvariance, select_requests
 from mlx_backends.sight_check import ReplaceableMedia, sight_requests, stored_or_checked_sight
@@ -37,6 +39,7 @@ class ModelChecks:
         width: The most requests in flight.
         engine: What the answers are stored with.
         loop: Makes the loop that answers instances of the run.
+        judges: Judge the answers, of ``benchmark``, once these are stored: they load what they need in the meantime.
         work: The record of the work, which commits the answers.
         exact: True if every answer is computed separately.
         forced: True if a model that does not see is to answer all the same.
@@ -51,6 +54,8 @@ class ModelChecks:
     width: int
     engine: Mapping[str, Any]
     loop: Callable[..., AnswerLoop]
+    judges: Sequence[FunctionJudge]
+    benchmark: Benchmark
     work: WorkRecord
     exact: bool
     forced: bool
@@ -98,7 +103,10 @@ class ModelChecks:
         self.backend.observe([request for _, request in requests], coming)
         ordinals, answers = [instance.ordinal for instance, _ in requests], list[NewAnswer]()
         with InFlight(self.store.folder, self.width, self.engine) as in_flight:
-            self.loop(only=ordinals, width=1, in_flight=in_flight, work=self.work, commit=answers.extend).run()
+            loop = self.loop(
+                only=ordinals, judges=(), in_flight=in_flight, width=1, work=self.work, commit=answers.extend
+            )
+            loop.run()
         self.work.add_time()
         return answers
 
@@ -106,6 +114,8 @@ class ModelChecks:
         self.work.lap()  # the checks since then are no answering
         if answers:
             self.work.commit(answers)
+            for judge in self.judges:
+                judge_pending(self.store, judge, self.benchmark, stop=self.stop)
 
     def _sighted(self, pending: Sequence[PendingRequest]) -> list[Request]:
         if not self.backend.info.needs_device or "image" not in self.backend.info.takes:

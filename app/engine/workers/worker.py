@@ -72,6 +72,10 @@ from mlx_backends.shared_names import without_folders
 from mlx_backends.sight_check import ReplaceableMedia
 from mlx_backends.stored_checks import StoredChecks
 
+SWITCH_SECONDS = 0.0005
+"""Time after which a thread that prepares images or verdicts gives way to the one that has the device compute: a tenth of
+Python's own, since a token can take less."""
+
 
 class StopFlag:
     """A flag, such as a stop request, set by a signal handler or a thread.
@@ -241,8 +245,8 @@ class Worker:
             store,
             backend,
             protocol,
-            functions,
-            benchmark,
+            judges=functions,
+            benchmark=benchmark,
             conditions=self.job.conditions,
             lenders=lenders,
             stop=self.stopped.is_set,
@@ -275,6 +279,8 @@ class Worker:
                 on_cluster=self.job.workers is not None,
                 engine=engine,
                 loop=loop,
+                judges=functions,
+                benchmark=benchmark,
                 work=work,
                 note=partial(self._note, store),
                 stop=self.stopped.is_set,
@@ -477,6 +483,7 @@ class Worker:
 def main() -> None:
     """Run the worker process, whose argument is the job; or ``--standby`` and a model, and the job comes on standard input."""
     report = take_output()
+    sys.setswitchinterval(SWITCH_SECONDS)
     worker = Worker(_wait_for_job(sys.argv[2]) if sys.argv[1] == STANDBY else Job.from_json(sys.argv[1]))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stopped.set())
