@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from benchmarks.vocabulary import Request
 from mlx_backends.core.batch_invariance import (
@@ -107,7 +108,7 @@ class ModeChoice:
         return ModeCheck(
             selected,
             repeating(self._reference),
-            repeating(forcing.padded),
+            repeating(partial(forcing.padded, width=width)),
             modes,
             conditions,
             stop,

@@ -52,8 +52,15 @@ class TeacherForcing:
         settle()
         return np.stack(forcing.logits[: len(tokens)])
 
-    def padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
-        """Return the logits of the cases, next to a longer row that pads them; prompts are read one by one."""
+    def padded(self, cases: Sequence[ReferenceAnswer], width: int = 2) -> list[Any]:
+        """Return the logits of the cases, next to a longer row that pads them; prompts are read one by one.
+
+        Cases may stand in one batch, of at most ``width`` rows, but two.
+        """
+        size = max(1, width - 1)
+        return [logits for start in range(0, len(cases), size) for logits in self._padded(cases[start : start + size])]
+
+    def _padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
         longest = max(cases, key=lambda case: len(self._preprocessor.inputs(case.request).content))
         tokens = max((case.tokens for case in cases), key=len)  # so that it is there to the end
         neighbour = ReferenceAnswer(self._longer(longest.request), tokens, None)

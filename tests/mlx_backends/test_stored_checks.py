@@ -147,6 +147,13 @@ def test_a_model_that_padding_disturbs_is_checked_and_confirmed_without_it(model
     assert result.failed["equal"].startswith("another prompt in the batch alone moves")
 
 
+def test_checks_of_a_model_are_known_whatever_their_conditions(model: Model) -> None:
+    model.checked(prompt_tokens=128)
+    checks = StoredChecks(asdict(INFO))
+    assert (checks.has("batches"), checks.has("sight")) == (True, False)
+    assert not StoredChecks(asdict(replace(INFO, weights="another"))).has("batches")
+
+
 def test_noise_is_measured_on_two_requests(model: Model) -> None:
     assert model.checked().cases == 5
     assert model.padded == 2
