@@ -14,10 +14,10 @@ Mode = Literal["sequential", "shared", "batched"]
 SHARING_CHECK = 1.0
 """Time of the check of shared prefixes, as a multiple of reading a prompt: one is read once more."""
 
-BATCH_CHECK, STORED_BATCH_CHECK = 8.0, 4.0
+BATCH_CHECK, STORED_BATCH_CHECK = 7.5, 4.0
 """Time of the whole check of batches, and of confirming a stored one, in the same unit, measured with two benchmarks on a CPU."""
 
-_STEP_SHARE = {"cpu": 0.65}
+_STEP_SHARE = {"cpu": 0.6}
 _STEP_SHARE_OF_GPU = 0.3
 """Time of a token in a batch, as a share of that of a sequential one. A CPU computes most of it for each row, which is measured;
 a GPU reads the weights once for all of them, which is assumed."""
