@@ -20,7 +20,7 @@ from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Decoding, Media, Request
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault
-from mlx_backends.core.observed_answers import OBSERVED_TOKENS, ObservedAnswer
+from mlx_backends.core.observed_answers import OBSERVED_TOKENS
 from mlx_backends.stored_checks import StoredCheck, StoredChecks, is_measure, report_unconfirmed
 
 COMPARED_TOKENS = OBSERVED_TOKENS
@@ -113,7 +113,7 @@ def select_requests(requests: Sequence[Request]) -> list[Request]:
     """
     by_images: dict[tuple[Media, ...], list[Request]] = {}
     for request in requests:
-        images = _media(request)
+        images = media_of(request)
         if images in by_images or not images or sum(map(bool, by_images)) < len(_REQUESTS_OF_SETS):
             by_images.setdefault(images, []).append(request)
     groups = [by_images[images] for images in sorted(by_images, key=lambda images: not images)]
@@ -124,53 +124,14 @@ def select_requests(requests: Sequence[Request]) -> list[Request]:
         first += group[:count]
         more += group[count:]
     selected = [*first, *more[: max(0, _MIN_REQUESTS - len(first))]]
-    if len(selected) > 1 and _media(selected[0]) == _media(selected[1]):
+    if len(selected) > 1 and media_of(selected[0]) == media_of(selected[1]):
         selected.append(selected.pop(1))
-    return list(map(_compared, selected))
+    return list(map(as_compared, selected))
 
 
-def _compared(request: Request) -> Request:
+def as_compared(request: Request) -> Request:
+    """Return a request with greedy decoding, no form and the tokens that are compared."""
     return replace(request, decoding=_greedy(request.decoding), form=None)
-
-
-def find_sibling(requests: Sequence[Request], first: Request) -> Request | None:
-    """Return the next of ``requests`` with another prompt that shows the media of ``first``; None if there is none."""
-    others = (request for request in requests if request.messages != first.messages)
-    return next((_compared(request) for request in others if _media(request) == _media(first)), None)
-
-
-def find_other(requests: Sequence[Request], first: Request) -> Request | None:
-    """Return the next of ``requests`` that shows other media than ``first``; None if there is none."""
-    return next((request for request in requests if _media(request) != _media(first)), None)
-
-
-def shared_media(requests: Sequence[Request]) -> float:
-    """Return the share of ``requests`` that show the media of an earlier one."""
-    media = [_media(request) for request in requests]
-    return 1 - len(set(media)) / len(media) if media else 0.0
-
-
-def reference_answer(request: Request, observed: ObservedAnswer) -> ReferenceAnswer:
-    """Return an observed answer as the reference for ``request``, up to its token limit."""
-    compared = _compared(request)
-    limit = compared.decoding.max_tokens
-    return ReferenceAnswer(compared, observed.tokens[:limit], observed.logits[:limit])
-
-
-def check_sharing(cases: Sequence[ReferenceAnswer], logits: Sequence[Any], way: str) -> BatchInvariance | None:
-    """Return the result for the mode ``way``, sequential and with shared prefixes, by its ``logits`` of the ``cases``.
-
-    None if another token became the likeliest, or if a logit moved by more than rounding: whether that is still in order
-    follows from the noise alone, which :func:`check_batch_invariance` measures.
-    """
-    import numpy as np
-
-    pairs = [(case, np.asarray(values)) for case, values in zip(cases, logits, strict=True)]
-    shift = max(_largest_shift(case.logits, values) for case, values in pairs)
-    deviation = float(np.median([case.logits.std(axis=-1).mean() for case in cases]))
-    if any(_difference(case, values, 0.0, "") for case, values in pairs) or not shift <= MAX_NOISE_SHARE * deviation:
-        return None
-    return BatchInvariance(way, len(cases), sum(len(case.tokens) for case in cases), shift=shift)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +205,7 @@ class ModeCheck:
                 raise
             return None
         most = MAX_NOISE_SHARE * float(case.logits.std(axis=-1).mean())
-        shift = _largest_shift(case.logits, np.asarray(logits))
+        shift = largest_shift(case.logits, np.asarray(logits))
         if earlier.noise > most or shift > min(most, MARGIN_FACTOR * max(earlier.noise, earlier.shift)):
             return None
         return replace(earlier, confirmed=len(case.tokens))
@@ -256,7 +217,7 @@ def request_kinds(requests: Sequence[Request]) -> list[str]:
     A kind is "shared" if another of the requests has the same media. Models compute these in different ways: texts without the
     encoder, several images with more positions, shared ones from a cache.
     """
-    media = [_media(request) for request in requests]
+    media = [media_of(request) for request in requests]
     kinds = set()
     for parts in media:
         counts = Counter(part.modality for part in parts)
@@ -326,9 +287,7 @@ def check_batch_invariance(
     result = BatchInvariance(SEQUENTIAL, len(cases), sum(len(case.tokens) for case in cases))
     try:
         measured = cases[:_PADDED_CASES]
-        noise = max(
-            _largest_shift(case.logits, logits) for case, logits in zip(measured, padded(measured), strict=True)
-        )
+        noise = max(largest_shift(case.logits, logits) for case, logits in zip(measured, padded(measured), strict=True))
     except Exception as error:
         if metal_fault(error) is not None:
             raise
@@ -348,8 +307,8 @@ def check_batch_invariance(
     for name, mode in modes.items():
         try:
             pairs = list(zip(cases, mode(cases), strict=True))
-            reason = next(filter(None, (_difference(case, logits, noise, cause) for case, logits in pairs)), "")
-            shift = max(_largest_shift(case.logits, np.asarray(logits)) for case, logits in pairs)
+            reason = next(filter(None, (difference(case, logits, noise, cause) for case, logits in pairs)), "")
+            shift = max(largest_shift(case.logits, np.asarray(logits)) for case, logits in pairs)
         except Exception as error:
             if metal_fault(error) is not None:
                 raise
@@ -361,7 +320,8 @@ def check_batch_invariance(
     return replace(result, failed=failed)
 
 
-def _media(request: Request) -> tuple[Media, ...]:
+def media_of(request: Request) -> tuple[Media, ...]:
+    """Return the media of a request, in order."""
     return tuple(part for message in request.messages for part in message.parts if isinstance(part, Media))
 
 
@@ -370,7 +330,7 @@ def _confirming_requests(requests: Sequence[Request]) -> tuple[Request, list[Req
 
     The first ones show whether media of different requests are kept apart, the last whether what is shared is the same.
     """
-    media = [_media(request) for request in requests]
+    media = [media_of(request) for request in requests]
     pairs = [(media.index(parts), number) for number, parts in enumerate(media) if media.index(parts) < number]
     sibling, compared = next((pair for pair in pairs if media[pair[0]]), pairs[0] if pairs else (0, 0))
     others = {parts: number for number, parts in enumerate(media) if parts != media[compared]}
@@ -408,7 +368,7 @@ def _greedy(decoding: Decoding) -> Decoding:
     return Decoding(min(decoding.max_tokens, COMPARED_TOKENS), max_pixels=decoding.max_pixels)
 
 
-def _largest_shift(sequential: Any, other: Any) -> float:
+def largest_shift(sequential: Any, other: Any) -> float:
     """Return the most by which one of the ten highest logits of a step moved."""
     import numpy as np
 
@@ -418,7 +378,7 @@ def _largest_shift(sequential: Any, other: Any) -> float:
     return float(max(differences.max(), rounding))
 
 
-def _difference(case: ReferenceAnswer, logits: Any, noise: float, cause: str) -> str:
+def difference(case: ReferenceAnswer, logits: Any, noise: float, cause: str) -> str:
     """Return where the top token changed by more than noise explains, as a reason; empty where it nowhere did."""
     import numpy as np
 

@@ -12,18 +12,14 @@ from mlx_backends.core.batch_invariance import (
     ModeCheck,
     ReferenceAnswer,
     check_batch_invariance,
-    check_sharing,
-    find_other,
-    find_sibling,
-    reference_answer,
     reference_answers,
     select_requests,
-    shared_media,
 )
 from mlx_backends.core.expected_time import ExpectedTime, Mode
 from mlx_backends.core.metal_faults import metal_fault
 from mlx_backends.core.observed_answers import ObservedAnswers, key_of
 from mlx_backends.core.reuse import Reuse, shared_prefix_length
+from mlx_backends.core.sharing_check import check_sharing, find_other, find_sibling, reference_answer, shared_media
 
 if TYPE_CHECKING:
     from mlx_backends.mlx.preprocess import Preprocessor

@@ -14,9 +14,9 @@ from mlx_backends.core.batch_invariance import (
     ModeCheck,
     ReferenceAnswer,
     length_class,
-    reference_answer,
     select_prepared,
 )
+from mlx_backends.core.sharing_check import reference_answer
 from mlx_backends.mlx.first_answers import DOZENS, FirstAnswers
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
