@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.k_passages.constants import DISTRACTOR, RIGHT, WRONG
 from benchmarks.vocabulary import Record, Verdict
 from judges.base import AnswerJudge
+from judges.cmc_rules.preparation import prepare, wait_until_prepared
 
 _LABELS = {"IMAGE": "RIGHT", "TEXT": "WRONG", "BOTH": "BOTH", "NEITHER": "NEITHER", "ABSTAIN": "ABSTAIN"}
 
@@ -21,12 +22,13 @@ class WhichPassage(AnswerJudge):
     )
 
     def prepare(self) -> None:
-        import judges.cmc_rules.decision  # noqa: F401
+        prepare()
 
     def label_answer(self, answer: str, record: Record) -> Verdict:
         from judges.cmc_rules.behaviour import UNDECIDED
         from judges.cmc_rules.decision import decide
 
+        wait_until_prepared()
         question, references = record.instance.question, record.instance.references
         cut_off = record.is_cut_off
         values = {"image": references.get(RIGHT, ()), "text": references.get(WRONG, ())}

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
-from benchmarks.vocabulary import Generation, Media, Modality, Request
+from benchmarks.vocabulary import Candidates, Generation, Media, Modality, Request
 from mlx_backends.core.batch_invariance import BatchInvariance
+from mlx_backends.core.observed_answers import ObservedAnswer
 from mlx_backends.core.probe import Probe
 from mlx_backends.core.reuse import Reuse
 from mlx_backends.options import LoadOptions
@@ -50,6 +51,10 @@ class EngineInfo:
     """The digest of the weights before an adapter was fused into them."""
     takes: tuple[Modality, ...] = ("image",)
     """The media it is shown as they are; a run does not ask it about others."""
+
+
+FEWEST_ROWS = 24
+"""The number of rows below which the check of batches costs more than they gain, where nothing is known of their times."""
 
 
 class Backend(ABC):
@@ -100,6 +105,37 @@ class Backend(ABC):
 
     def use_sequential_mode(self) -> None:  # noqa: B027 - most backends know no other way
         """Answer one request at a time from now on, without caches."""
+
+    def observe(  # noqa: B027 - most backends have nothing to show
+        self, requests: Sequence[Request], coming: Sequence[Request] = ()
+    ) -> None:
+        """Keep what the next sequential answers to ``requests`` show about the model, for the checks.
+
+        ``coming`` are the run's first requests, whose work :meth:`repeated` may do in advance; none if answers share no work.
+        """
+
+    def observed(self, request: Request) -> ObservedAnswer | None:
+        """Return what was kept of the answer to ``request`` since :meth:`use_sequential_mode`; None if nothing was."""
+        return None
+
+    def repeated(self, request: Request) -> Any | None:
+        """Return the logits of an observed answer's tokens, of the shape (tokens, vocabulary), when they are computed again.
+
+        None where only a probe can repeat them. Nothing may be in flight.
+        """
+        return None
+
+    def is_worth_checking(self, requests: Sequence[Request], total: int) -> bool:
+        """Return whether :meth:`choose_mode` is expected to save more time than its check takes.
+
+        ``requests`` are the first of ``total``. By default, there have to be :data:`FEWEST_ROWS`.
+        """
+        return row_count(requests) >= FEWEST_ROWS
+
+    @property
+    def references(self) -> Sequence[Request]:
+        """The requests that :meth:`choose_mode` compares, as far as they are best answered and observed before."""
+        return ()
 
     def choose_mode(
         self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
@@ -188,3 +224,10 @@ class Engine(ABC):
         Raises as :meth:`describe`, ModelError where the model cannot be loaded or does not fit in memory, and KeyMissingError
         or AddressError for a remote engine without its key or the user's consent.
         """
+
+
+def row_count(requests: Sequence[Request]) -> int:
+    """Return the number of rows that requests take: one for each answer, and one for each candidate to score."""
+    return sum(
+        1 + (len(request.form.values) + 1 if isinstance(request.form, Candidates) else 0) for request in requests
+    )

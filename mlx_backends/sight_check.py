@@ -1,8 +1,9 @@
 """Sight check: a model's next token must depend on each image of its prompt, and be the same when asked twice.
 
-It runs before a worker's first answer, on a request with one image and on one with several. Each image is replaced by
-its inverted mirror image, a single one by a blank image too, of the same size. The result is stored for later runs of the same
-model (:mod:`mlx_backends.stored_checks`), which replace one image only.
+It runs before a worker's first answer is stored, on a request with one image and on one with several. The logits that others are
+compared with are those of these requests' answers, where a backend has observed them. Each image is replaced by its inverted
+mirror image, of the same size, and a single one by a blank image where that changes nothing. The result is stored for later
+runs of the same model (:mod:`mlx_backends.stored_checks`), which replace one image only.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from benchmarks.untrusted.own_files import scratch_folder
 from benchmarks.vocabulary import Media, Message, Part, Request
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault, out_of_memory
+from mlx_backends.core.probe import LikelyTokens, likeliest
 from mlx_backends.stored_checks import StoredCheck, StoredChecks, is_measure, report_unconfirmed
 
 if TYPE_CHECKING:
     from mlx_backends.base import Backend, MediaPath
-    from mlx_backends.core.probe import Probe
 
 MAX_NOISE = 1e-3
 """Greatest change of a logprob when a request is repeated, as a share of the range of the likeliest tokens' logprobs.
@@ -85,7 +86,7 @@ class ReplaceableMedia:
 
             def add(picture: Any) -> Media:
                 path = folder / "picture.png"
-                picture.save(path)
+                picture.save(path, compress_level=1)
                 medium = Media(hashlib.sha256(path.read_bytes()).hexdigest(), ".png")
                 self._added[medium.name] = path.rename(path.with_name(medium.name))
                 return medium
@@ -129,11 +130,7 @@ def check_sight(
     """
     result = SightCheck(len(selected), 0, 0.0, 0.0)
     for request in (replace(request, form=None) for request in selected):
-        try:
-            backend.probe(request, ())
-        except Exception as error:
-            if metal_fault(error) is not None:
-                raise
+        if backend.observed(request) is None and not _is_prepared(backend, request):
             continue
         try:
             for step in _check_request(backend, media, request):
@@ -152,15 +149,47 @@ def check_sight(
     return result if result.images else None
 
 
+def _is_prepared(backend: Backend, request: Request) -> bool:
+    """Return whether a request can be prepared. A fault of the GPU is raised."""
+    try:
+        backend.probe(request, ())
+    except Exception as error:
+        if metal_fault(error) is not None:
+            raise
+        return False
+    return True
+
+
+def _top(backend: Backend, request: Request) -> LikelyTokens:
+    """Return the likeliest first tokens of an answer to ``request``, computed now."""
+    return backend.probe(request, _FORCED).top[0]
+
+
+def _observed_top(backend: Backend, request: Request) -> LikelyTokens:
+    """Return the likeliest first tokens of the answer to ``request``: observed, or else computed now."""
+    observed = backend.observed(request)
+    return _top(backend, request) if observed is None else likeliest(observed.logits[0])
+
+
+def _repeated_top(backend: Backend, request: Request, first: LikelyTokens) -> LikelyTokens:
+    """Return the likeliest first tokens when ``request`` is computed again.
+
+    What repeats an observed answer may do so in another way, so that it does not count where it differs by more than rounding.
+    """
+    repeated = backend.repeated(request)
+    if repeated is not None and _change(first, top := likeliest(repeated[0])) <= MAX_NOISE * _range(first):
+        return top
+    return _top(backend, request)
+
+
 def _confirms(backend: Backend, media: ReplaceableMedia, request: Request, earlier: SightCheck) -> bool:
     """Return whether the logits of ``request`` change by more than noise when its first image is replaced."""
     request = replace(request, form=None)
     image = _images(request)[0]
     try:
         with media.temporary() as add:
-            inverted, _ = _variants(media(image), image)
-            variant = _with_image(request, 0, add(inverted))
-            change = _change(backend.probe(request, _FORCED), backend.probe(variant, _FORCED))
+            variant = _with_image(request, 0, add(_variants(media(image), image)[0]))
+            change = _change(_observed_top(backend, request), _top(backend, variant))
     except Exception as error:
         if metal_fault(error) is not None:
             raise
@@ -202,19 +231,23 @@ def _combined(result: SightCheck, step: _Step) -> SightCheck:
 def _check_request(backend: Backend, media: ReplaceableMedia, request: Request) -> Iterator[_Step]:
     """Yield the result of repeating a request, then that of replacing each of its images."""
     images = _images(request)
-    first = backend.probe(request, _FORCED)
-    noise = _change(first, backend.probe(request, _FORCED))
+    observed = backend.observed(request)
+    first = _observed_top(backend, request)
+    noise = _change(first, _repeated_top(backend, request, first))
     if noise > MAX_NOISE * _range(first):
         yield _Step(noise, problem=f"its logits change by {noise:.3g} when the same request is repeated")
     yield _Step(noise)
-    rows, place = backend.image_rows(request), -1.0
+    rows, place = backend.image_rows(request) if observed is None else observed.image_rows, -1.0
     for number, image in enumerate(images):
         which = f"image {number + 1} of {len(images)}" if len(images) > 1 else "the image"
         with media.temporary() as add:
-            pictures = _variants(media(image), image)[: 2 if len(images) == 1 else 1]
-            variants = [_with_image(request, number, add(picture)) for picture in pictures]
-            change = max(_change(first, backend.probe(variant, _FORCED)) for variant in variants)
-            last_place, place = place, _place_of_change(rows, backend.image_rows(variants[0]), place + 1)
+            picture, *others = _variants(media(image), image)
+            variant = _with_image(request, number, add(picture))
+            change = _change(first, _top(backend, variant))
+            last_place, place = place, _place_of_change(rows, backend.image_rows(variant), place + 1)
+            if change <= noise and len(images) == 1:
+                variants = [_with_image(request, number, add(other)) for other in others]
+                change = max([change, *(_change(first, _top(backend, variant)) for variant in variants)])
         if place < 0:
             yield _Step(noise, change, f"its image features stay the same when {which} is replaced")
         elif change <= noise:
@@ -252,16 +285,17 @@ def sight_requests(requests: Sequence[Request]) -> list[Request]:
     return [request for request in (single_image_request, smallest_request) if request is not None]
 
 
-def _variants(path: Path, image: Media) -> tuple[Any, Any]:
-    """Return the inverted mirror image of an image and a blank one, both of its size and without marks."""
+def _variants(path: Path, image: Media) -> list[Any]:
+    """Return the inverted mirror image of an image, unless it is the same, and a blank one, of its size and without marks."""
     from PIL import Image, ImageOps
 
     from benchmarks.media import load_image, read_media
 
-    picture = load_image(read_media(path, image), None, ())
-    inverted = ImageOps.invert(ImageOps.mirror(picture.convert("RGB")))
+    picture = load_image(read_media(path, image), None, ()).convert("RGB")
+    inverted = ImageOps.invert(ImageOps.mirror(picture))
     grey = 96 if picture.convert("L").getextrema() == (160, 160) else 160
-    return inverted, Image.new("RGB", picture.size, (grey, grey, grey))
+    blank = Image.new("RGB", picture.size, (grey, grey, grey))
+    return [blank] if inverted.tobytes() == picture.tobytes() else [inverted, blank]
 
 
 def _with_image(request: Request, number: int, image: Media) -> Request:
@@ -279,9 +313,9 @@ def _with_image(request: Request, number: int, image: Media) -> Request:
     return replace(request, messages=tuple(messages))
 
 
-def _change(first: Probe, second: Probe) -> float:
-    """Return the greatest change of a logprob among the likeliest tokens of two probes."""
-    before, after = dict(first.top[0]), dict(second.top[0])
+def _change(first: LikelyTokens, second: LikelyTokens) -> float:
+    """Return the greatest change of a logprob among the likeliest tokens of two answers."""
+    before, after = dict(first), dict(second)
     common_tokens = before.keys() & after.keys()
     floor = min(*before.values(), *after.values())
     changes = [abs(before[token] - after[token]) for token in common_tokens]
@@ -291,8 +325,8 @@ def _change(first: Probe, second: Probe) -> float:
     return max(changes)
 
 
-def _range(probe: Probe) -> float:
-    logprobs = [logprob for _, logprob in probe.top[0]]
+def _range(tokens: LikelyTokens) -> float:
+    logprobs = [logprob for _, logprob in tokens]
     return max(logprobs) - min(logprobs)
 
 

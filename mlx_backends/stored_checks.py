@@ -76,6 +76,11 @@ class StoredChecks:
         self._has_weights = info["weights"] is not None
         self._engine = {name: info[name] for name in _IDENTITY if info.get(name) is not None}
 
+    def has(self, check: str) -> bool:
+        """Return whether there is a check of a kind of this model and engine, under whatever conditions."""
+        engine = json.loads(canonical_json(self._engine)).items()
+        return any(stored.check == check and engine <= stored.depends_on.items() for stored in read_checks())
+
     def find(self, check: str, conditions: Mapping[str, Any]) -> StoredCheck | None:
         """Return the newest check of a kind under exactly these conditions; None if there is none."""
         if not self._has_weights:

@@ -188,7 +188,8 @@ def _answering_modes(store: RunStore) -> Iterator[str]:
     for check in store.meta(ENDPOINT_KEY, [])[-1:]:
         yield _endpoint_line(check)
     for proof in store.meta("canary", []):
-        noise = f"padding moves a logit by {proof['noise']:.2g}"
+        cause, moved = ("padding", proof["noise"]) if proof["noise"] else ("sharing", proof.get("shift", 0.0))
+        noise = f"{cause} moves a logit by {moved:.2g}"
         compared = f"compared with sequential answers on {proof['cases']} requests and {proof['tokens']} tokens"
         yield f"{proof['model']} answered {proof['way']}: {compared}, where {noise}"
         yield from stored_check(proof, "token")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -24,20 +24,27 @@ class InFlight:
 
     They are kept in a file next to the store, which is removed when the block ends without an error. It is written in one call
     and not synchronised to disk, since it has to survive the worker, not the machine. ``width`` is the most requests that the
-    worker has in flight, ``engine`` describes what answers.
+    worker has in flight, ``engine`` describes what answers, and ``first`` are those in flight at the beginning.
     """
 
-    def __init__(self, folder: Path, width: int, engine: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        width: int,
+        engine: Mapping[str, Any],
+        first: Sequence[tuple[PendingInstance, Request]] = (),
+    ) -> None:
         self._folder = folder
         self._about = {"width": width, "engine": engine}
         self._size = 0
         self._fd: int | None = None
+        self._first = first
 
     def __enter__(self) -> Self:
         with suppress(OSError):  # the store reports a full disk
             self._fd = open_descriptor(self._folder, _NAME, os.O_WRONLY | os.O_CREAT)
             os.ftruncate(self._fd, 0)
-        self.note(())
+        self.note(self._first)
         return self
 
     def __exit__(

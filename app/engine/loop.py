@@ -55,6 +55,7 @@ class AnswerLoop:
         in_flight: The record of what is in flight, for whoever finds this process dead.
         work: The record of the work, which commits the answers.
         lenders: The other runs whose answers are reused; None for none.
+        commit: A function that takes the answers in place of ``work`` and ``store``; None for these.
         asks: False to reuse answers alone, and to leave all other requests for another loop.
         stop: Returns True once the loop must end. What has finished is committed; the rest is cancelled, to be asked again
             when the run resumes.
@@ -73,6 +74,7 @@ class AnswerLoop:
     in_flight: InFlight | None = None
     work: WorkRecord | None = None
     lenders: Lenders | None = None
+    commit: Callable[[Sequence[NewAnswer]], None] | None = None
     asks: bool = True
     stop: Stop = lambda: False
     paused: Stop = lambda: False
@@ -83,7 +85,7 @@ class AnswerLoop:
         self._submitted: dict[str, PendingRequest] = {}
         self._equal: dict[str, list[PendingRequest]] = {}  # to those in flight, by the digest of the request
         self._answers: OrderedDict[str, _Answer] = OrderedDict()  # the last ones, by the digest of the request
-        self._finished = GroupCommit(self.store.commit if self.work is None else self.work.commit)
+        self._finished = GroupCommit(self.commit or (self.store.commit if self.work is None else self.work.commit))
 
     def run(self) -> None:
         """Answer every pending instance, until none is left or ``stop`` returns True.

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from app.engine.request_order import WINDOW
-from app.store.answers import KnownInstance, read_answers
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.store.run_facts import REACHED_KEY
@@ -23,6 +23,9 @@ from benchmarks.repeats import split_repeat
 from benchmarks.vocabulary import Estimate
 from judges.registry import find_judge
 from judges.rubric import RubricJudge
+
+if TYPE_CHECKING:
+    from app.store.answers import KnownInstance
 
 _ORDER, _RANDOM = "order", "random"
 _PENDING, _SELECTED, _FLAGS = 1, 2, 2
@@ -87,7 +90,8 @@ def next_ordinals(
     if not in_random_order(store):
         yield None
         return
-    judge, known = find_judge(judge, benchmark).id, ParsedTexts[KnownInstance]()
+    judge = find_judge(judge, benchmark).id
+    known: ParsedTexts[KnownInstance] = ParsedTexts()
     for window in windows(store, seed, conditions):
         if stop():
             return
@@ -138,6 +142,8 @@ def running_accuracies(
     A finished condition is left out, since no further answer can narrow its interval, and so are those without sources, unless
     no other is unfinished. ``known`` keeps the parsed instances for the next look.
     """
+    from app.store.answers import read_answers  # which few runs need, and a tenth of a second
+
     answers = read_answers(store, benchmark, known)
 
     def accuracy(condition: str) -> Estimate:

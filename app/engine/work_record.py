@@ -46,6 +46,10 @@ class WorkRecord:
         began, self._lap_began = self._lap_began, self._clock()
         return self._lap_began - began
 
+    def add_time(self) -> None:
+        """Count the time since the last lap for answers that are committed later."""
+        self._seconds += self.lap()
+
     def commit(self, answers: Sequence[NewAnswer]) -> None:
         """Commit answers that took the time since the last lap, and now and then the record with them."""
         self._answered += sum(map(_is_generated, answers))

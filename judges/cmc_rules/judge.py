@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.vocabulary import RIGHT_VALUE, Record, Verdict
 from benchmarks.without_sources import judged_references
 from judges.base import AnswerJudge
+from judges.cmc_rules.preparation import prepare, wait_until_prepared
 
 
 class Match(AnswerJudge):
@@ -20,13 +21,14 @@ class Match(AnswerJudge):
     description = "five labels by rule, or undecided where the rules cannot show one"
 
     def prepare(self) -> None:
-        import judges.cmc_rules.decision  # noqa: F401
+        prepare()
 
     def label_answer(self, answer: str, record: Record) -> Verdict:
         # Imported here because the rules' patterns take 0.15 s to compile, and most commands judge nothing.
         from judges.cmc_rules.behaviour import UNDECIDED, Decision
         from judges.cmc_rules.decision import decide
 
+        wait_until_prepared()
         instance, cut_off = record.instance, record.is_cut_off
         decision = decide(answer, instance.question, judged_references(instance), cut_off=cut_off)
         if decision.behaviour == UNDECIDED:

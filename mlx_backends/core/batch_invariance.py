@@ -20,9 +20,10 @@ from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Decoding, Media, Request
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault
+from mlx_backends.core.observed_answers import OBSERVED_TOKENS
 from mlx_backends.stored_checks import StoredCheck, StoredChecks, is_measure, report_unconfirmed
 
-COMPARED_TOKENS = 8
+COMPARED_TOKENS = OBSERVED_TOKENS
 """Number of tokens of each answer that are compared."""
 
 CONFIRMED_TOKENS = 2
@@ -112,7 +113,7 @@ def select_requests(requests: Sequence[Request]) -> list[Request]:
     """
     by_images: dict[tuple[Media, ...], list[Request]] = {}
     for request in requests:
-        images = _media(request)
+        images = media_of(request)
         if images in by_images or not images or sum(map(bool, by_images)) < len(_REQUESTS_OF_SETS):
             by_images.setdefault(images, []).append(request)
     groups = [by_images[images] for images in sorted(by_images, key=lambda images: not images)]
@@ -123,9 +124,14 @@ def select_requests(requests: Sequence[Request]) -> list[Request]:
         first += group[:count]
         more += group[count:]
     selected = [*first, *more[: max(0, _MIN_REQUESTS - len(first))]]
-    if len(selected) > 1 and _media(selected[0]) == _media(selected[1]):
+    if len(selected) > 1 and media_of(selected[0]) == media_of(selected[1]):
         selected.append(selected.pop(1))
-    return [replace(request, decoding=_greedy(request.decoding), form=None) for request in selected]
+    return list(map(as_compared, selected))
+
+
+def as_compared(request: Request) -> Request:
+    """Return a request with greedy decoding, no form and the tokens that are compared."""
+    return replace(request, decoding=_greedy(request.decoding), form=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +163,7 @@ class ModeCheck:
 
         None if no request can be answered, or if ``stop`` returns True meanwhile. A fault of the GPU is raised.
         """
-        conditions = {**self.conditions, "requests": request_kinds(self.requests)}
-        if stored_checks is not None and (stored := stored_checks.find(CHECK, conditions)) is not None:
+        if stored_checks is not None and (stored := self.stored(stored_checks)) is not None:
             earlier = _parse(stored)
             if earlier is not None and (confirmed := self._confirm(earlier)) is not None:
                 return confirmed
@@ -170,8 +175,16 @@ class ModeCheck:
         if stored_checks is None or not result.repeatable:
             return result
         evidence = {name: getattr(result, name) for name in _EVIDENCE}
-        new = stored_checks.save(CHECK, conditions, evidence)
+        new = stored_checks.save(CHECK, self._whole_conditions, evidence)
         return result if new is None else replace(result, key=new.key, checked_at=new.at)
+
+    def stored(self, stored_checks: StoredChecks) -> StoredCheck | None:
+        """Return the stored result under the same conditions; None if there is none."""
+        return stored_checks.find(CHECK, self._whole_conditions)
+
+    @property
+    def _whole_conditions(self) -> Mapping[str, Any]:
+        return {**self.conditions, "requests": request_kinds(self.requests)}
 
     def _confirm(self, earlier: BatchInvariance) -> BatchInvariance | None:
         """Return ``earlier`` if its mode still agrees on a request, next to others in a batch; None if not."""
@@ -192,7 +205,7 @@ class ModeCheck:
                 raise
             return None
         most = MAX_NOISE_SHARE * float(case.logits.std(axis=-1).mean())
-        shift = _largest_shift(case.logits, np.asarray(logits))
+        shift = largest_shift(case.logits, np.asarray(logits))
         if earlier.noise > most or shift > min(most, MARGIN_FACTOR * max(earlier.noise, earlier.shift)):
             return None
         return replace(earlier, confirmed=len(case.tokens))
@@ -204,7 +217,7 @@ def request_kinds(requests: Sequence[Request]) -> list[str]:
     A kind is "shared" if another of the requests has the same media. Models compute these in different ways: texts without the
     encoder, several images with more positions, shared ones from a cache.
     """
-    media = [_media(request) for request in requests]
+    media = [media_of(request) for request in requests]
     kinds = set()
     for parts in media:
         counts = Counter(part.modality for part in parts)
@@ -274,9 +287,7 @@ def check_batch_invariance(
     result = BatchInvariance(SEQUENTIAL, len(cases), sum(len(case.tokens) for case in cases))
     try:
         measured = cases[:_PADDED_CASES]
-        noise = max(
-            _largest_shift(case.logits, logits) for case, logits in zip(measured, padded(measured), strict=True)
-        )
+        noise = max(largest_shift(case.logits, logits) for case, logits in zip(measured, padded(measured), strict=True))
     except Exception as error:
         if metal_fault(error) is not None:
             raise
@@ -296,8 +307,8 @@ def check_batch_invariance(
     for name, mode in modes.items():
         try:
             pairs = list(zip(cases, mode(cases), strict=True))
-            reason = next(filter(None, (_difference(case, logits, noise, cause) for case, logits in pairs)), "")
-            shift = max(_largest_shift(case.logits, np.asarray(logits)) for case, logits in pairs)
+            reason = next(filter(None, (difference(case, logits, noise, cause) for case, logits in pairs)), "")
+            shift = max(largest_shift(case.logits, np.asarray(logits)) for case, logits in pairs)
         except Exception as error:
             if metal_fault(error) is not None:
                 raise
@@ -309,7 +320,8 @@ def check_batch_invariance(
     return replace(result, failed=failed)
 
 
-def _media(request: Request) -> tuple[Media, ...]:
+def media_of(request: Request) -> tuple[Media, ...]:
+    """Return the media of a request, in order."""
     return tuple(part for message in request.messages for part in message.parts if isinstance(part, Media))
 
 
@@ -318,7 +330,7 @@ def _confirming_requests(requests: Sequence[Request]) -> tuple[Request, list[Req
 
     The first ones show whether media of different requests are kept apart, the last whether what is shared is the same.
     """
-    media = [_media(request) for request in requests]
+    media = [media_of(request) for request in requests]
     pairs = [(media.index(parts), number) for number, parts in enumerate(media) if media.index(parts) < number]
     sibling, compared = next((pair for pair in pairs if media[pair[0]]), pairs[0] if pairs else (0, 0))
     others = {parts: number for number, parts in enumerate(media) if parts != media[compared]}
@@ -356,7 +368,7 @@ def _greedy(decoding: Decoding) -> Decoding:
     return Decoding(min(decoding.max_tokens, COMPARED_TOKENS), max_pixels=decoding.max_pixels)
 
 
-def _largest_shift(sequential: Any, other: Any) -> float:
+def largest_shift(sequential: Any, other: Any) -> float:
     """Return the most by which one of the ten highest logits of a step moved."""
     import numpy as np
 
@@ -366,7 +378,7 @@ def _largest_shift(sequential: Any, other: Any) -> float:
     return float(max(differences.max(), rounding))
 
 
-def _difference(case: ReferenceAnswer, logits: Any, noise: float, cause: str) -> str:
+def difference(case: ReferenceAnswer, logits: Any, noise: float, cause: str) -> str:
     """Return where the top token changed by more than noise explains, as a reason; empty where it nowhere did."""
     import numpy as np
 

@@ -24,13 +24,15 @@ class ForcedAnswer:
 
 
 class LogitsRecorder:
-    """Logits processor that records the ``logits`` of an answer and changes nothing."""
+    """Logits processor that records the ``logits`` of an answer's first ``limit`` tokens, None for all, and changes nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int | None = None) -> None:
         self.logits: list[Any] = []
+        self._limit = limit
 
     def __call__(self, tokens: Any, logits: Any) -> Any:
-        self.logits.append(_to_numpy(logits))
+        if self._limit is None or len(self.logits) < self._limit:
+            self.logits.append(_to_numpy(logits))
         return logits
 
 

@@ -13,7 +13,7 @@ class LRUCache(Generic[T]):
     """Values by their keys; above ``limit`` bytes the least recently used is dropped, but never the newest."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._entries: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
         self._size = 0
         self.misses = 0
@@ -43,7 +43,7 @@ class LRUCache(Generic[T]):
         _, replaced = self._entries.pop(key, (None, 0))
         self._entries[key] = value, size
         self._size += size - replaced
-        while len(self._entries) > 1 and self._size > self._limit:
+        while len(self._entries) > 1 and self._size > self.limit:
             _, (_, dropped) = self._entries.popitem(last=False)
             self._size -= dropped
 

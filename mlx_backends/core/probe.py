@@ -19,6 +19,9 @@ _PIXELS, _GRID = "pixel_values", "image_grid_thw"
 _SLICE_SIZES = "tgt_sizes"
 """MiniCPM-V's sizes of slices, each of which mlx-vlm lays out as a row of patches, (channels, patch, patches * patch)."""
 
+LikelyTokens = tuple[tuple[int, float], ...]
+"""Tokens with their natural logprobs, the likeliest first."""
+
 PixelStats = tuple[float, float, float]
 """Mean, standard deviation and greatest absolute value of an image's processed pixel values."""
 
@@ -42,7 +45,7 @@ class Probe:
     pixel_stats: tuple[PixelStats, ...]
     pixel_values: tuple[np.ndarray[Any, Any], ...] | None
     forced: tuple[int, ...]
-    top: tuple[tuple[tuple[int, float], ...], ...]
+    top: tuple[LikelyTokens, ...]
     logprobs: tuple[float, ...]
 
 
@@ -65,7 +68,6 @@ def build_probe(
 
     images = [np.ascontiguousarray(image, dtype="<f4") for image in images]
     logprobs = log_softmax(np.array(logits, dtype=np.float64)) if len(forced) else np.zeros((0, 1))
-    order = np.argsort(-logprobs, axis=-1, kind="stable")[:, :TOP_TOKENS]
     return Probe(
         request.id,
         prompt,
@@ -74,12 +76,23 @@ def build_probe(
         tuple((float(i.mean()), float(i.std()), float(np.abs(i).max(initial=0))) for i in images),
         tuple(images) if keep else None,
         tuple(map(int, forced)),
-        tuple(
-            tuple((int(t), float(row[t])) for t in likely_tokens)
-            for row, likely_tokens in zip(logprobs, order, strict=True)
-        ),
+        tuple(map(_likeliest, logprobs)),
         tuple(float(row[token]) for row, token in zip(logprobs, forced, strict=True)),
     )
+
+
+def likeliest(logits: np.ndarray[Any, Any]) -> LikelyTokens:
+    """Return the :data:`TOP_TOKENS` most likely tokens by the ``logits`` of one position, with their natural logprobs."""
+    import numpy as np
+
+    return _likeliest(log_softmax(np.array(logits, dtype=np.float64)))
+
+
+def _likeliest(logprobs: np.ndarray[Any, Any]) -> LikelyTokens:
+    import numpy as np
+
+    order = np.argsort(-logprobs, kind="stable")[:TOP_TOKENS]
+    return tuple((int(token), float(logprobs[token])) for token in order)
 
 
 def log_softmax(logits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

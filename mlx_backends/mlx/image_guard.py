@@ -49,3 +49,22 @@ def _check(input_ids: Any, texts: Any, merged: Any, placeholders: list[int]) -> 
     total, missing = (int(count) for count in (is_image.sum(), (is_image & ~reached).sum()))
     if missing:
         raise ImageFeaturesError(f"its image features reach {total - missing} of {total} image positions of a prompt.")
+
+
+def rows_at_images(ids: Any, output: Any, image_tokens: Set[int]) -> Any | None:
+    """Return what the model's embeddings of a prompt, ``output`` for the tokens ``ids``, show at the positions of its images.
+
+    Of the type float32 and the shape (positions, width); None where they are not in place.
+    """
+    import mlx.core as mx
+    import numpy as np
+
+    states = getattr(output, "cross_attention_states", None)
+    if states is not None:  # Llama 3.2 Vision's, beside its tokens
+        return np.array(states.astype(mx.float32))[0]
+    is_image = np.isin(np.array(ids)[0], sorted(image_tokens))
+    rows = np.array(output.inputs_embeds.astype(mx.float32))[0]
+    layers = getattr(output, "per_layer_inputs", None)
+    if layers is not None and not rows[is_image].any():  # Granite Vision 4's features are in the layers' inputs alone
+        rows = np.array(layers.astype(mx.float32))[0].reshape(len(rows), -1)
+    return rows[is_image] if len(rows) == len(is_image) and is_image.any() else None

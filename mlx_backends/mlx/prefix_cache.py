@@ -35,7 +35,7 @@ class PrefixCache:
     """
 
     def __init__(self, cache_bytes: int) -> None:
-        self._limit = cache_bytes
+        self.limit = cache_bytes
         self._size = 0
         self._prefixes: dict[bytes, _Prefix] = {}
         self._trimmable: list[bytes] = []
@@ -58,7 +58,7 @@ class PrefixCache:
             insort(self._trimmable, key)
         else:
             self._rigid.add(key)
-        while len(self._prefixes) > 1 and self._size > self._limit:
+        while len(self._prefixes) > 1 and self._size > self.limit:
             older = list(self._prefixes)[:-1]
             self._drop(next((key for key in older if not self._prefixes[key].likely), older[0]))
 

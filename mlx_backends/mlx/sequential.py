@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.vocabulary import AnyForm, Request
 from mlx_backends.core.loglikelihood import CandidateScoring
+from mlx_backends.core.observed_answers import AnswerObserver
 from mlx_backends.core.reuse import Reuse
 from mlx_backends.mlx.metal.fault_recovery import dropping
 from mlx_backends.mlx.preprocess import Preprocessor
@@ -36,8 +37,11 @@ class SequentialAnswers:
         self._kv_bits = kv_bits
         self.reuse: Reuse | None = None
 
-    def stream(self, request: Request, recorders: Sequence[Any] = ()) -> Stream:
-        """Return mlx-vlm's stream of tokens for ``request``, from inputs whose images are checked to be in place."""
+    def stream(self, request: Request, recorders: Sequence[Any] = (), *, observers: Sequence[Any] = ()) -> Stream:
+        """Return mlx-vlm's stream of tokens for ``request``, from inputs whose images are checked to be in place.
+
+        ``observers`` are shown the logits before the request's form restricts them, ``recorders`` afterwards.
+        """
         import mlx.core as mx
         from mlx_vlm import stream_generate
 
@@ -59,7 +63,7 @@ class SequentialAnswers:
             top_p=decoding.top_p,
             top_k=0,
             seed=seed,
-            logits_processors=[*self._processors(request.unscored.form), *recorders] or None,
+            logits_processors=[*observers, *self._processors(request.unscored.form), *recorders] or None,
             **self._cache_options(),
         )
         return stream
@@ -84,6 +88,7 @@ class SequentialRequest:
     stream: Stream | None = None
     tokens: list[int] = field(default_factory=list)
     scoring: CandidateScoring | None = None
+    observer: AnswerObserver | None = None
     prefill_s: float = 0.0
     decode_s: float = 0.0
     faults: int = 0

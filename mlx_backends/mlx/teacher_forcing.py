@@ -14,7 +14,8 @@ from mlx_backends.mlx.preprocess import PreparedInputs, Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 
 if TYPE_CHECKING:
-    from mlx_backends.mlx.vlm_batch import VLMRows
+    from mlx_backends.core.reuse import Reuse
+    from mlx_backends.mlx.vlm_batch import SharedWork, VLMRows
 
 
 class TeacherForcing:
@@ -51,31 +52,47 @@ class TeacherForcing:
         settle()
         return np.stack(forcing.logits[: len(tokens)])
 
-    def padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
-        """Return the logits of each case, next to a longer row that pads it; prompts are read one by one."""
-        logits = []
-        for case in cases:
-            neighbour = ReferenceAnswer(self._longer(case.request), case.tokens, None)
-            logits.append(self.force_rows(self._rows(2, share=False, join=False), [case, neighbour])[0])
-        return logits
+    def padded(self, cases: Sequence[ReferenceAnswer], width: int = 2) -> list[Any]:
+        """Return the logits of the cases, next to a longer row that pads them; prompts are read one by one.
+
+        Cases may stand in one batch, of at most ``width`` rows, but two.
+        """
+        size = max(1, width - 1)
+        return [logits for start in range(0, len(cases), size) for logits in self._padded(cases[start : start + size])]
+
+    def _padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
+        longest = max(cases, key=lambda case: len(self._preprocessor.inputs(case.request).content))
+        tokens = max((case.tokens for case in cases), key=len)  # so that it is there to the end
+        neighbour = ReferenceAnswer(self._longer(longest.request), tokens, None)
+        rows = self._rows(len(cases) + 1, share=False, join=False)
+        return self.force_rows(rows, [*cases, neighbour])[: len(cases)]
 
     def unpadded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
         """Return the logits of each case, next to a row of equal length, which needs no padding; prompts are read one by one."""
         return [self._force_equal(self._rows(2, share=False, join=False, equal=True), [case])[0] for case in cases]
 
-    def mode(self, width: int, *, share: bool, equal: bool = False) -> AnsweringMode:
-        """Return the function that forces cases in rows of ``width``, with shared prefixes read once if ``share``.
+    def mode(
+        self, width: int, new_work: Callable[[], tuple[SharedWork, Reuse]] | None, *, equal: bool = False
+    ) -> AnsweringMode:
+        """Return the function that forces cases in rows of ``width``, with shared prefixes read once.
 
-        With ``equal``, batches hold rows of equal length only, and each case has such a neighbour.
+        These are kept in what ``new_work`` returns; nothing is shared with None. With ``equal``, batches hold rows of equal
+        length only, and each case has such a neighbour.
         """
 
         def force(cases: Sequence[ReferenceAnswer]) -> list[Any]:
+            work = None if new_work is None else new_work()
+            share = work is not None
             if equal:
-                return self._force_equal(self._rows(width, share=share, equal=True), cases)
+                return self._force_equal(self._rows(width, share=share, equal=True, work=work), cases)
             rows_wide = max(min(width, len(cases) - 1), min(width, 2))  # so that one of them joins late
-            return self.force_rows(self._rows(rows_wide, share=share), cases)
+            return self.force_rows(self._rows(rows_wide, share=share, work=work), cases)
 
         return force
+
+    def shared(self, cases: Sequence[ReferenceAnswer], work: tuple[SharedWork, Reuse]) -> list[Any]:
+        """Return the logits of ``cases``, forced one after the other on the caches of ``work``."""
+        return self.force_rows(self._rows(1, share=True, work=work), cases)
 
     def _force_equal(self, rows: VLMRows, cases: Sequence[ReferenceAnswer]) -> list[Any]:
         """Return the logits of ``cases``, forced in ``rows`` with a text of the same length for each."""

@@ -137,6 +137,10 @@ class CachedVisionTower:
             self._encoder.save(key, used)
         return output
 
+    def resize(self, cache_bytes: int) -> None:
+        """Bound the memory for features anew, from the next one on."""
+        self._features.limit = cache_bytes
+
     def clear(self) -> None:
         """Drop all features."""
         self._features.clear()

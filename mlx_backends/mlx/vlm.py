@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import gc
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -18,31 +18,30 @@ from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.core.batch_invariance import (
     BATCHED,
     SEQUENTIAL,
-    AnsweringMode,
     BatchInvariance,
-    ModeCheck,
     ReferenceAnswer,
-    length_class,
-    select_prepared,
 )
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.loglikelihood import CandidateScoring, score_options
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault, out_of_memory
+from mlx_backends.core.observed_answers import ObservedAnswer
 from mlx_backends.core.probe import Probe, build_probe, split_pixels
 from mlx_backends.core.reuse import Reuse
 from mlx_backends.family_status import family_status
 from mlx_backends.mlx.activation_type import record_dtype
 from mlx_backends.mlx.feature_store import FeatureStore
-from mlx_backends.mlx.image_guard import guard_image_features
+from mlx_backends.mlx.first_answers import FirstAnswers
+from mlx_backends.mlx.image_guard import guard_image_features, rows_at_images
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, root_cause, settle
 from mlx_backends.mlx.metal.memory_limits import MemoryLimits
+from mlx_backends.mlx.mode_choice import EQUAL_SHARED, SEQUENTIAL_SHARED, SHARED, ModeChoice
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import NoText, SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
 from mlx_backends.mlx.vision_cache import VisionEncoder, encoder_identity
-from mlx_backends.models.memory_estimate import device_name, least_caches
+from mlx_backends.models.memory_estimate import least_caches
 
 if TYPE_CHECKING:
     from mlx_backends.mlx.batched import BatchedAnswers
@@ -55,10 +54,6 @@ WIDTH = 8
 
 QUEUE_FACTOR = 2
 """Requests taken, as a multiple of the width: the others are prepared in the meantime."""
-
-BATCHED_SHARED = "in batches, with shared prefixes computed once"
-EQUAL_SHARED = "in batches of prompts of equal length, with shared prefixes computed once"
-SEQUENTIAL_SHARED = "one at a time, with shared prefixes computed once"
 
 _SLICE_S = 0.05
 _USUAL_PROMPT = 4096
@@ -120,9 +115,13 @@ class VLMBackend(Backend):
             model, processor, self._preprocessor, self._constrainer.processors, kv_bits
         )
         self._teacher_forcing = TeacherForcing(self._preprocessor, self._sequential, self._rows)
+        self._first = FirstAnswers(self._teacher_forcing, self._empty_caches, self._preprocessor, info.device)
         self._limits = MemoryLimits.here()
         self._recovery = FaultRecovery(model)
         record_dtype(model)
+        self._mode_choice = ModeChoice(
+            self._teacher_forcing, self._recovery, self._first, self._width, self._prompt_tokens, kv_bits
+        )
         status = family_status({"model_type": getattr(model.config, "model_type", None)}, info.model)
         self.family, self._family_remark = str(status), status.remark
         self._cache_sizes = least_caches(model.config, _USUAL_PROMPT, kv_bits)
@@ -131,6 +130,8 @@ class VLMBackend(Backend):
         self._batched: BatchedAnswers | None = None
         self._shared: SharedWork | None = None
         self._reuse: Reuse | None = None
+        self._probed: tuple[Request, Any] | None = None
+        """The last request that was probed, and its rows at the images."""
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -193,6 +194,7 @@ class VLMBackend(Backend):
                     done = last and self._generation(work, last)
                 if done is not None:
                     settle()
+                    self._first.add(work, done)
         except Exception as failure:  # a request that fails must not end the run
             error = root_cause(failure)
             if self._repeats(work, error):
@@ -214,7 +216,31 @@ class VLMBackend(Backend):
         if self._batched is not None:
             self._batched.cancel(request_id)
 
+    def observe(self, requests: Sequence[Request], coming: Sequence[Request] = ()) -> None:
+        self._first.observe(requests, [request.unscored for request in coming])
+
+    def observed(self, request: Request) -> ObservedAnswer | None:
+        return self._first.answers.get(request)
+
+    def repeated(self, request: Request) -> Any | None:
+        with redirect_stdout(sys.stderr):
+            return self._recovery.repeat(lambda: self._first.repeated(request))
+
+    def is_worth_checking(self, requests: Sequence[Request], total: int) -> bool:
+        if not self._first.has_answers:
+            return super().is_worth_checking(requests, total)
+        with redirect_stdout(sys.stderr):
+            return self._mode_choice.is_worth_checking(requests, total, self.stored_checks)
+
+    @property
+    def references(self) -> Sequence[Request]:
+        return self._first.compared
+
     def use_sequential_mode(self) -> None:
+        self._answer_sequentially()
+        self._first.clear()
+
+    def _answer_sequentially(self) -> None:
         if self._in_flight:
             raise RuntimeError("the model is answering")
         if self._batched is not None:
@@ -226,60 +252,41 @@ class VLMBackend(Backend):
     def choose_mode(
         self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False
     ) -> BatchInvariance | None:
-        self.use_sequential_mode()
-        requests = [request.unscored for request in requests]
-        repeating, forcing = self._recovery.repeating, self._teacher_forcing
-        with redirect_stdout(sys.stderr):
-            selected, longest = select_prepared(requests, repeating(self._prompt_tokens))
-            if not selected:
-                return None
-            modes: dict[str, AnsweringMode] = {}
-            unpadded_modes: dict[str, AnsweringMode] = {}
-            if (width := self._width(requests, selected)) > 1:
-                modes[BATCHED_SHARED] = repeating(forcing.mode(width, share=True))
-                modes[BATCHED] = repeating(forcing.mode(width, share=False))
-                unpadded_modes[EQUAL_SHARED] = repeating(forcing.mode(width, share=True, equal=True))
-            modes[SEQUENTIAL_SHARED] = unpadded_modes[SEQUENTIAL_SHARED] = repeating(forcing.mode(1, share=True))
-            conditions = {
-                "width": width,
-                "prompt_tokens": length_class(longest),
-                "gpu": device_name(),
-                "kv_bits": self._kv_bits,
-            }
-            check = ModeCheck(
-                selected,
-                repeating(forcing.case),
-                repeating(forcing.padded),
-                modes,
-                conditions,
-                stop,
-                repeating(forcing.unpadded),
-                unpadded_modes,
-            )
-            self.invariance = check.run(self.stored_checks)
-            if self.invariance is None:
-                return None
-            if (way := self.invariance.way) in (BATCHED_SHARED, EQUAL_SHARED, SEQUENTIAL_SHARED):
-                self.invariance = replace(self.invariance, lacks=self._lacks())
-            if way != SEQUENTIAL:
-                rows_wide = 1 if way == SEQUENTIAL_SHARED else width
-                self._start_batched(rows_wide, share=way != BATCHED, equal=way == EQUAL_SHARED)
+        self._answer_sequentially()
+        try:
+            with redirect_stdout(sys.stderr):
+                self.invariance = self._mode_choice.check(requests, self.stored_checks, stop)
+                if self.invariance is None:
+                    return None
+                if (way := self.invariance.way) in SHARED:
+                    self.invariance = replace(self.invariance, lacks=self._lacks())
+                if way != SEQUENTIAL:
+                    width = 1 if way == SEQUENTIAL_SHARED else self._mode_choice.width
+                    self._start_batched(width, share=way != BATCHED, equal=way == EQUAL_SHARED)
+        finally:
+            self._first.clear()
         return self.invariance
 
     def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
         if self._in_flight:
             raise RuntimeError("the model is answering")
         with redirect_stdout(sys.stderr):
-            text, tensors, logits = self._recovery.repeat(
-                lambda: (
-                    *self._preprocessor.tensors(request),
-                    self._teacher_forcing.forced(request, forced) if forced else [],
-                )
-            )
+            text, tensors, logits = self._recovery.repeat(lambda: self._probe(request, forced))
         parts = [part for message in request.messages for part in message.parts]
         image_count = sum(isinstance(part, Media) and part.modality == "image" for part in parts)
         token_ids = tensors["input_ids"].flatten().tolist()
         return build_probe(request, text, token_ids, split_pixels(tensors, image_count), forced, logits, keep=keep)
+
+    def _probe(self, request: Request, forced: Sequence[int]) -> tuple[str, dict[str, Any], Sequence[Any]]:
+        """Return a prompt's text and tensors, and the logits of the ``forced`` tokens; note its rows at the images."""
+        self._probed = None
+        prepared = self._preprocessor.tensors(request)
+        if not forced:
+            return *prepared, []
+        with self._embedded_rows() as rows:
+            logits = self._teacher_forcing.forced(request, forced)
+        self._probed = (request, rows[-1]) if rows else None
+        return *prepared, logits
 
     def first_logits(self, request: Request) -> Any:
         """Return the logits of the first token of an answer, as an array of the vocabulary's length."""
@@ -291,25 +298,30 @@ class VLMBackend(Backend):
             return self._recovery.repeat(lambda: self._image_rows(request))
 
     def _image_rows(self, request: Request) -> Any | None:
-        import mlx.core as mx
-        import numpy as np
-
+        if self._probed is not None and self._probed[0] is request:
+            return self._probed[1]
         _, prepared = self._preprocessor.tensors(request)
         tensors = {name: value for name, value in prepared.items() if value is not None}
         ids, pixels = tensors.pop("input_ids"), tensors.pop("pixel_values", None)
         output = self._model.get_input_embeddings(ids, pixels, mask=tensors.pop("attention_mask", None), **tensors)
-        if (
-            states := getattr(output, "cross_attention_states", None)
-        ) is not None:  # Llama 3.2 Vision's, beside its tokens
-            return np.array(states.astype(mx.float32))[0]
-        is_image = np.isin(np.array(ids)[0], sorted(self._preprocessor.image_tokens()))
-        rows = np.array(output.inputs_embeds.astype(mx.float32))[0]
-        layers = getattr(output, "per_layer_inputs", None)
-        if (
-            layers is not None and not rows[is_image].any()
-        ):  # Granite Vision 4's features are in the layers' inputs alone
-            rows = np.array(layers.astype(mx.float32))[0].reshape(len(rows), -1)
-        return rows[is_image] if len(rows) == len(is_image) and is_image.any() else None
+        return rows_at_images(ids, output, self._preprocessor.image_tokens())
+
+    @contextmanager
+    def _embedded_rows(self) -> Iterator[list[Any]]:
+        """Yield a list of the rows at the images of each prompt that is embedded within the block."""
+        embed, rows = self._model.get_input_embeddings, []
+
+        def embedded(input_ids: Any = None, pixel_values: Any = None, **others: Any) -> Any:
+            output = embed(input_ids, pixel_values, **others)
+            if input_ids is not None and pixel_values is not None:
+                rows.append(rows_at_images(input_ids, output, self._preprocessor.image_tokens()))
+            return output
+
+        self._model.get_input_embeddings = embedded
+        try:
+            yield rows
+        finally:
+            self._model.get_input_embeddings = embed
 
     def close(self) -> None:
         if self._work is not None:
@@ -318,7 +330,7 @@ class VLMBackend(Backend):
             self._batched.close()
         self._model = self._processor = self._tokenizer = self._own_tokenizer = self._batched = self._shared = None
         del self._preprocessor, self._detokenizer, self._constrainer, self._sequential, self._teacher_forcing
-        del self._recovery, self._encoder
+        del self._recovery, self._encoder, self._first
         gc.collect()
         import mlx.core as mx
 
@@ -346,9 +358,17 @@ class VLMBackend(Backend):
         """Read the prompt, or decode for a few tens of milliseconds; return mlx-vlm's closing response, if any."""
         if work.stream is None:
             work.scoring = self._scoring(work.request)
-            work.stream = self._sequential.stream(work.request, [work.scoring.answer] if work.scoring else [])
+            work.observer = self._first.answers.observer(work.request)
+            recorders = [work.scoring.answer] if work.scoring else []
+            observers = [work.observer.recorder] if work.observer else []
+            work.stream = self._sequential.stream(work.request, recorders, observers=observers)
             started = perf_counter()
-            last = work.next_token()
+            if work.observer is None:
+                last = work.next_token()
+            else:
+                with self._embedded_rows() as rows:
+                    last = work.next_token()
+                work.observer.image_rows = rows[-1] if rows else None
             work.prefill_s = perf_counter() - started
             return last
         started = perf_counter()
@@ -360,10 +380,16 @@ class VLMBackend(Backend):
     def _start_batched(self, width: int, *, share: bool, equal: bool = False) -> None:
         from mlx_backends.mlx.batched import BatchedAnswers
 
-        self._reuse = self._sequential.reuse = Reuse()
+        caches, self._reuse = self._first.take_work() if share else (None, Reuse())
+        self._sequential.reuse = self._reuse
 
         def rows(width: int) -> VLMRows:
-            self._shared = self._empty_caches() if share else None
+            nonlocal caches
+            self._shared, caches = caches, None
+            if self._shared is not None:
+                self._shared.resize(self._cache_sizes)
+            elif share:
+                self._shared = self._empty_caches()
             return self._counted_rows(width, equal=equal)
 
         self._batched = BatchedAnswers(
@@ -392,14 +418,32 @@ class VLMBackend(Backend):
             reuse=self._reuse,
         )
 
-    def _rows(self, width: int, *, share: bool, join: bool = True, equal: bool = False) -> VLMRows:
-        """Return rows of a check, with caches of their own that are empty, which join short suffixes whatever the padding."""
+    def _rows(
+        self,
+        width: int,
+        *,
+        share: bool,
+        join: bool = True,
+        equal: bool = False,
+        work: tuple[SharedWork, Reuse] | None = None,
+    ) -> VLMRows:
+        """Return rows of a check, which join short suffixes whatever the padding.
+
+        Those that ``share`` have empty caches, unless ``work`` has some, with the count of what they hold.
+        """
         from mlx_backends.mlx.vlm_batch import NO_PADDING, VLMRows
 
-        shared = self._empty_caches() if share else None
+        shared, reuse = work or (self._empty_caches() if share else None, None)
         padding = NO_PADDING if equal else inf
         return VLMRows(
-            self._model, self._processor, width, shared, join=join, max_padding=padding, kv_bits=self._kv_bits
+            self._model,
+            self._processor,
+            width,
+            shared,
+            join=join,
+            max_padding=padding,
+            kv_bits=self._kv_bits,
+            reuse=reuse,
         )
 
     def _empty_caches(self) -> SharedWork:

@@ -91,6 +91,11 @@ class SharedWork:
         self.prefixes = PrefixCache(sizes.prefixes)
         self.tower = CachedVisionTower(encoder, sizes.features)
 
+    def resize(self, sizes: CacheSizes) -> None:
+        """Bound the memory for the caches anew."""
+        self.prefixes.limit = sizes.prefixes
+        self.tower.resize(sizes.features)
+
 
 class VLMRows:
     """The rows that one model works on: up to ``width`` at a time, any number waiting.

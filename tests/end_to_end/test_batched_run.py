@@ -19,6 +19,9 @@ from tests.support.fp32 import in_fp32
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
+BATCHED = {"mode": "batched"}
+"""The order to answer in batches: tiny models would not be expected to gain by them."""
+
 
 def qwen3_vl(folder: Path) -> Path:
     return in_fp32(build_tiny_vlm(folder, TEXTS, quantise=False))
@@ -59,7 +62,7 @@ def way(rashomon: Rashomon) -> dict[str, Any]:
 
 def several_images(home: Path, model: Callable[[Path], Path], examples: int) -> tuple[Rashomon, Path]:
     """MMKC-Bench under all its settings, of up to three images a prompt."""
-    rashomon = Rashomon(home)
+    rashomon = Rashomon(home, BATCHED)
     rashomon.run("build", "mmkc-bench", "--source", f"published={whole_folder(home / 'src', 1)}")
     built = model(home / "model")
     samples = both_ways(rashomon, "mmkc-bench", built, "--limit", str(examples))
@@ -98,7 +101,7 @@ def test_model_with_untrimmable_cache_is_batched_and_reported(tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [qwen3_vl, qwen3_vl_4bit, lfm2_vl])
 def test_batched_two_stage_answers_equal_sequential(model: Callable[[Path], Path], tmp_path: Path) -> None:
-    rashomon = Rashomon(tmp_path)
+    rashomon = Rashomon(tmp_path, BATCHED)
     rows = write_rows(tmp_path / "rows", (row(task, number) for task in TASKS for number in range(2)))
     rashomon.run("build", "crosscheck-bench", "--source", f"rows={rows}")
     samples = both_ways(rashomon, "crosscheck-bench", model(tmp_path / "model"), "--conditions", "mm-cot")

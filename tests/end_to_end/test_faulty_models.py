@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.store.run import RunStore
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 from tests.support.tiny_qwen3 import build_tiny_vlm
@@ -54,6 +55,10 @@ def test_pictures_that_cannot_be_processed_end_the_run_with_the_files_named(
     ended = rashomon.run(*arguments, "--name", name, code=3)
     assert "preprocessor_config.json" in ended.stderr
     assert "worker.log" not in ended.stderr
+    with RunStore.read(rashomon.workspace / "runs" / name) as store:
+        assert sum(condition.done for condition in store.progress()) == 0, (
+            "the answers of a refused model are not stored"
+        )
     assert "--force" not in rashomon.run("show", name).stdout.partition("sight check failed")[2]
     rashomon.run(*arguments, "--name", f"{name}-forced", "--force", code=1)
     assert "because of --force" in rashomon.run("show", f"{name}-forced").stdout

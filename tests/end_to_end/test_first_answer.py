@@ -1,4 +1,4 @@
-"""The first answer of a run, which does not wait for the batch-invariance check."""
+"""The first answers of a run, which are the evidence of the batch-invariance check, and do not wait for it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from tests.support.tiny_qwen3 import build_tiny_vlm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("exact", "before"), [((), 1), (("--exact",), None)])
-def test_one_answer_is_committed_before_the_check(
+@pytest.mark.parametrize(("exact", "before"), [((), 6), (("--exact",), None)])
+def test_the_answers_that_the_check_compares_are_committed_before_it(
     exact: tuple[str, ...], before: int | None, rashomon: Rashomon, tmp_path: Path
 ) -> None:
+    rashomon = rashomon.ordered(mode="batched")
     model = build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False)
     options = ("--benchmark", "cmc-bench", "--model", model, "--limit", "3", "--max-tokens", "2")
     rashomon.run("batch", *options, *exact, "--name", "run", "--display", "none")

@@ -22,6 +22,7 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_state")
 def test_runs_with_and_without_a_stored_check_give_equal_answers(rashomon: Rashomon, tmp_path: Path) -> None:
+    rashomon = rashomon.ordered(mode="batched")
     model = in_fp32(build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False))
     data = ("--benchmark", "cmc-bench", "--limit", "3", "--max-pixels", "10000")
     options = ("--batch", "--model", str(model), *data, "--max-tokens", "4", "--temperature", "0", "--display", "none")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from benchmarks.vocabulary import Request, Text
 from mlx_backends.mlx.image_guard import guard_image_features
@@ -50,17 +52,53 @@ def requests(pictures: Pictures) -> list[Request]:
     ]
 
 
-def checked(backend: VLMBackend, media: ReplaceableMedia, pictures: Pictures) -> SightCheck:
-    result = check_sight(backend, media, sight_requests(requests(pictures)))
+def checked(backend: VLMBackend, media: ReplaceableMedia, pictures: Pictures, *, observed: bool = False) -> SightCheck:
+    """Return the result; ``observed`` compares with the answers to the requests, which are given before."""
+    selected = sight_requests(requests(pictures))
+    if observed:
+        backend.observe(selected, requests(pictures))
+        given = [answer(backend, request) for request in selected]
+        assert [backend.observed(request) is None for request in selected] == [item.error is not None for item in given]
+    result = check_sight(backend, media, selected)
     assert result is not None
     return result
 
 
 @pytest.mark.slow
-def test_model_that_sees_passes(model: Path, pictures: Pictures) -> None:
-    result = checked(*loaded(model, pictures), pictures)
-    assert (result.problem, result.requests, result.images, result.repeated) == ("", 2, 3, 0)
-    assert result.changed > 0
+@pytest.mark.parametrize("observed", [False, True])
+def test_model_that_sees_passes(model: Path, observed: bool, pictures: Pictures) -> None:
+    result = checked(*loaded(model, pictures), pictures, observed=observed)
+    assert (result.problem, result.requests, result.images) == ("", 2, 3)
+    assert result.repeated <= (1e-4 if observed else 0)
+    assert result.changed > 100 * result.repeated
+
+
+def test_first_answer_that_is_empty_is_compared_as_any_other(pictures: Pictures, tmp_path: Path) -> None:
+    backend, media = loaded(build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False), pictures)
+    request = requests(pictures)[1]
+    first = int(backend.first_logits(request).argmax())
+    backend._model.config.eos_token_id = [first]
+    backend._tokenizer.stopping_criteria.reset([first])
+    backend.observe([request], [request])
+    generation = answer(backend, request)
+    assert (generation.text, generation.tokens, generation.finish_reason) == ("", (first,), "stop")
+    assert backend.observed(request) is not None
+    result = check_sight(backend, media, [request])
+    assert result is not None
+    assert (result.problem, result.images) == ("", 1)
+
+
+def test_picture_that_is_its_own_inverted_mirror_image_is_replaced_by_a_blank_one(
+    pictures: Pictures, tmp_path: Path
+) -> None:
+    backend, media = loaded(build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False), pictures)
+    picture, data = Image.new("RGB", (96, 64), "black"), io.BytesIO()
+    picture.paste((255, 255, 255), (48, 0, 96, 64))
+    picture.save(data, "PNG")
+    image = pictures.file(data.getvalue())
+    result = check_sight(backend, media, [request_of(Text("What is "), image, Text("?"))])
+    assert result is not None
+    assert result.problem == ""
 
 
 @pytest.mark.slow
@@ -148,8 +186,9 @@ def _moved(output: Any, is_image: Any, move: Callable[[Any, Any], tuple[Any, Any
     return _changed(output, mx.array(rows).astype(output.inputs_embeds.dtype))
 
 
+@pytest.mark.parametrize("observed", [False, True])
 @pytest.mark.parametrize("fault", [blind, half_blind, constant, unrepeatable, not_finite, swapped, first_image_twice])
-def test_faulty_model_fails(model: Path, fault: Any, pictures: Pictures) -> None:
+def test_faulty_model_fails(model: Path, fault: Any, observed: bool, pictures: Pictures) -> None:
     import numpy as np
 
     backend, media = loaded(model, pictures)
@@ -165,7 +204,7 @@ def test_faulty_model_fails(model: Path, fault: Any, pictures: Pictures) -> None
 
     backend._model.get_input_embeddings = faulty
     guard_image_features(backend._model, tokens)
-    result = checked(backend, media, pictures)
+    result = checked(backend, media, pictures, observed=observed)
     assert result.problem
     if fault in (blind, half_blind, not_finite):  # which an answer shows by itself
         generation = answer(backend, requests(pictures)[1])

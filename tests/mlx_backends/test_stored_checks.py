@@ -24,7 +24,7 @@ from mlx_backends.core.batch_invariance import (
     ReferenceAnswer,
     select_requests,
 )
-from mlx_backends.mlx.vlm import SEQUENTIAL_SHARED
+from mlx_backends.mlx.mode_choice import SEQUENTIAL_SHARED
 from mlx_backends.models.host import host_info
 from mlx_backends.registry import load_backend
 from mlx_backends.sight_check import ReplaceableMedia, SightCheck, sight_requests, stored_or_checked_sight
@@ -145,6 +145,13 @@ def test_a_model_that_padding_disturbs_is_checked_and_confirmed_without_it(model
     result = checked(disturbed, "bad")
     assert result.way == SEQUENTIAL
     assert result.failed["equal"].startswith("another prompt in the batch alone moves")
+
+
+def test_checks_of_a_model_are_known_whatever_their_conditions(model: Model) -> None:
+    model.checked(prompt_tokens=128)
+    checks = StoredChecks(asdict(INFO))
+    assert (checks.has("batches"), checks.has("sight")) == (True, False)
+    assert not StoredChecks(asdict(replace(INFO, weights="another"))).has("batches")
 
 
 def test_noise_is_measured_on_two_requests(model: Model) -> None:

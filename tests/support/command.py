@@ -24,7 +24,7 @@ INJECTED = Path(__file__).resolve().parent / "injected"
 READ_ONCE = ("HF_", "OMP_", "PYTHON")
 """Beginnings of variables that Python or a library reads once, when it starts."""
 
-ORDERS_OF_WORKERS = {"abort", "calls", "capacity", "dies", "pace", "says", "seconds"}
+ORDERS_OF_WORKERS = {"abort", "calls", "capacity", "dies", "mode", "pace", "says", "seconds"}
 """Orders that only a worker follows."""
 
 

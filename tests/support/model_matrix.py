@@ -35,7 +35,8 @@ from mlx_backends.core.error_text import one_line
 from mlx_backends.core.prompts.chat_template import prompt_utils
 from mlx_backends.mlx import feature_store
 from mlx_backends.mlx.feature_folder import LIMIT
-from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
+from mlx_backends.mlx.mode_choice import BATCHED_SHARED
+from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from tests.support.benchmark_requests import answers
 from tests.support.tiny_models import FAMILIES
@@ -556,7 +557,7 @@ class Subject:
     def _moved(self, width: int, *, share: bool) -> str:
         """Return by how much logits move in a batch, as a result; empty where by no more than rounding."""
         cases = [self.backend._teacher_forcing.case(request) for request in self.mixed]
-        rows = self.backend._teacher_forcing.mode(width, share=share)(cases)
+        rows = self.backend._teacher_forcing.mode(width, self.backend._first.new_work if share else None)(cases)
         changes = [self._change(case.logits, np.asarray(logits)) for case, logits in zip(cases, rows, strict=True)]
         worst = int(np.argmax(changes))
         if changes[worst] <= CLOSE:

@@ -129,6 +129,7 @@ def apply(orders: dict[str, Any]) -> None:
     ``gate`` (a worker answers no more ``after`` so many, ``until`` there is a file of that name),
     ``holds`` (a ``function``, MODULE:NAME or MODULE:CLASS.NAME, makes a ``file`` and takes a minute before it first begins),
     ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
+    ``mode`` (the mode of answering that is expected to be the fastest: "sequential", "shared" or "batched"),
     ``memory`` (the bytes that a model may take), ``ray_versions`` (of Ray and Python, as Ray compares them),
     ``missing`` (packages that are not installed),
     ``structured_without_metal``, ``text_width``, ``metal_faults`` (see :mod:`tests.support.metal_injector`)."""
@@ -220,6 +221,10 @@ def apply(orders: dict[str, Any]) -> None:
         from mlx_backends.models import memory_estimate
 
         memory_estimate.CACHED_PROMPTS = memory_estimate.CACHED_IMAGES = (4, orders["cached_prompts"])
+    if "mode" in orders:
+        from mlx_backends.core.expected_time import ExpectedTime
+
+        ExpectedTime.best = orders["mode"]  # type: ignore[method-assign]
     if "memory" in orders:
         from mlx_backends.models import memory_estimate
 

@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -40,6 +39,7 @@ from app.engine.workers.cluster.backend import ClusterBackend
 from app.engine.workers.cluster.connect import connect, node_job
 from app.engine.workers.cluster.recorded_engine import record_engine, recorded_engine
 from app.engine.workers.device_lock import acquire_device
+from app.engine.workers.model_checks import CHECKED_REQUESTS, ModelChecks, choose_mode
 from app.engine.workers.recovery import suspects
 from app.engine.workers.standby import STANDBY
 from app.engine.workers.supervise import Job
@@ -55,15 +55,13 @@ from app.system.logs import drop_output
 from app.system.signals import ended_by_signals
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
-from benchmarks.errors import BusyError, ModelError, RashomonError
+from benchmarks.errors import BusyError, RashomonError
 from benchmarks.registry import get_benchmark
-from benchmarks.vocabulary import Candidates, Request
 from judges.base import FunctionJudge, Judge
 from judges.registry import find_judges, judge_names
 from judges.rubric import RubricJudge
 from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
-from mlx_backends.core.batch_invariance import BatchInvariance, select_requests
 from mlx_backends.core.metal_faults import DeviceLostError
 from mlx_backends.mlx.metal.switches import float_facts
 from mlx_backends.models.host import host_info
@@ -71,13 +69,12 @@ from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, import_libraries, load_backend
 from mlx_backends.remote.backend import RemoteBackend
 from mlx_backends.shared_names import without_folders
-from mlx_backends.sight_check import ReplaceableMedia, sight_requests, stored_or_checked_sight
+from mlx_backends.sight_check import ReplaceableMedia
 from mlx_backends.stored_checks import StoredChecks
 
-PROBE_REQUESTS = 32
-"""The number of a run's first requests from which the batch-invariance probe picks some."""
-MIN_PROBE_REQUESTS = 24
-"""The number of rows below which the probe costs more than batching gains (``docs/performance.md``)."""
+SWITCH_SECONDS = 0.0005
+"""Time after which a thread that prepares images or verdicts gives way to the one that has the device compute: a tenth of
+Python's own, since a token can take less."""
 
 
 class StopFlag:
@@ -248,8 +245,8 @@ class Worker:
             store,
             backend,
             protocol,
-            functions,
-            benchmark,
+            judges=functions,
+            benchmark=benchmark,
             conditions=self.job.conditions,
             lenders=lenders,
             stop=self.stopped.is_set,
@@ -272,38 +269,36 @@ class Worker:
                 answer(suspect_ordinals, 1)
             for function in functions:  # while the model works
                 threading.Thread(target=function.prepare, daemon=True).start()
-            invariance: BatchInvariance | None = None
-            saw, probed = False, spec.exact or not backend.info.needs_device
+            checks = ModelChecks(
+                store=store,
+                backend=backend,
+                media=media,
+                width=width,
+                exact=spec.exact,
+                forced=self.job.force,
+                on_cluster=self.job.workers is not None,
+                engine=engine,
+                loop=loop,
+                judges=functions,
+                benchmark=benchmark,
+                work=work,
+                note=partial(self._note, store),
+                stop=self.stopped.is_set,
+            )
+            is_examined = not isinstance(backend, RemoteBackend)
             with confirmed_answers(store, backend, self.stopped.is_set):
                 for part in chain(first_part, parts):
                     if lenders.has_offers and not self._is_left(store, loop(only=part, asks=False)):
                         continue
                     order = store.order_by_image(self.job.conditions, only=part)
-                    count = 0 if saw and probed else PROBE_REQUESTS
-                    pending = first_requests(store, protocol, self.job.conditions, count, order=order)
-                    requests = [request for _, request in pending]
-                    if not saw and isinstance(backend, RemoteBackend):
-                        self._note(store, "loading", "checking that the model's server shows it pictures")
-                        coming = (
-                            request
-                            for _, request in ordered_requests(store, protocol, self.job.conditions, order=order)
+                    if not is_examined and isinstance(backend, RemoteBackend):
+                        self._examine(
+                            store, backend, ordered_requests(store, protocol, self.job.conditions, order=order)
                         )
-                        examine_endpoint(store, backend, coming, self.stopped.is_set, force=self.job.force)
-                        self._note(store, "running")
-                    elif not saw:
-                        self._check_sight(store, backend, media, pending, width)
-                    saw = True
-                    if not probed:
-                        probed = _rows(requests) >= MIN_PROBE_REQUESTS
-                        if probed and self.job.workers is None:  # the first answer does not wait for the check
-                            answer([pending[0][0].ordinal], 1)
-                        with InFlight(store.folder, width, engine) as in_flight:
-                            picked = {request.id for request in select_requests(requests)}
-                            in_flight.note(
-                                [(instance, request) for instance, request in pending if request.id in picked]
-                            )
-                            invariance = self._choose_mode(store, backend, requests)
-                        self._note(store, "running", invariance.lacks if invariance else "")
+                        is_examined = True
+                    if not checks.are_done:
+                        pending = first_requests(store, protocol, self.job.conditions, CHECKED_REQUESTS, order=order)
+                        checks.check(pending, self._left(store) if part is None else len(part))
                     answer(part, width, order)
         finally:
             if isinstance(backend, ClusterBackend):
@@ -319,45 +314,16 @@ class Worker:
             reuse.lenders.release()
         return next(store.pending(self.job.conditions, only=reuse.only), None) is not None
 
-    def _check_sight(
-        self,
-        store: RunStore,
-        backend: Backend,
-        media: ReplaceableMedia,
-        pending: Sequence[PendingRequest],
-        width: int,
-    ) -> None:
-        """Raise ModelError if the model does not see its images, or answers differently when asked twice, unless forced."""
-        if not backend.info.needs_device or "image" not in backend.info.takes:
-            return
-        selected = sight_requests([request for _, request in pending])
-        if not selected:
-            return
-        self._note(store, "loading", "checking that the model sees its images")
-        with InFlight(store.folder, width, asdict(backend.info)) as in_flight:
-            in_flight.note([(instance, request) for instance, request in pending if request in selected])
-            result = stored_or_checked_sight(backend, media, selected, backend.stored_checks, self.stopped.is_set)
+    def _left(self, store: RunStore) -> int:
+        """Return the number of instances that the job still has to answer."""
+        conditions = self.job.conditions
+        return sum(p.total - p.done for p in store.progress() if not conditions or p.condition in conditions)
+
+    def _examine(self, store: RunStore, backend: RemoteBackend, coming: Iterator[PendingRequest]) -> None:
+        self._note(store, "loading", "checking that the model's server shows it pictures")
+        requests = (request for _, request in coming)
+        examine_endpoint(store, backend, requests, self.stopped.is_set, force=self.job.force)
         self._note(store, "running")
-        if result is not None:
-            entry = {"at": time.time(), **asdict(result), "family": backend.family, "forced": self.job.force}
-            store.change_meta("sight", lambda known: [*(known or []), entry])
-            if result.problem and not self.job.force:
-                raise ModelError(
-                    f"{backend.info.model} is refused: {result.problem}. Take another model, or add --force to get its answers."
-                )
-
-    def _choose_mode(self, store: RunStore, backend: Backend, requests: Sequence[Request]) -> BatchInvariance | None:
-        """Let ``backend`` batch and reuse work as far as that changes none of the answers to ``requests``.
-
-        Return None if there are too few requests to find out.
-        """
-        if _rows(requests) < MIN_PROBE_REQUESTS or not backend.info.needs_device:
-            return None
-        self._note(store, "loading", "checking that batched answers equal sequential ones")
-        if invariance := backend.choose_mode(requests, self.stopped.is_set):
-            result = {"at": time.time(), "model": backend.info.model, **asdict(invariance)}
-            store.change_meta("canary", lambda known: [*(known or []), result])
-        return invariance
 
     def _judge_with_model(self, name: str, following: Sequence[str]) -> None:
         for folder in self.job.runs:
@@ -385,8 +351,9 @@ class Worker:
             try:
                 # Records the width; the judge's own errors are verdicts.
                 with InFlight(store.folder, width, asdict(backend.info)):
-                    if not exact:
-                        self._choose_mode(store, backend, first_judge_requests(store, judge, PROBE_REQUESTS))
+                    requests = first_judge_requests(store, judge, CHECKED_REQUESTS)
+                    if not exact and backend.is_worth_checking(requests, len(requests)):
+                        choose_mode(store, backend, requests, partial(self._note, store), self.stopped.is_set)
                     self._note(store, "judging", f"by {judge.id}")
                     paused = partial(is_paused, store.folder)
                     judge_answers(store, judge, backend, width=width, stop=self.stopped.is_set, paused=paused)
@@ -516,6 +483,7 @@ class Worker:
 def main() -> None:
     """Run the worker process, whose argument is the job; or ``--standby`` and a model, and the job comes on standard input."""
     report = take_output()
+    sys.setswitchinterval(SWITCH_SECONDS)
     worker = Worker(_wait_for_job(sys.argv[2]) if sys.argv[1] == STANDBY else Job.from_json(sys.argv[1]))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stopped.set())
@@ -565,13 +533,6 @@ def _save_nodes(store: RunStore, judge: str, nodes: Sequence[NodeStatus]) -> Non
     entries = [asdict(replace(node, judge=judge)) for node in nodes]
     store.change_meta(
         NODES_KEY, lambda known: [*(node for node in known or () if judge and node.get("judge") != judge), *entries]
-    )
-
-
-def _rows(requests: Sequence[Request]) -> int:
-    """Return the number of rows that requests take: one for each answer, and one for each candidate to score."""
-    return sum(
-        1 + (len(request.form.values) + 1 if isinstance(request.form, Candidates) else 0) for request in requests
     )
 
 

@@ -21,8 +21,9 @@ from mlx_backends.core.audio_video import MAX_FRAMES, AudioVideoReader
 from mlx_backends.core.prompts.chat_prompt import PromptError
 from mlx_backends.core.reuse import shared_prefix_length
 from mlx_backends.mlx import vlm_batch
+from mlx_backends.mlx.mode_choice import BATCHED_SHARED
 from mlx_backends.mlx.preprocess import Preprocessor
-from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
+from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.mlx_backends.mlx.test_batched import loaded, tokens

@@ -16,7 +16,8 @@ from benchmarks.vocabulary import Candidates, Decoding, Generation, Media, Reque
 from mlx_backends.base import no_media
 from mlx_backends.core.loglikelihood import words_before
 from mlx_backends.mlx.lm import LMBackend
-from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
+from mlx_backends.mlx.mode_choice import BATCHED_SHARED, SEQUENTIAL_SHARED
+from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.fp32 import in_fp32

@@ -16,7 +16,8 @@ from mlx_backends.base import Backend
 from mlx_backends.core.loglikelihood import score_options
 from mlx_backends.core.probe import log_softmax
 from mlx_backends.mlx.lm import LMBackend
-from mlx_backends.mlx.vlm import SEQUENTIAL_SHARED, VLMBackend
+from mlx_backends.mlx.mode_choice import SEQUENTIAL_SHARED
+from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.fp32 import in_fp32

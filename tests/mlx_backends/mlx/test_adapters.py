@@ -17,7 +17,8 @@ from benchmarks.vocabulary import Request
 from mlx_backends.core.batch_invariance import SEQUENTIAL
 from mlx_backends.mlx.feature_folder import LIMIT
 from mlx_backends.mlx.load import load
-from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
+from mlx_backends.mlx.mode_choice import BATCHED_SHARED
+from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.models.adapters import adapter_name, split_adapter
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.sight_check import ReplaceableMedia, check_sight, sight_requests

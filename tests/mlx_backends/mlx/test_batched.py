@@ -20,9 +20,10 @@ from benchmarks.vocabulary import Choice, Decoding, Generation, Media, Message, 
 from mlx_backends.core.batch_invariance import BATCHED
 from mlx_backends.core.reuse import Reuse
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery
+from mlx_backends.mlx.mode_choice import BATCHED_SHARED, EQUAL_SHARED, SEQUENTIAL_SHARED
 from mlx_backends.mlx.prefix_cache import MIN_SAVED_TOKENS, trim_limitation
 from mlx_backends.mlx.preprocess import PreparedInputs, Preprocessor
-from mlx_backends.mlx.vlm import BATCHED_SHARED, EQUAL_SHARED, SEQUENTIAL_SHARED, VLMBackend
+from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.mlx.vlm_batch import VLMRow, VLMRows
 from mlx_backends.models.memory_estimate import CACHED_PROMPTS, least_caches
 from mlx_backends.registry import load_backend
