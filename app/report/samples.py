@@ -10,6 +10,9 @@ from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Media, Origin, Record
 
 TIMES_AND_MEMORY = ("prefill_s", "decode_s", "peak_memory", "active_memory", "cache_memory")
+
+_NOT_CANONICAL = (*TIMES_AND_MEMORY, "prompt_tokens", "completion_tokens", "origin")
+"""What differs between equal answers. Of equal requests, the first to be answered has all tokens, unless they were reused."""
 """The fields that differ between two runs with the same answers."""
 
 
@@ -22,7 +25,7 @@ def prompt_text(record: Record) -> str:
 
 
 def sample_to_json(record: Record, *, canonical: bool = False, remarks: Sequence[str] = ()) -> dict[str, Any]:
-    """Return a record as a JSON object with ``remarks``, if any; ``canonical`` omits times and memory."""
+    """Return a record as a JSON object with ``remarks``, if any; ``canonical`` omits what equal answers may differ in."""
     instance = record.instance
     steps = [
         {
@@ -42,9 +45,7 @@ def sample_to_json(record: Record, *, canonical: bool = False, remarks: Sequence
         for g in record.generations
     ]
     if canonical:
-        steps = [
-            {key: value for key, value in step.items() if key not in (*TIMES_AND_MEMORY, "origin")} for step in steps
-        ]
+        steps = [{key: value for key, value in step.items() if key not in _NOT_CANONICAL} for step in steps]
     basis = {} if record.basis is None else {"own_answer": visible_answer(record.basis.text)}
     return {
         "id": instance.id,
