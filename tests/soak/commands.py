@@ -26,6 +26,8 @@ HANG_S = 60.0
 """Seconds after which a command hangs on an idle machine; :func:`slowness` times as many on a busy one."""
 GRACE_S = 20.0
 """Seconds in which the processes of a command end after it, on an idle machine."""
+STILL_S = 60.0
+"""Seconds without any computation after which a command hangs, however busy the machine is."""
 STOP_S = 75.0
 """Seconds in which a command ends after a signal that it can handle: a minute for its worker, and some more."""
 _LINK = re.compile(r"http://127\.0\.0\.1:\d+/\S*")
@@ -211,13 +213,14 @@ class _Running:
 
     def __init__(self, home: Home, command: Command, number: int) -> None:
         self.home, self.command = home, command
+        self.slow = slowness()
+        self.computed, self.computed_at, self.looked_at = 0.0, time.monotonic(), 0.0
         self.out, self.err = home.io / f"out-{number}", home.io / f"err-{number}"
         self.start = time.monotonic()
         self.code: int | None = None
         self.sent_at: float | None = None
         self.hung, self.seconds, self.megabytes = False, 0.0, 0.0
         self.pages: list[int] = []
-        self.limit = HANG_S * command.patience * slowness()
         with self.out.open("wb") as out, self.err.open("wb") as err:
             self.pid = subprocess.Popen(
                 home.words(command),
@@ -242,12 +245,24 @@ class _Running:
         if self.command.browses and not self.pages:
             self.pages = _browse(self.out.read_text("utf-8", "replace"))
         due = self.command.signal and self.sent_at is None and passed > self.command.after
-        if due and (not self.command.browses or self.pages or passed > self.limit):
+        self.slow = max(self.slow, slowness())
+        limit = HANG_S * self.command.patience * self.slow
+        if due and (not self.command.browses or self.pages or passed > limit):
             self._send()
-        last = self.limit if self.sent_at is None else self.sent_at + STOP_S * slowness()
-        if passed > last:
+        last = limit if self.sent_at is None else self.sent_at + STOP_S * slowness()
+        if passed > last or self._is_still():
             self._end_hung()
         return True
+
+    def _is_still(self) -> bool:
+        """Return whether none of its processes has computed anything for :data:`STILL_S` seconds."""
+        now = time.monotonic()
+        if now - self.looked_at > 1:
+            self.looked_at = now
+            seconds = sum(map(_processor_seconds, [self.pid, *(pid for pid, _ in _below(self.pid))]))
+            if seconds != self.computed:
+                self.computed, self.computed_at = seconds, now
+        return now - self.computed_at > STILL_S and not self.command.browses
 
     def _send(self) -> None:
         self.sent_at = time.monotonic() - self.start
@@ -311,6 +326,14 @@ def _marked(mark: bytes) -> Iterator[tuple[int, str]]:
         with suppress(OSError):
             if int(entry.name) != own and mark in (entry / "environ").read_bytes():
                 yield int(entry.name), (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return the processor time of a process; 0 if it has ended (Linux)."""
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def _below(pid: int) -> list[tuple[int, int]]:

@@ -89,8 +89,16 @@ def calls(home: Home, ledger: Ledger, server: ModelServer) -> Iterator[str]:
         if run.model:
             yield from _differ(run.name, server.calls[run.model], stored.get(run.model, 0), run.kills)
     for model, kills in ledger.judges.items():
-        if model in judged:
+        if not ledger.runs[ledger.judged[model]].deleted:
             yield from _differ(f"judge {model}", server.calls[model], judged[model], kills)
+
+
+def paid_twice(ledger: Ledger, server: ModelServer) -> Iterator[str]:
+    """Yield questions of a run that the server answered again although no kill can have lost the answer."""
+    for run in ledger.runs.values():
+        number = max(server.requests.get(run.model, {"": 0}).values())
+        if number > 1 + run.kills:
+            yield f"paid twice: {run.name}: the server answered a question {number} times, after {run.kills} kills"
 
 
 def _number(database: sqlite3.Connection, query: str) -> int:
@@ -181,6 +189,9 @@ def files(home: Home, since: float) -> Iterator[str]:
             yield f"mode: {place} is {stat.S_IMODE((home.user / place).stat().st_mode):o}"
     for path in home.tmp.iterdir():
         yield f"leftover: tmp/{path.name}"
+    for path in home.folder.iterdir():  # also what a process in another language wrote, or one that was killed at once
+        if path not in (home.user, home.io, home.outside):
+            yield f"outside: {path.name} is beside the home"
     if home.outside.exists():
         for line in sorted({*home.outside.read_text("utf-8").splitlines()}):
             yield f"outside: {line}"

@@ -46,6 +46,8 @@ class Ledger:
     sets: list[str] = field(default_factory=list)
     judges: dict[str, int] = field(default_factory=dict)
     """Kills by the judge's model on the server."""
+    judged: dict[str, str] = field(default_factory=dict)
+    """The run of each of these judges."""
     number: int = 0
     """The number of the step, which makes names new."""
 
@@ -67,6 +69,7 @@ class Ledger:
         self.trainings.update({training.name: replace(training) for training in step.trains})
         self.sets += [name for name in step.builds if name not in self.sets]
         self.judges.update(dict.fromkeys(step.judges, 0))
+        self.judged.update(dict.fromkeys(step.judges, step.runs[0] if step.runs else ""))
         for name in step.deletes:
             self.runs[name].deleted = True
 

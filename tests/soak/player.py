@@ -85,7 +85,7 @@ class Player:
         for model in step.judges:
             self.ledger.judges[model] += interrupted
         overridden = step.action == "override" and len(step.stages) == 1
-        if step.action == "judge" or overridden:  # labels that the export has, and the undisturbed run's has not
+        if step.judges or overridden:  # labels that the export has, and the undisturbed run's has not
             run = self.ledger.runs[step.runs[0]]
             run.judged, run.files = run.judged + 1, {}
         for training in step.trains:
@@ -95,6 +95,7 @@ class Player:
     def _check(self, step: Step, started: float) -> Iterator[str]:
         yield from invariants.run_facts(self.home, self.ledger)
         yield from invariants.calls(self.home, self.ledger, self.server)
+        yield from invariants.paid_twice(self.ledger, self.server)
         complete = self.ledger.complete()
         checked = [run for run in self.ledger.present() if run.name in step.runs and run.done]
         if complete and self.ledger.number % 3 == 0:
