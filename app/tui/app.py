@@ -6,6 +6,7 @@ Imports inside functions keep start-up quick: the help page and everything that 
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -552,6 +553,7 @@ def open_app(workspace: Workspace, *, images: str | None = None) -> int:
         workspace: The workspace to open.
         images: How to draw pictures; overrides the user's settings.
     """
+    logging.getLogger().addHandler(logging.NullHandler())  # a library's warning has no place on the screen
     settings, problems = load_settings()
     mode, widget = best_mode(images or settings.images)
     app = RashomonApp(workspace, images=mode, image_widget=widget, settings=settings, settings_problems=problems)
