@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
 import time
 from pathlib import Path
@@ -245,6 +246,27 @@ def test_a_terminal_that_gives_no_size_of_its_cells_is_no_error(workspace: Path)
         assert "Failed to" not in terminal.screen
     finally:
         terminal.close()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_ends_the_interface_and_restores_the_terminal(name: str, workspace: Path) -> None:
+    """Several times, with keys: the signal comes while the interface waits, or handles or draws something."""
+    for number in range(4):
+        terminal = opened(workspace)
+        try:
+            terminal.until("finished")
+            terminal.send("4tjj"[:number])
+            terminal.pass_time(0.3 * number)
+            terminal.process.send_signal(getattr(signal, name))
+            end = time.monotonic() + PATIENCE
+            while terminal.process.poll() is None:
+                assert time.monotonic() < end, "it has not ended"
+                terminal.read(0.05)
+            terminal.read(0.2)
+            assert terminal.process.returncode == 130, terminal.screen[-3000:]
+            assert "rashomon: interrupted" in terminal.screen.rpartition("\x1b[?1049l")[2]
+        finally:
+            terminal.close()
 
 
 def test_the_interface_ends_with_its_terminal(workspace: Path) -> None:
