@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 
 from tests.soak.commands import Command
+from tests.soak.interface import interface
 from tests.soak.ledger import Ledger, Run, Step, Training
 from tests.soak.servers import CONCURRENCY
 
@@ -227,12 +228,16 @@ def look(chance: Random, ledger: Ledger) -> Step | None:
 
 
 def view(chance: Random, ledger: Ledger) -> Step | None:
-    """Serve the page of answers, request it, and end the server."""
-    if not ledger.complete():
+    """Serve the page of answers, of a run that answers at the same time in some cases; request it, and end the server."""
+    begun = [run for run in ledger.present() if run.done]
+    if not begun:
         return None
-    run = chance.choice(ledger.complete())
+    run = chance.choice(begun)
     command = Command(("view", run.name, "--no-browser"), (0,), chance.choice(["TERM", "INT", "HUP", "KILL"]), 2.0)
-    return Step("view", ((replace(command, browses=True),),))
+    command = replace(command, browses=True)
+    if run.complete:
+        return Step("view", ((command,),))
+    return Step("view", ((Command(run.command, patience=3), command),), (run.name,))
 
 
 def build(chance: Random, ledger: Ledger) -> Step | None:
@@ -349,6 +354,7 @@ ACTIONS: dict[str, tuple[int, Action]] = {
     "train": (4, train),
     "get": (4, get),
     "small disk": (3, small_disk),
+    "interface": (10, interface),
 }
 
 

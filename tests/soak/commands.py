@@ -17,6 +17,9 @@ from dataclasses import dataclass, field
 from http.cookiejar import CookieJar
 from pathlib import Path
 
+from tests.soak.terminal import Typist
+from tests.support.viewed import ADDRESSES
+
 ROOT = Path(__file__).resolve().parents[2]
 INJECTED = Path(__file__).resolve().parent / "injected"
 SOAK = "RASHOMON_SOAK"
@@ -55,9 +58,11 @@ class Command:
     codes: tuple[int, ...] = (0,)
     """The documented exit codes if no signal is sent."""
     signal: str = ""
-    """KILL, TERM, INT or HUP; "TREE" is KILL to all of its processes at once, as in a power cut."""
+    """KILL, TERM, INT or HUP; "TREE" is KILL to all of its processes at once, as in a power cut; "CLOSE" closes its terminal."""
     after: float = 0.0
-    """Seconds until the signal."""
+    """Seconds until the signal; with ``keys``, after the last of them."""
+    keys: tuple[str, ...] = ()
+    """What is typed at its terminal, a piece at a time; without any, it has no terminal."""
     clock: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Seconds by which the clock is wrong, seconds after which it jumps, and by how much."""
     linked: bool = False
@@ -194,9 +199,9 @@ class Home:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def survivors(self) -> list[str]:
-        """Return the processes that outlive their commands, and end them."""
-        end = time.monotonic() + GRACE_S * slowness()
+    def survivors(self, seconds: float = GRACE_S) -> list[str]:
+        """Return the processes that outlive their commands by so many seconds, on an idle machine, and end them."""
+        end = time.monotonic() + seconds * slowness()
         while (left := self.processes()) and time.monotonic() < end:
             time.sleep(0.05)
         self.end()
@@ -219,10 +224,18 @@ class _Running:
         self.start = time.monotonic()
         self.code: int | None = None
         self.sent_at: float | None = None
+        self.typed_at = 0.0
         self.hung, self.seconds, self.megabytes = False, 0.0, 0.0
         self.pages: list[int] = []
+        self.typist: Typist | None = None
+        if command.keys:
+            keys = [re.sub(r"\{(id \d)\}", lambda name: home.places[name[1]], piece) for piece in command.keys]
+            words, environment = home.words(command), home.environment(command)
+            self.typist = Typist(words, environment, home.desk, keys, quits=not command.signal)
+            self.pid = self.typist.terminal.process.pid
+            return
         with self.out.open("wb") as out, self.err.open("wb") as err:
-            self.pid = subprocess.Popen(
+            self.process = subprocess.Popen(
                 home.words(command),
                 env=home.environment(command),
                 cwd=home.desk,
@@ -230,7 +243,8 @@ class _Running:
                 stdout=out,
                 stderr=err,
                 process_group=0,
-            ).pid
+            )
+            self.pid = self.process.pid
 
     def poll(self) -> bool:
         """Send what is due; return whether it still runs."""
@@ -242,9 +256,13 @@ class _Running:
             self.code, self.seconds = os.waitstatus_to_exitcode(status), passed
             self.megabytes = usage.ru_maxrss / (1 << (10 if sys.platform == "linux" else 20))
             return False
+        if self.typist is not None:
+            self.typist.poll()
         if self.command.browses and not self.pages:
             self.pages = _browse(self.out.read_text("utf-8", "replace"))
-        due = self.command.signal and self.sent_at is None and passed > self.command.after
+        if self.typist is not None and not self.typist.is_done:
+            self.typed_at = passed
+        due = self.command.signal and self.sent_at is None and passed > self.typed_at + self.command.after
         self.slow = max(self.slow, slowness())
         limit = HANG_S * self.command.patience * self.slow
         if due and (not self.command.browses or self.pages or passed > limit):
@@ -270,6 +288,9 @@ class _Running:
             for pid, _ in _below(self.pid):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+        if self.typist is not None and self.command.signal == "CLOSE":
+            self.typist.terminal.hang_up()
+            return
         name = "KILL" if self.command.signal == "TREE" else self.command.signal
         os.kill(self.pid, signal.Signals[f"SIG{name}"])
 
@@ -284,7 +305,10 @@ class _Running:
 
     def result(self) -> Result:
         assert self.code is not None
-        texts = (self.out.read_text("utf-8", "replace"), self.err.read_text("utf-8", "replace"))
+        if self.typist is not None:
+            texts = self.typist.end()
+        else:
+            texts = (self.out.read_text("utf-8", "replace"), self.err.read_text("utf-8", "replace"))
         return Result(
             self.command,
             self.code,
@@ -308,7 +332,7 @@ def _browse(output: str) -> list[int]:
     link = match[0].rstrip(".")
     host = link.partition("?")[0].rstrip("/")
     statuses = []
-    for url in (link, f"{host}/", f"{host}/no-such-page", f"{host}/../../etc/passwd"):
+    for url in (link, *(host + path for path in ADDRESSES), f"{host}/no-such-page", f"{host}/../../etc/passwd"):
         try:
             with opener.open(url, timeout=20) as response:
                 response.read()

@@ -19,7 +19,7 @@ from tests.soak.servers import CONCURRENCY, ModelServer
 
 MOST_MEGABYTES = 700.0
 """The resident memory of a command, or of a worker of it, on a run of at most a few hundred instances."""
-_OF_SIGNALS = {"TERM": -15, "INT": -2, "HUP": -1}
+_OF_SIGNALS = {"TERM": -15, "INT": -2, "HUP": -1, "CLOSE": -1}
 _TEMPORARY = re.compile(
     r"(^\.rashomon-|^\.half-|^\.fusing|\.part$|\.tmp$|\.half$|^tmp\w{8}$|^rashomon-\w+-\w{8}$|\.new$|^\.[\w.-]+\.part$)"
 )
@@ -37,13 +37,16 @@ def ends_well(result: Result) -> Iterator[str]:
     codes = {*command.codes}
     if result.signalled:
         codes |= {130, _OF_SIGNALS.get(command.signal, -9)}
+    left, entered = (result.out.count(f"\x1b[?1049{end}") for end in "lh")
+    if left != entered and code >= 0 and command.signal != "CLOSE":
+        yield "terminal: its own screen is not restored"
     if code not in codes:
         yield f"exit code {code}, not one of {sorted(codes)}"
-    elif code > 0 and len(result.reason) != 1:
+    elif code > 0 and len(result.reason) != 1 and command.signal != "CLOSE":
         yield f"{len(result.reason)} lines say why the exit code is {code}"
     if result.megabytes > MOST_MEGABYTES:
         yield f"memory: {result.megabytes:.0f} MB"
-    if command.browses and result.signalled and result.pages and result.pages[0] != 200:
+    if command.browses and result.pages and ({*result.pages[:-2]} != {200} or not {*result.pages[-2:]} <= {403, 404}):
         yield f"page: status {result.pages}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -63,6 +64,11 @@ class Ledger:
         """Return the runs that can be resumed."""
         return [run for run in self.present() if not run.complete]
 
+    def adopt(self, names: Iterable[str]) -> None:
+        """Enter runs that were begun under names that the program chose, if they are new."""
+        for name in names:
+            self.runs.setdefault(name, Run(name, ("resume", name, "--display", "none")))
+
     def begin(self, step: Step) -> None:
         """Enter what a step begins."""
         self.runs.update({run.name: replace(run) for run in step.begins})
@@ -88,6 +94,8 @@ class Step:
     judges: tuple[str, ...] = ()
     """Names of models on the server that judge."""
     deletes: tuple[str, ...] = ()
+    adopts: bool = False
+    """Whether it may begin a run under a name that the program chooses."""
     ids_of: str = ""
     """The run whose instances {id 0}, {id 1} ... stand for in arguments and files."""
     failing: float = 0.0
