@@ -348,7 +348,7 @@ ACTIONS: dict[str, tuple[int, Action]] = {
     "look": (12, look),
     "view": (5, view),
     "build": (5, build),
-    "twice": (14, twice),
+    "twice": (22, twice),
     "readers": (5, readers),
     "wrong": (5, wrong),
     "train": (4, train),
