@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -119,18 +119,17 @@ def _results(export: Export, run: ExportedRun) -> dict[str, Any]:
 
 
 def _stats(export: Export, run: ExportedRun) -> dict[str, Any]:
-    usage = _usage([generation for record in run.records for generation in record.generations])
     return {
         "started_at": _time(export, run),
         "completed_at": _time(export, run),
-        "model_usage": {str(run.spec["model"]): usage},
+        "model_usage": _usage(export, run, [generation for record in run.records for generation in record.generations]),
     }
 
 
 def _sample(export: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
     instance = record.instance
     sample = sample_to_json(record, canonical=export.options.canonical)
-    model = str(run.spec["model"])
+    model, usage = str(run.spec["model"]), _usage(export, run, record.generations)
     prompt = {"role": "user", "content": _content(record, export.thumbnails)}
     answers = [
         {"role": "assistant", "content": generation.text, "source": "generate", "model": model}
@@ -153,7 +152,7 @@ def _sample(export: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
             "choices": [
                 {"message": answers[-1], "stop_reason": _STOPPED[record.answer.finish_reason]}
             ] if record.answer else [],
-            "usage": _usage(record.generations),
+            "usage": usage.get(model),
         },
         "scores": scores,
         "metadata": {
@@ -164,7 +163,7 @@ def _sample(export: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
             "media": [media.name for media in media_of(record)],
             **{key: sample[key] for key in ("question", "references", "steps", "verdicts")},
         },
-        "model_usage": {model: _usage(record.generations)},
+        "model_usage": usage,
     }  # fmt: skip
     if record.answer is not None and record.answer.finish_reason == "error":
         message = record.answer.error or "error"
@@ -207,14 +206,18 @@ def _summary(log_sample: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _usage(generations: list[Generation] | tuple[Generation, ...]) -> dict[str, int]:
+def _usage(export: Export, run: ExportedRun, generations: Sequence[Generation]) -> dict[str, dict[str, int]]:
+    """Return the tokens of the run's model by its name; none in a canonical export, as equal answers may differ in them."""
+    if export.options.canonical:
+        return {}
     prompt_tokens = sum(generation.prompt_tokens or 0 for generation in generations)
     completion_tokens = sum(generation.completion_tokens or 0 for generation in generations)
-    return {
+    tokens = {
         "input_tokens": prompt_tokens,
         "output_tokens": completion_tokens,
         "total_tokens": prompt_tokens + completion_tokens,
     }
+    return {str(run.spec["model"]): tokens}
 
 
 def _time(export: Export, run: ExportedRun) -> str:

@@ -9,8 +9,11 @@ from typing import Any
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Media, Origin, Record
 
-TIMES_AND_MEMORY = ("prefill_s", "decode_s", "peak_memory", "active_memory", "cache_memory")
-"""The fields that differ between two runs with the same answers."""
+_NOT_CANONICAL = (
+    *("prompt_tokens", "completion_tokens", "prefill_s", "decode_s", "peak_memory", "active_memory", "cache_memory"),
+    "origin",
+)
+"""The fields that differ between two runs with the same answers. A failed call, the cache, or another run changes the tokens."""
 
 
 def prompt_text(record: Record) -> str:
@@ -22,7 +25,7 @@ def prompt_text(record: Record) -> str:
 
 
 def sample_to_json(record: Record, *, canonical: bool = False, remarks: Sequence[str] = ()) -> dict[str, Any]:
-    """Return a record as a JSON object with ``remarks``, if any; ``canonical`` omits times and memory."""
+    """Return a record as a JSON object with ``remarks``, if any; ``canonical`` omits what equal answers may differ in."""
     instance = record.instance
     steps = [
         {
@@ -42,9 +45,7 @@ def sample_to_json(record: Record, *, canonical: bool = False, remarks: Sequence
         for g in record.generations
     ]
     if canonical:
-        steps = [
-            {key: value for key, value in step.items() if key not in (*TIMES_AND_MEMORY, "origin")} for step in steps
-        ]
+        steps = [{key: value for key, value in step.items() if key not in _NOT_CANONICAL} for step in steps]
     basis = {} if record.basis is None else {"own_answer": visible_answer(record.basis.text)}
     return {
         "id": instance.id,

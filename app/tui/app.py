@@ -5,8 +5,11 @@ Imports inside functions keep start-up quick: the help page and everything that 
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
@@ -16,14 +19,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.css.query import NoMatches
 from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 
 from app.engine.run_control import batch_pid
+from app.exit_codes import INTERRUPTED
 from app.store.run import RunStore
 from app.store.trash import Trash
 from app.store.workspace import Workspace
+from app.system.signals import handle_stop_signals
 from app.tui.commands import EVERYWHERE, bindings, commands_of
 from app.tui.confirmations import confirm_addresses
 from app.tui.hostile_text import sanitize, sanitize_paste
@@ -121,6 +127,8 @@ class RashomonApp(App[int]):
         self.settings = settings or Settings()
         self.keys, key_problems = keymap(self.settings.keys)
         self.settings_problems = [*settings_problems, *key_problems]
+        self._handlers: dict[signal.Signals, Any] = {}
+        """The handlers of the signals that end the interface, as they were before it."""
         self.key_queue = KeyQueue(self, super().on_event)
         self.images = images
         self.image_widget = image_widget
@@ -174,6 +182,13 @@ class RashomonApp(App[int]):
             self.set_interval(1.0, self._report_failures)
         if not self.is_headless and _on_terminal():
             self.set_interval(1.0, self._end_without_terminal)
+            self._end_at_signals()
+
+    def _end_at_signals(self) -> None:
+        """End at a stop signal, in the loop: an exception that a handler raises ends the task it falls into, and nothing else."""
+        loop = asyncio.get_running_loop()
+        end = partial(self.exit, return_code=INTERRUPTED)
+        self._handlers = handle_stop_signals(lambda *_: loop.call_soon_threadsafe(end))
 
     def _end_without_terminal(self) -> None:
         """End once the terminal is gone: Textual would wait for keys for ever, and use a processor for it."""
@@ -211,6 +226,8 @@ class RashomonApp(App[int]):
             self.toast(problem, severity="warning", title="Settings")
 
     def on_unmount(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
         self._watcher.stop()
         self.pages.close()
 
@@ -507,6 +524,11 @@ class RashomonApp(App[int]):
     async def _run_command(self, action: str, screen: Screen[Any]) -> None:
         await self.run_action(action, screen)
 
+    def _handle_exception(self, error: Exception) -> None:
+        # A signal may end the interface while a screen opens, whose widgets are then gone.
+        if not (self._exit and isinstance(error, NoMatches)):
+            super()._handle_exception(error)
+
     def _fatal_error(self) -> None:
         # Textual's own traceback shows local variables, which could include an API key.
         from rich.segment import Segments
@@ -554,12 +576,18 @@ def open_app(workspace: Workspace, *, images: str | None = None) -> int:
     Args:
         workspace: The workspace to open.
         images: How to draw pictures; overrides the user's settings.
+
+    Raises:
+        KeyboardInterrupt: If a signal has ended it.
     """
+    logging.getLogger().addHandler(logging.NullHandler())  # a library's warning has no place on the screen
     settings, problems = load_settings()
     mode, widget = best_mode(images or settings.images)
     app = RashomonApp(workspace, images=mode, image_widget=widget, settings=settings, settings_problems=problems)
     gc.freeze()  # collections then skip what importing has made, which takes half of the time of one
     app.run()
+    if app.return_code == INTERRUPTED:
+        raise KeyboardInterrupt
     if not app.return_code:  # after an error, the trash is left to the next session
         app.trash.empty()
     return app.return_code or 0

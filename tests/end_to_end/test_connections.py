@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -17,9 +18,11 @@ import pytest
 import rashomon
 from app.cli import cli
 from benchmarks.unasked_requests import SETTINGS
-from tests.support.command import ROOT, Rashomon
-from tests.support.connections import can_record, record
+from tests.support.command import ROOT, Rashomon, children_of
+from tests.support.connections import can_record, connections, record, traced
 from tests.support.fake_hub import FakeHub, Repo
+from tests.support.terminal import Terminal
+from tests.support.viewed import ADDRESSES, Viewer
 
 DEMO = str(ROOT / "assets" / "demo" / "model-4bit")
 ROWS, CLASH = ("{}={}".format(*next(iter(rashomon.demo_source(name).items()))) for name in ("cmc-bench", "clash"))
@@ -149,6 +152,61 @@ def test_a_command_makes_no_connection(home: Rashomon, name: str, tmp_path: Path
         assert recording.connections <= {USER_NAMES}, recording.output
 
 
+def begin(home: Rashomon, name: str) -> None:
+    """Begin a run of this name, on the build that is made if there is none yet."""
+    if not (home.workspace / "benchmarks" / "cmc-bench").exists():
+        home.run(*EXAMPLES["build"][0])
+    home.run(*EXAMPLES["batch"][0], "--name", name)
+
+
+SCREENS = ("3", "4", "2", "9", "7", "\x1b[17~", "\x1b[19~", "\x1b[21~", "\x0e", "\x0e")
+"""The keys of Samples, Tables, Live run, Doctor, Settings, Fetch, Trainings, Sets, and of New run with its models."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not can_record(), reason="needs strace and network namespaces")
+def test_the_interface_makes_no_connection(home: Rashomon, tmp_path: Path) -> None:
+    begin(home, "displayed")
+    trace = tmp_path / "trace"
+    terminal = Terminal(traced(home.command(), trace), unset(home.environment), home.home)
+    try:
+        terminal.until("displayed")
+        for key in SCREENS:
+            terminal.send(key)
+            terminal.read(0.5)
+        while terminal.process.poll() is None:
+            terminal.send("\x1b")
+            terminal.read(0.3)
+            terminal.send("\x11")
+            terminal.read(0.3)
+    finally:
+        terminal.close()
+    note("(interface)", SCREENS, terminal.process.returncode, connections(trace))
+    assert terminal.process.returncode == 0, terminal.screen[-2000:]
+    assert connections(trace) <= {USER_NAMES}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not can_record(network=True), reason="needs strace")
+def test_the_served_page_makes_no_connection(home: Rashomon, tmp_path: Path) -> None:
+    begin(home, "served")
+    trace = tmp_path / "trace"
+    command = traced(home.command("view", "served", "--no-browser"), trace, network=True)
+    with subprocess.Popen(
+        command, env=unset(home.environment), cwd=home.home, stdout=subprocess.PIPE, text=True
+    ) as view:
+        assert view.stdout is not None
+        viewer = Viewer(view.stdout.readline().strip())
+        assert viewer.open().status == 303
+        for path in ADDRESSES:
+            assert viewer.get(path).status == 200, path
+        for pid in children_of(view.pid):
+            os.kill(pid, signal.SIGINT)
+        assert view.wait(60) == 0
+    note("view", ("served",), 0, connections(trace))
+    assert connections(trace) <= {USER_NAMES}
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not can_record(network=True), reason="needs strace")
 @pytest.mark.parametrize("name", sorted(ONLINE))
@@ -213,10 +271,8 @@ def test_libraries_imported_before_are_switched_off_too() -> None:
     assert done.stdout == "True\n", done.stderr
 
 
-def note(name: str, arguments: Sequence[str], code: int, connections: frozenset[str]) -> None:
+def note(name: str, arguments: Sequence[str], code: int, places: frozenset[str]) -> None:
     """Add a command's connections to the file that the variable CONNECTIONS names, if it is set."""
     if file := os.environ.get("CONNECTIONS"):
         with open(file, "a", encoding="utf-8") as lines:
-            lines.write(
-                f"{name or '(none)'}\t{code}\t{', '.join(sorted(connections)) or 'none'}\t{' '.join(arguments)}\n"
-            )
+            lines.write(f"{name or '(none)'}\t{code}\t{', '.join(sorted(places)) or 'none'}\t{' '.join(arguments)}\n")

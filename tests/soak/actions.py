@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 
 from tests.soak.commands import Command
+from tests.soak.interface import interface
 from tests.soak.ledger import Ledger, Run, Step, Training
 from tests.soak.servers import CONCURRENCY
 
@@ -198,12 +199,9 @@ def bundle(chance: Random, ledger: Ledger) -> Step | None:
     )
 
 
-def look(chance: Random, ledger: Ledger) -> Step | None:
-    """Look at runs with a command that changes nothing."""
-    runs = ledger.complete()
-    if len(runs) < 2:
-        return None
-    run, other = chance.sample(runs, 2)
+def _looks(chance: Random, ledger: Ledger, count: int) -> tuple[Command, ...]:
+    """Draw commands that change nothing, each at most once; needs a complete run."""
+    run, other = chance.choice(ledger.complete()), chance.choice(ledger.complete())
     choices: list[tuple[tuple[str, ...], tuple[int, ...]]] = [
         (("show", run.name), (0,)),
         (("show", run.name, "--spec"), (0,)),
@@ -219,17 +217,27 @@ def look(chance: Random, ledger: Ledger) -> Step | None:
         (("history", "charts"), (0, 2)),
         (("view", run.name, "--save", f"./page {chance.random():.6f}.html"), (0,)),
     ]
-    words, codes = chance.choice(choices)
-    return Step("look", ((_vary(chance, Command(words, codes)),),))
+    return tuple(_vary(chance, Command(words, codes, patience=2)) for words, codes in chance.sample(choices, count))
+
+
+def look(chance: Random, ledger: Ledger) -> Step | None:
+    """Look at runs with commands that change nothing, some of them at the same time."""
+    if not ledger.complete():
+        return None
+    return Step("look", (_looks(chance, ledger, 3), _looks(chance, ledger, 2)))
 
 
 def view(chance: Random, ledger: Ledger) -> Step | None:
-    """Serve the page of answers, request it, and end the server."""
-    if not ledger.complete():
+    """Serve the page of answers, of a run that answers at the same time in some cases; request it, and end the server."""
+    begun = [run for run in ledger.present() if run.done]
+    if not begun:
         return None
-    run = chance.choice(ledger.complete())
+    run = chance.choice(begun)
     command = Command(("view", run.name, "--no-browser"), (0,), chance.choice(["TERM", "INT", "HUP", "KILL"]), 2.0)
-    return Step("view", ((replace(command, browses=True),),))
+    command = replace(command, browses=True)
+    if run.complete:
+        return Step("view", ((command,),))
+    return Step("view", ((Command(run.command, patience=3), command),), (run.name,))
 
 
 def build(chance: Random, ledger: Ledger) -> Step | None:
@@ -242,16 +250,27 @@ def build(chance: Random, ledger: Ledger) -> Step | None:
     return Step("build", _with_repeat(killed, command), builds=(name,))
 
 
+def _for_two(chance: Random, ledger: Ledger) -> Step:
+    """Draw what two users do, of everything that only one of them can do at a time."""
+    actions = (begin, begin, begin, resume, judge, build, train, get)
+    while True:
+        step = chance.choice(actions)(chance, ledger)
+        if step is not None:
+            return step
+
+
 def twice(chance: Random, ledger: Ledger) -> Step | None:
-    """Let two users work at the same time: on one run, or on different ones."""
-    run = _spec(chance, ledger)
-    first = Command(run.command, (0, 4), patience=3)
-    second = replace(first, linked=True)
-    if chance.random() < 0.4:
-        other = _spec(chance, ledger)
-        second = Command(other.command, linked=True, patience=3)
-        return Step("twice", ((replace(first, codes=(0,)), second),), (run.name, other.name), (run, other))
-    return Step("twice", ((_kill(chance, first, 0.3, 6), second),), (run.name,), (run,))
+    """Let two or three users do the same at the same time, or begin different runs; in some cases one is killed."""
+    if chance.random() < 0.15:
+        run, other = _spec(chance, ledger), _spec(chance, replace(ledger, number=ledger.number + 10**5))
+        first, second = Command(run.command, patience=3), Command(other.command, linked=True, patience=3)
+        return Step("twice", ((first, second),), (run.name, other.name), (run, other))
+    step = _for_two(chance, ledger)
+    command = step.stages[-1][0]
+    calm = replace(command, signal="", after=0.0, codes=(*command.codes, 4), patience=4)
+    users = [replace(calm, linked=bool(number % 2)) for number in range(chance.choice([2, 2, 3]))]
+    users[0] = _kill(chance, users[0], 0.2, 6)
+    return replace(step, action="twice", stages=(tuple(users),))
 
 
 def readers(chance: Random, ledger: Ledger) -> Step | None:
@@ -263,7 +282,7 @@ def readers(chance: Random, ledger: Ledger) -> Step | None:
     out = f"--out=./out/beside-{done.name}"
     return Step(
         "readers",
-        ((writer, Command(("runs",)), Command(("export", done.name, out), linked=True)),),
+        ((writer, Command(("export", done.name, out), linked=True, patience=2), *_looks(chance, ledger, 2)),),
         (run.name, done.name),
         (run,),
     )
@@ -326,15 +345,16 @@ ACTIONS: dict[str, tuple[int, Action]] = {
     "delete": (5, delete),
     "export": (6, export),
     "bundle": (5, bundle),
-    "look": (10, look),
+    "look": (12, look),
     "view": (5, view),
     "build": (5, build),
-    "twice": (6, twice),
-    "readers": (4, readers),
+    "twice": (22, twice),
+    "readers": (5, readers),
     "wrong": (5, wrong),
     "train": (4, train),
     "get": (4, get),
     "small disk": (3, small_disk),
+    "interface": (10, interface),
 }
 
 

@@ -17,6 +17,9 @@ from dataclasses import dataclass, field
 from http.cookiejar import CookieJar
 from pathlib import Path
 
+from tests.soak.terminal import Typist
+from tests.support.viewed import ADDRESSES
+
 ROOT = Path(__file__).resolve().parents[2]
 INJECTED = Path(__file__).resolve().parent / "injected"
 SOAK = "RASHOMON_SOAK"
@@ -26,6 +29,8 @@ HANG_S = 60.0
 """Seconds after which a command hangs on an idle machine; :func:`slowness` times as many on a busy one."""
 GRACE_S = 20.0
 """Seconds in which the processes of a command end after it, on an idle machine."""
+STILL_S = 60.0
+"""Seconds without any computation after which a command hangs, however busy the machine is."""
 STOP_S = 75.0
 """Seconds in which a command ends after a signal that it can handle: a minute for its worker, and some more."""
 _LINK = re.compile(r"http://127\.0\.0\.1:\d+/\S*")
@@ -53,9 +58,11 @@ class Command:
     codes: tuple[int, ...] = (0,)
     """The documented exit codes if no signal is sent."""
     signal: str = ""
-    """KILL, TERM, INT or HUP; "TREE" is KILL to all of its processes at once, as in a power cut."""
+    """KILL, TERM, INT or HUP; "TREE" is KILL to all of its processes at once, as in a power cut; "CLOSE" closes its terminal."""
     after: float = 0.0
-    """Seconds until the signal."""
+    """Seconds until the signal; with ``keys``, after the last of them."""
+    keys: tuple[str, ...] = ()
+    """What is typed at its terminal, a piece at a time; without any, it has no terminal."""
     clock: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Seconds by which the clock is wrong, seconds after which it jumps, and by how much."""
     linked: bool = False
@@ -192,9 +199,9 @@ class Home:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def survivors(self) -> list[str]:
-        """Return the processes that outlive their commands, and end them."""
-        end = time.monotonic() + GRACE_S * slowness()
+    def survivors(self, seconds: float = GRACE_S) -> list[str]:
+        """Return the processes that outlive their commands by so many seconds, on an idle machine, and end them."""
+        end = time.monotonic() + seconds * slowness()
         while (left := self.processes()) and time.monotonic() < end:
             time.sleep(0.05)
         self.end()
@@ -211,15 +218,24 @@ class _Running:
 
     def __init__(self, home: Home, command: Command, number: int) -> None:
         self.home, self.command = home, command
+        self.slow = slowness()
+        self.computed, self.computed_at, self.looked_at = 0.0, time.monotonic(), 0.0
         self.out, self.err = home.io / f"out-{number}", home.io / f"err-{number}"
         self.start = time.monotonic()
         self.code: int | None = None
         self.sent_at: float | None = None
+        self.typed_at = 0.0
         self.hung, self.seconds, self.megabytes = False, 0.0, 0.0
         self.pages: list[int] = []
-        self.limit = HANG_S * command.patience * slowness()
+        self.typist: Typist | None = None
+        if command.keys:
+            keys = [re.sub(r"\{(id \d)\}", lambda name: home.places[name[1]], piece) for piece in command.keys]
+            words, environment = home.words(command), home.environment(command)
+            self.typist = Typist(words, environment, home.desk, keys, quits=not command.signal)
+            self.pid = self.typist.terminal.process.pid
+            return
         with self.out.open("wb") as out, self.err.open("wb") as err:
-            self.pid = subprocess.Popen(
+            self.process = subprocess.Popen(
                 home.words(command),
                 env=home.environment(command),
                 cwd=home.desk,
@@ -227,7 +243,8 @@ class _Running:
                 stdout=out,
                 stderr=err,
                 process_group=0,
-            ).pid
+            )
+            self.pid = self.process.pid
 
     def poll(self) -> bool:
         """Send what is due; return whether it still runs."""
@@ -239,15 +256,31 @@ class _Running:
             self.code, self.seconds = os.waitstatus_to_exitcode(status), passed
             self.megabytes = usage.ru_maxrss / (1 << (10 if sys.platform == "linux" else 20))
             return False
+        if self.typist is not None:
+            self.typist.poll()
         if self.command.browses and not self.pages:
             self.pages = _browse(self.out.read_text("utf-8", "replace"))
-        due = self.command.signal and self.sent_at is None and passed > self.command.after
-        if due and (not self.command.browses or self.pages or passed > self.limit):
+        if self.typist is not None and not self.typist.is_done:
+            self.typed_at = passed
+        due = self.command.signal and self.sent_at is None and passed > self.typed_at + self.command.after
+        self.slow = max(self.slow, slowness())
+        limit = HANG_S * self.command.patience * self.slow
+        if due and (not self.command.browses or self.pages or passed > limit):
             self._send()
-        last = self.limit if self.sent_at is None else self.sent_at + STOP_S * slowness()
-        if passed > last:
+        last = limit if self.sent_at is None else self.sent_at + STOP_S * slowness()
+        if passed > last or self._is_still():
             self._end_hung()
         return True
+
+    def _is_still(self) -> bool:
+        """Return whether none of its processes has computed anything for :data:`STILL_S` seconds."""
+        now = time.monotonic()
+        if now - self.looked_at > 1:
+            self.looked_at = now
+            seconds = sum(map(_processor_seconds, [self.pid, *(pid for pid, _ in _below(self.pid))]))
+            if seconds != self.computed:
+                self.computed, self.computed_at = seconds, now
+        return now - self.computed_at > STILL_S and not self.command.browses
 
     def _send(self) -> None:
         self.sent_at = time.monotonic() - self.start
@@ -255,6 +288,9 @@ class _Running:
             for pid, _ in _below(self.pid):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+        if self.typist is not None and self.command.signal == "CLOSE":
+            self.typist.terminal.hang_up()
+            return
         name = "KILL" if self.command.signal == "TREE" else self.command.signal
         os.kill(self.pid, signal.Signals[f"SIG{name}"])
 
@@ -269,7 +305,10 @@ class _Running:
 
     def result(self) -> Result:
         assert self.code is not None
-        texts = (self.out.read_text("utf-8", "replace"), self.err.read_text("utf-8", "replace"))
+        if self.typist is not None:
+            texts = self.typist.end()
+        else:
+            texts = (self.out.read_text("utf-8", "replace"), self.err.read_text("utf-8", "replace"))
         return Result(
             self.command,
             self.code,
@@ -293,7 +332,7 @@ def _browse(output: str) -> list[int]:
     link = match[0].rstrip(".")
     host = link.partition("?")[0].rstrip("/")
     statuses = []
-    for url in (link, f"{host}/", f"{host}/no-such-page", f"{host}/../../etc/passwd"):
+    for url in (link, *(host + path for path in ADDRESSES), f"{host}/no-such-page", f"{host}/../../etc/passwd"):
         try:
             with opener.open(url, timeout=20) as response:
                 response.read()
@@ -311,6 +350,14 @@ def _marked(mark: bytes) -> Iterator[tuple[int, str]]:
         with suppress(OSError):
             if int(entry.name) != own and mark in (entry / "environ").read_bytes():
                 yield int(entry.name), (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return the processor time of a process; 0 if it has ended (Linux)."""
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def _below(pid: int) -> list[tuple[int, int]]:

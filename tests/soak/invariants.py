@@ -19,7 +19,7 @@ from tests.soak.servers import CONCURRENCY, ModelServer
 
 MOST_MEGABYTES = 700.0
 """The resident memory of a command, or of a worker of it, on a run of at most a few hundred instances."""
-_OF_SIGNALS = {"TERM": -15, "INT": -2, "HUP": -1}
+_OF_SIGNALS = {"TERM": -15, "INT": -2, "HUP": -1, "CLOSE": -1}
 _TEMPORARY = re.compile(
     r"(^\.rashomon-|^\.half-|^\.fusing|\.part$|\.tmp$|\.half$|^tmp\w{8}$|^rashomon-\w+-\w{8}$|\.new$|^\.[\w.-]+\.part$)"
 )
@@ -37,13 +37,16 @@ def ends_well(result: Result) -> Iterator[str]:
     codes = {*command.codes}
     if result.signalled:
         codes |= {130, _OF_SIGNALS.get(command.signal, -9)}
+    left, entered = (result.out.count(f"\x1b[?1049{end}") for end in "lh")
+    if left != entered and code >= 0 and command.signal != "CLOSE":
+        yield "terminal: its own screen is not restored"
     if code not in codes:
         yield f"exit code {code}, not one of {sorted(codes)}"
-    elif code > 0 and len(result.reason) != 1:
+    elif code > 0 and len(result.reason) != 1 and command.signal != "CLOSE":
         yield f"{len(result.reason)} lines say why the exit code is {code}"
     if result.megabytes > MOST_MEGABYTES:
         yield f"memory: {result.megabytes:.0f} MB"
-    if command.browses and result.signalled and result.pages and result.pages[0] != 200:
+    if command.browses and result.pages and ({*result.pages[:-2]} != {200} or not {*result.pages[-2:]} <= {403, 404}):
         yield f"page: status {result.pages}"
 
 
@@ -89,8 +92,16 @@ def calls(home: Home, ledger: Ledger, server: ModelServer) -> Iterator[str]:
         if run.model:
             yield from _differ(run.name, server.calls[run.model], stored.get(run.model, 0), run.kills)
     for model, kills in ledger.judges.items():
-        if model in judged:
+        if not ledger.runs[ledger.judged[model]].deleted:
             yield from _differ(f"judge {model}", server.calls[model], judged[model], kills)
+
+
+def paid_twice(ledger: Ledger, server: ModelServer) -> Iterator[str]:
+    """Yield questions of a run that the server answered again although no kill can have lost the answer."""
+    for run in ledger.runs.values():
+        number = max(server.requests.get(run.model, {"": 0}).values())
+        if number > 1 + run.kills:
+            yield f"paid twice: {run.name}: the server answered a question {number} times, after {run.kills} kills"
 
 
 def _number(database: sqlite3.Connection, query: str) -> int:
@@ -181,6 +192,9 @@ def files(home: Home, since: float) -> Iterator[str]:
             yield f"mode: {place} is {stat.S_IMODE((home.user / place).stat().st_mode):o}"
     for path in home.tmp.iterdir():
         yield f"leftover: tmp/{path.name}"
+    for path in home.folder.iterdir():  # also what a process in another language wrote, or one that was killed at once
+        if path not in (home.user, home.io, home.outside):
+            yield f"outside: {path.name} is beside the home"
     if home.outside.exists():
         for line in sorted({*home.outside.read_text("utf-8").splitlines()}):
             yield f"outside: {line}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -46,6 +47,8 @@ class Ledger:
     sets: list[str] = field(default_factory=list)
     judges: dict[str, int] = field(default_factory=dict)
     """Kills by the judge's model on the server."""
+    judged: dict[str, str] = field(default_factory=dict)
+    """The run of each of these judges."""
     number: int = 0
     """The number of the step, which makes names new."""
 
@@ -61,12 +64,18 @@ class Ledger:
         """Return the runs that can be resumed."""
         return [run for run in self.present() if not run.complete]
 
+    def adopt(self, names: Iterable[str]) -> None:
+        """Enter runs that were begun under names that the program chose, if they are new."""
+        for name in names:
+            self.runs.setdefault(name, Run(name, ("resume", name, "--display", "none")))
+
     def begin(self, step: Step) -> None:
         """Enter what a step begins."""
         self.runs.update({run.name: replace(run) for run in step.begins})
         self.trainings.update({training.name: replace(training) for training in step.trains})
         self.sets += [name for name in step.builds if name not in self.sets]
         self.judges.update(dict.fromkeys(step.judges, 0))
+        self.judged.update(dict.fromkeys(step.judges, step.runs[0] if step.runs else ""))
         for name in step.deletes:
             self.runs[name].deleted = True
 
@@ -85,6 +94,8 @@ class Step:
     judges: tuple[str, ...] = ()
     """Names of models on the server that judge."""
     deletes: tuple[str, ...] = ()
+    adopts: bool = False
+    """Whether it may begin a run under a name that the program chooses."""
     ids_of: str = ""
     """The run whose instances {id 0}, {id 1} ... stand for in arguments and files."""
     failing: float = 0.0

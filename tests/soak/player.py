@@ -6,7 +6,6 @@ import json
 import re
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
@@ -16,13 +15,14 @@ from secrets import token_hex
 
 from assets.demo.recipe import evaluate
 from tests.soak import invariants
-from tests.soak.commands import ROOT, Command, Home, Result
+from tests.soak.commands import HANG_S, ROOT, Command, Home, Result
 from tests.soak.ledger import Ledger, Run, Step
 from tests.soak.servers import ModelServer, hub_with_model, serving
 from tests.support.demo import DEMO, write_table
 from tests.support.fake_hub import FakeHub
 from tests.support.trainings import write_training_set
 
+_UNFINISHED_RUN = re.compile(r"leftover: data/[^/]+/runs/\.rashomon-[0-9a-f]{8}$")
 EDITS = {"a": {}, "b": {"question": "How many are there?"}, "c": {"answer": "41"}}
 
 
@@ -37,7 +37,8 @@ class Player:
     hub: FakeHub
     chance: Random
     ledger: Ledger = field(default_factory=Ledger)
-    spoken: Counter[str] = field(default_factory=Counter)
+    excused: set[str] = field(default_factory=set)
+    """Leftovers of killed commands that the next command to write there removes."""
 
     def play(self, step: Step) -> tuple[list[Result], list[str]]:
         """Perform a step; return how its commands ended, and the violations."""
@@ -58,12 +59,34 @@ class Player:
                 for result in ended
                 for problem in invariants.ends_well(result)
             ]
-            violations += [f"orphan: {line}" for line in self.home.survivors()]
+            at_a_terminal = any(
+                result.command.keys for result in ended
+            )  # what that starts outlives it, but not for long
+            violations += [f"orphan: {line}" for line in self.home.survivors(*[3 * HANG_S] * at_a_terminal)]
+            if step.adopts:
+                self._adopt()
         self.server.failing = 0.0
         self.hub.faults.clear()
         violations += invariants.outputs(self.home, step, results)
-        violations += self._check(step, started)
+        violations += self._without_excused(step, results, self._check(step, started))
         return results, violations
+
+    def _without_excused(self, step: Step, results: list[Result], violations: Iterator[str]) -> Iterator[str]:
+        """Leave out what a command that was killed while it created a run left, until the next one creates a run."""
+        killed = any(result.command.signal in ("KILL", "TREE") and result.signalled for result in results)
+        if step.begins and any(not result.code and not result.command.megabytes for result in results):
+            self.excused.clear()
+        for violation in violations:
+            if killed and _UNFINISHED_RUN.match(violation):
+                self.excused.add(violation)
+            if violation not in self.excused:
+                yield violation
+
+    def _adopt(self) -> None:
+        """Enter the run that a step may have begun under a name that the program chose."""
+        folder = self.home.workspace / "runs"
+        names = {path.name for path in folder.glob("[!.]*") if (path / "run.sqlite").exists()}
+        self.ledger.adopt(sorted(names - self.ledger.runs.keys())[:1])
 
     def _write_files(self, step: Step) -> None:
         names = {}
@@ -79,13 +102,13 @@ class Player:
 
     def _book(self, step: Step, ended: list[Result]) -> None:
         """Enter in the books what the commands of a stage did."""
-        interrupted = sum(result.signalled for result in ended)
+        interrupted = sum(result.signalled or bool(result.command.keys) for result in ended)
         for name in step.runs:
             self.ledger.runs[name].kills += interrupted
         for model in step.judges:
             self.ledger.judges[model] += interrupted
         overridden = step.action == "override" and len(step.stages) == 1
-        if step.action == "judge" or overridden:  # labels that the export has, and the undisturbed run's has not
+        if step.judges or overridden:  # labels that the export has, and the undisturbed run's has not
             run = self.ledger.runs[step.runs[0]]
             run.judged, run.files = run.judged + 1, {}
         for training in step.trains:
@@ -95,6 +118,7 @@ class Player:
     def _check(self, step: Step, started: float) -> Iterator[str]:
         yield from invariants.run_facts(self.home, self.ledger)
         yield from invariants.calls(self.home, self.ledger, self.server)
+        yield from invariants.paid_twice(self.ledger, self.server)
         complete = self.ledger.complete()
         checked = [run for run in self.ledger.present() if run.name in step.runs and run.done]
         if complete and self.ledger.number % 3 == 0:

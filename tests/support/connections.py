@@ -43,15 +43,29 @@ def can_record(*, network: bool = False) -> bool:
 _WITHOUT_NETWORK = ("unshare", "-rn")
 
 
+def traced(command: Sequence[str], trace: Path, *, network: bool = False) -> list[str]:
+    """Return the command that runs ``command`` and records its connections in ``trace``, which is removed first."""
+    trace.unlink(missing_ok=True)
+    strace = shutil.which("strace") or "strace"
+    options = ("-f", "-qq", "--seccomp-bpf", "-s", "120", "-e", f"trace={_CALLS}", "-o", str(trace))
+    return [*(() if network else _WITHOUT_NETWORK), strace, *options, *command]
+
+
+def connections(trace: Path) -> frozenset[str]:
+    """Return the connections of a recording, as HOST:PORT or a path."""
+    text = trace.read_text("utf-8", "replace") if trace.exists() else ""
+    places = {
+        f"[{host}]:{port}" if kind == "AF_INET6" else f"{host}:{port}" for kind, port, host in _PLACE.findall(text)
+    }
+    return frozenset({*places, *_PATH.findall(text)})
+
+
 def record(
     command: Sequence[str], environment: Mapping[str, str], folder: Path, trace: Path, *, network: bool = False
 ) -> Recording:
     """Run ``command`` in ``folder`` to its end, in a namespace without any network unless it gets one."""
-    trace.unlink(missing_ok=True)
-    strace = shutil.which("strace") or "strace"
-    options = ("-f", "-qq", "--seccomp-bpf", "-s", "120", "-e", f"trace={_CALLS}", "-o", str(trace))
     done = subprocess.run(
-        [*(() if network else _WITHOUT_NETWORK), strace, *options, *command],
+        traced(command, trace, network=network),
         env=environment,
         cwd=folder,
         stdin=subprocess.DEVNULL,
@@ -60,8 +74,4 @@ def record(
         check=False,
         timeout=110,
     )
-    text = trace.read_text("utf-8", "replace") if trace.exists() else ""
-    places = {
-        f"[{host}]:{port}" if kind == "AF_INET6" else f"{host}:{port}" for kind, port, host in _PLACE.findall(text)
-    }
-    return Recording(done.returncode, done.stdout + done.stderr, frozenset({*places, *_PATH.findall(text)}))
+    return Recording(done.returncode, done.stdout + done.stderr, connections(trace))

@@ -19,6 +19,21 @@ from app.view.contents.contents import Contents
 from app.view.contents.data_types import LACKING, OUTCOMES
 from tests.support.command import Rashomon
 
+ADDRESSES = (
+    "/",
+    "/main.js",
+    "/page.css",
+    "/api/head",
+    "/api/index",
+    "/api/overview",
+    "/api/rows?numbers=0,1",
+    "/api/instance?number=0",
+    "/api/search?words=trams",
+    "/api/answer?number=0&run=0&from=0",
+    "/api/changes?since=0",
+)
+"""What the page requests, of a run in which a text is searched for."""
+
 
 class Column(NamedTuple):
     """The outcome, label and flags of a run's answer on the page; None for an instance that the run lacks."""

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import os
-import pty
 import random
-import re
-import select
 import signal
-import struct
-import subprocess
 import sys
 import time
-from contextlib import suppress
-from fcntl import ioctl
 from pathlib import Path
-from termios import TIOCSWINSZ
 
 import pytest
 
 from app.store.trash import FOLDER
 from tests.support.command import ROOT
-from tests.support.tui_stage import PATIENCE, Stage
+from tests.support.terminal import PATIENCE, Terminal
+from tests.support.tui_stage import Stage
 
 pytestmark = pytest.mark.slow
 
@@ -57,103 +50,31 @@ from app.main import main
 main()
 """
 """The interface on a machine so busy that every key is read late."""
-WHERE = re.compile(r"\x1b\[(\d+);(\d+)H\x1b\[6n")
-"""The cursor is put somewhere, and asked for."""
 
 
-class Terminal:
-    """A process with a terminal of 100 columns and 30 lines; ``screen`` is everything it wrote.
+def opened(workspace: Path, *, answers: bool = True, seconds_late: float | None = None) -> Terminal:
+    late = ["-c", LATE_KEYS.replace("SECONDS", str(seconds_late))]
+    command = [sys.executable, *(["-m", "app.main"] if seconds_late is None else late), "--workspace", str(workspace)]
+    return Terminal(command, {**os.environ, "PYTHONPATH": str(ROOT)}, ROOT, answers=answers)
 
-    It tells where its cursor is, as terminals do; unless ``answers`` is False. ``asked`` is how often that was asked for.
-    """
 
-    def __init__(self, workspace: Path, *, answers: bool = True, seconds_late: float | None = None) -> None:
-        self.answers, self.asked = answers, 0
-        late = ["-c", LATE_KEYS.replace("SECONDS", str(seconds_late))]
-        self.master, slave = pty.openpty()
-        ioctl(self.master, TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                *(["-m", "app.main"] if seconds_late is None else late),
-                "--workspace",
-                str(workspace),
-            ],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-            cwd=ROOT,
-            env={**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)},
-        )
-        os.close(slave)
-        self.screen = ""
-
-    def read(self, seconds: float) -> str:
-        """Read until nothing has come for so long; what came."""
-        came = b""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end and select.select([self.master], [], [], seconds)[0]:
-            with suppress(OSError):
-                part = os.read(self.master, 1 << 16)
-                came += part
-                if part:
-                    continue
-            break
-        text = came.decode("utf-8", "replace")
-        self.screen += text
-        for line, column in WHERE.findall(text):
-            self.asked += 1
-            if self.answers:
-                self.send(f"\x1b[{line};{column}R")
-        return text
-
-    def pass_time(self, seconds: float) -> None:
-        """Read for so long."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.read(0.05)
-
-    def send(self, keys: str) -> None:
-        os.write(self.master, keys.encode())
-
-    def until(self, text: str) -> None:
-        """Wait until a text was written, since the last time :meth:`forget` was called."""
-        end = time.monotonic() + PATIENCE
-        while text not in self.screen:
-            self.read(0.05)
-            assert self.process.poll() is None, self.screen[-2000:]
-            assert time.monotonic() < end, f"{text!r} never came: {self.screen[-2000:]!r}"
-
-    def forget(self) -> None:
-        self.screen = ""
-
-    def clear(self) -> None:
-        """Close every dialog and screen: only where none is open does ? open the help."""
-        self.answers = True
-        end = time.monotonic() + PATIENCE
-        opened = False
-        while not opened:
-            assert time.monotonic() < end, f"no help: {self.screen[-2000:]!r}"
-            assert self.process.poll() is None, self.screen[-2000:]
-            for _ in range(4):
-                self.send("\x1b")
-                self.read(0.2)
-            self.forget()
-            self.send("?")
-            self.read(0.4)
-            opened = "Help" in self.screen and ": " in self.screen
-        self.send("\x1b")
-        self.read(0.2)
-
-    def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def close(self) -> None:
-        self.kill()
-        os.close(self.master)
+def clear(terminal: Terminal) -> None:
+    """Close every dialog and screen: only where none is open does ? open the help."""
+    terminal.answers = True
+    end = time.monotonic() + PATIENCE
+    is_open = False
+    while not is_open:
+        assert time.monotonic() < end, f"no help: {terminal.screen[-2000:]!r}"
+        assert terminal.process.poll() is None, terminal.screen[-2000:]
+        for _ in range(4):
+            terminal.send("\x1b")
+            terminal.read(0.2)
+        terminal.forget()
+        terminal.send("?")
+        terminal.read(0.4)
+        is_open = "Help" in terminal.screen and ": " in terminal.screen
+    terminal.send("\x1b")
+    terminal.read(0.2)
 
 
 @pytest.fixture
@@ -182,7 +103,7 @@ def labels(workspace: Path) -> list[str]:
 def try_bursts(workspace: Path, count: int, part: int = 0) -> None:
     before = labels(workspace)
     source = random.Random(f"bursts on a terminal {part}")
-    terminal = Terminal(workspace)
+    terminal = opened(workspace)
     try:
         terminal.until("finished")
         for _ in range(count):
@@ -191,7 +112,7 @@ def try_bursts(workspace: Path, count: int, part: int = 0) -> None:
             terminal.answers = False  # it has not yet displayed what the keys lead to
             terminal.send(keys)
             terminal.read(0.3)
-            terminal.clear()
+            clear(terminal)
             assert terminal.process.poll() is None, f"it ended after {keys!r}: {terminal.screen[-2000:]}"
             assert labels(workspace) == before, f"after {keys!r}"
             assert not (workspace / "jobs").exists(), f"something was started after {keys!r}"
@@ -213,7 +134,7 @@ def test_many_bursts_on_a_terminal_do_nothing(workspace: Path, part: int) -> Non
 
 def test_a_key_that_is_read_late_confirms_nothing(workspace: Path) -> None:
     before = labels(workspace)
-    terminal = Terminal(workspace, seconds_late=1.0)
+    terminal = opened(workspace, seconds_late=1.0)
     try:
         terminal.until("finished")
         terminal.send("dyyy")
@@ -229,7 +150,7 @@ def test_a_key_that_is_read_late_confirms_nothing(workspace: Path) -> None:
 
 def test_a_key_confirms_nothing_that_the_terminal_has_not_got_yet(workspace: Path) -> None:
     before = labels(workspace)
-    terminal = Terminal(workspace)
+    terminal = opened(workspace)
     try:
         terminal.until("finished")
         terminal.read(0.5)
@@ -245,7 +166,7 @@ def test_a_key_confirms_nothing_that_the_terminal_has_not_got_yet(workspace: Pat
 
 def test_a_terminal_without_replies_can_answer_dialogs_after_a_while(workspace: Path) -> None:
     before = labels(workspace)
-    terminal = Terminal(workspace, answers=False)
+    terminal = opened(workspace, answers=False)
     try:
         terminal.until("finished")
         terminal.send("dyyy")
@@ -260,7 +181,7 @@ def test_a_terminal_without_replies_can_answer_dialogs_after_a_while(workspace: 
 
 
 def test_a_lost_reply_of_the_terminal_is_requested_again(workspace: Path) -> None:
-    terminal = Terminal(workspace)
+    terminal = opened(workspace)
     try:
         terminal.until("finished")
         terminal.send("d")
@@ -284,7 +205,7 @@ def test_a_lost_reply_of_the_terminal_is_requested_again(workspace: Path) -> Non
 
 def test_a_run_deleted_before_a_kill_is_brought_back_after_it(workspace: Path) -> None:
     before = labels(workspace)
-    terminal = Terminal(workspace)
+    terminal = opened(workspace)
     try:
         terminal.until("finished")
         terminal.forget()
@@ -298,7 +219,7 @@ def test_a_run_deleted_before_a_kill_is_brought_back_after_it(workspace: Path) -
     finally:
         terminal.close()
     assert list((workspace / "runs" / FOLDER).glob("*/0000-*")), "a kill leaves it where it was put"
-    again = Terminal(workspace)
+    again = opened(workspace)
     try:
         again.until("Trash")
         again.send("u")
@@ -311,12 +232,49 @@ def test_a_run_deleted_before_a_kill_is_brought_back_after_it(workspace: Path) -
     assert not (workspace / "runs" / FOLDER).exists()
 
 
-def test_the_interface_ends_with_its_terminal(workspace: Path) -> None:
-    """A terminal whose window is closed by force sends no signal to a process of another session."""
-    terminal = Terminal(workspace)
+def test_a_terminal_that_gives_no_size_of_its_cells_is_no_error(workspace: Path) -> None:
+    """Libraries warn of that before the interface is displayed, and their text would stand there when it has ended."""
+    terminal = opened(workspace)
     try:
         terminal.until("finished")
-        os.close(terminal.master)
+        assert "\x1b[16t" in terminal.screen, "the size was asked for"
+        terminal.send("\x11")
+        while terminal.process.poll() is None:
+            terminal.read(0.05)
+        terminal.read(0.2)
+        assert "Traceback" not in terminal.screen
+        assert "Failed to" not in terminal.screen
+    finally:
+        terminal.close()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_ends_the_interface_and_restores_the_terminal(name: str, workspace: Path) -> None:
+    """Several times, with keys: the signal comes while the interface waits, or handles or draws something."""
+    for number in range(4):
+        terminal = opened(workspace)
+        try:
+            terminal.until("finished")
+            terminal.send("4tjj"[:number])
+            terminal.pass_time(0.3 * number)
+            terminal.process.send_signal(getattr(signal, name))
+            end = time.monotonic() + PATIENCE
+            while terminal.process.poll() is None:
+                assert time.monotonic() < end, "it has not ended"
+                terminal.read(0.05)
+            terminal.read(0.2)
+            assert terminal.process.returncode == 130, terminal.screen[-3000:]
+            assert "rashomon: interrupted" in terminal.screen.rpartition("\x1b[?1049l")[2]
+        finally:
+            terminal.close()
+
+
+def test_the_interface_ends_with_its_terminal(workspace: Path) -> None:
+    """A terminal whose window is closed by force sends no signal to a process of another session."""
+    terminal = opened(workspace)
+    try:
+        terminal.until("finished")
+        terminal.hang_up()
         terminal.process.wait(PATIENCE)
     finally:
         terminal.kill()

@@ -35,7 +35,7 @@ def saved_page(
 ) -> Iterator[str]:
     """Yield the text of the file in pieces.
 
-    ``overview`` replaces that of the contents. ``canonical`` leaves out times, and what rests on times and memory.
+    ``overview`` replaces that of the contents. ``canonical`` leaves out times, token counts, and what rests on times and memory.
     """
     head = contents.head()
     saver = _Saver(contents, media, canonical)
@@ -72,7 +72,7 @@ class _Saver:
         """Return the element with what the page draws first."""
         index = self._contents.index()
         if self._canonical:
-            index, overview = _timeless_index(index, head.instances), _timeless_overview(overview)
+            index, overview = _canonical_index(index, head.instances), _canonical_overview(overview)
         runs = tuple(replace(run, writable=False, read_only="") for run in head.runs)
         contents = {
             "head": replace(head, saved=True, runs=runs, revision=0),
@@ -103,7 +103,7 @@ class _Saver:
     def _instance(self, instance: ViewedInstance) -> ViewedInstance:
         answers = instance.answers
         if self._canonical:
-            answers = tuple(None if answer is None else _timeless_answer(answer) for answer in answers)
+            answers = tuple(None if answer is None else _canonical_answer(answer) for answer in answers)
         return replace(instance, media=tuple(map(self._medium, instance.media)), answers=answers)
 
     def _medium(self, medium: Medium) -> Medium:
@@ -130,18 +130,18 @@ class _Saver:
         return read_media(path, file.medium)
 
 
-def _timeless_index(index: Index, instances: int) -> Index:
+def _canonical_index(index: Index, instances: int) -> Index:
     unknown = b64encode(bytes(4 * instances)).decode("ascii")
-    return replace(index, runs=tuple(replace(run, seconds=unknown) for run in index.runs))
+    return replace(index, runs=tuple(replace(run, tokens=unknown, seconds=unknown) for run in index.runs))
 
 
-def _timeless_overview(overview: Overview) -> Overview:
+def _canonical_overview(overview: Overview) -> Overview:
     pairs = tuple(replace(pair, verdict=()) for pair in overview.pairs)
     return replace(overview, pairs=pairs, remarks=(), comparison=(), recommendation=(), next=())
 
 
-def _timeless_answer(answer: ViewedAnswer) -> ViewedAnswer:
-    return replace(answer, seconds=None, origin=None)
+def _canonical_answer(answer: ViewedAnswer) -> ViewedAnswer:
+    return replace(answer, seconds=None, prompt_tokens=None, completion_tokens=None, origin=None)
 
 
 def _element(name: str, value: object) -> str:

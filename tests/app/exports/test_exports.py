@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from app.report.latex import document
 from app.report.tables import tables_of
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
-from benchmarks.vocabulary import Generation, Instance, Table
+from benchmarks.vocabulary import Generation, Instance, Origin, Table
 from tests.support.blank_figures import blank_figures
 from tests.support.command import Rashomon
 from tests.support.json_output import json_result, named
@@ -204,8 +205,16 @@ def test_an_inspect_log_scores_what_is_labelled_and_keeps_errors_apart(
 
 def test_canonical_exports_of_equal_runs_are_equal_bytes(workspace: Workspace, tmp_path: Path) -> None:
     asked = instances(4)
-    for place, seconds, peak in (("a", 0.5, 10**9), ("b", 3.0, 7 * 10**9)):
-        make_run(Workspace(tmp_path / place), "same", asked, says("12", peak, seconds))
+
+    def reuses(instance: Instance) -> Generation:
+        answer = says("12", 7 * 10**9, 3.0)(instance)
+        origin = Origin("0" * 32, "other", instance.id)
+        if instance.condition == "aligned":
+            return replace(answer, calls=0, origin=origin)
+        return replace(answer, calls=0, origin=origin, prompt_tokens=0, completion_tokens=0)
+
+    for place, answering in (("a", says("12", 10**9)), ("b", reuses)):
+        make_run(Workspace(tmp_path / place), "same", asked, answering)
     forms = ",".join(FORMATS)
     with blank_figures(("png", "pdf")):  # of which the SVG holds every number, too
         first, two = (

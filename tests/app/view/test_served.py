@@ -24,22 +24,9 @@ from benchmarks.vocabulary import Mark, Media, Text
 from tests.support.command import Rashomon, free_port
 from tests.support.runs import instances, make_run, says
 from tests.support.tui_stage import Stage
-from tests.support.viewed import Viewer, viewing
+from tests.support.viewed import ADDRESSES, Viewer, viewing
 
 JSON = "application/json"
-ADDRESSES = (
-    "/",
-    "/main.js",
-    "/page.css",
-    "/api/head",
-    "/api/index",
-    "/api/overview",
-    "/api/rows?numbers=0,1",
-    "/api/instance?number=0",
-    "/api/search?words=trams",
-    "/api/answer?number=0&run=0&from=0",
-    "/api/changes?since=0",
-)
 SAFE = {200, 206, 303, 400, 403, 404, 405, 416}
 
 
