@@ -235,7 +235,7 @@ def test_a_training_is_started_and_goes_to_its_end(desk: Stage) -> None:
         assert dialog.stage is DialogStage.ASKING
         assert "memory: about 0." in screen_text(app)
         await pilot.press("y")
-        await until(pilot, lambda: "✓ done" in screen_text(app))
+        await until(pilot, lambda: "nothing can be told" in screen_text(app))
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, TrainScreen))
         assert isinstance(app.screen, TrainScreen)
