@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +25,7 @@ from app.engine.workers.cluster.placement import Placement, check_fits
 from app.engine.workers.supervise import Job, Supervisor
 from app.exit_codes import DONE, FAILURES, INTERRUPTED, STOPPED, EndedError
 from app.json_output.events import outcome
+from app.json_output.stream import discard_output
 from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import calls_by_condition, judge_costs, measured_speed, remote_usage
 from app.new_run.setup_plan import state_of
@@ -383,7 +383,7 @@ def execute_runs(
         if error.errno not in (errno.EPIPE, errno.EIO):
             raise
         # The reader of the output is gone, as with `| head`, or the terminal: stop the run as Ctrl-C would.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open for the rest of the process
+        discard_output()
         code = INTERRUPTED
     summaries = [read_summary(run.folder) for run in planned]
     unfinished = [run for run in summaries if run.state != "done"]

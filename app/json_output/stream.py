@@ -25,12 +25,19 @@ def only_json() -> Iterator[None]:
     Everything else that is printed, also by other languages and child processes, goes to standard error.
     """
     global _own
-    _own = own = _moved(sys.stdout)
+    _own = _moved(sys.stdout)
     sys.stdout = sys.stderr
     try:
         yield
     finally:
-        sys.stdout, _own = own, None
+        sys.stdout, _own = _own, None
+
+
+def discard_output() -> None:
+    """Lose all that is printed to standard output from now on, since its reader is gone."""
+    global _own
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open for the rest of the process
+    _own = _own and sys.stdout
 
 
 def _moved(stream: TextIO) -> TextIO:

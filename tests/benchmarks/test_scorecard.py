@@ -177,7 +177,7 @@ def test_an_unknown_rule_is_refused() -> None:
 def test_benchmarks_whose_labels_name_no_source_have_none() -> None:
     with_scorecard = {"cmc-bench", "retrieval", "k-passages", *DATA_SETS}
     assert {name for name in BUILT_IN if has_scorecard(get_benchmark(name))} == with_scorecard
-    naming = {name for name in DATA_SETS if "IMAGE" in get_benchmark(name).labels}
+    naming = {name for name in DATA_SETS if {"IMAGE", "TEXT"} <= {*get_benchmark(name).labels}}
     assert {name for name in BUILT_IN if names_sources(get_benchmark(name))} == {"cmc-bench", "retrieval", *naming}
     clash = get_benchmark("clash")
     assert scorecard_table(clash, {}, "strict@1", rule=None, resamples=10, seed=0) is None

@@ -110,11 +110,11 @@ def test_the_judge_is_the_papers_where_a_key_is_there(rashomon: Rashomon) -> Non
 
 
 def test_models_that_are_not_here_are_all_named_with_what_fetches_them(rashomon: Rashomon) -> None:
-    done = rashomon.run("--batch", "paper:cmc-bench", "--dry-run", "--display", "plain", code=2)
+    done = rashomon.run("--batch", "paper:cmc-bench", "--dry-run", "--display", "plain", code=3)
     for model in find_setup("cmc-bench").values["model"]:
         assert done.stdout.count(f"`rashomon models get {model}`") == 1
     assert done.stderr == "rashomon: HF_HUB_OFFLINE is set, so nothing is fetched; unset it and run the same command.\n"
-    missing = rashomon.run("--batch", "paper:clash", "--display", "plain", code=2)
+    missing = rashomon.run("--batch", "paper:clash", "--display", "plain", code=3)
     assert "rashomon build clash" in missing.stdout
     assert missing.stderr.count("\n") == 1
     assert "did you mean 'clash'" in rashomon.run("--batch", "paper:clahs", "--dry-run", code=2).stderr
