@@ -225,10 +225,13 @@ def _floor_summary(evidence: Evidence) -> list[str]:
 
 
 def bounds_sentence(evidence: Evidence) -> str:
-    """Return between which ends the best model's share lies: its hardest policy's, and what it could reach by what it reads."""
-    shares = evidence.decision.basis
-    best = shares.views.runs[shares.best].label
-    top, floor = evidence.ceilings.get(best), evidence.floor(shares.best)
+    """Return between which ends a model's share lies: its hardest policy's, and what it could reach by what it reads.
+
+    The model is the one that is recommended, or else the best.
+    """
+    shares, subject = evidence.decision.basis, evidence.decision.subject
+    run = shares.views.runs[subject].label
+    top, floor = evidence.ceilings.get(run), evidence.floor(subject)
     if top is None:
         return ""
     below = "No policy sets a floor"
@@ -238,12 +241,12 @@ def bounds_sentence(evidence: Evidence) -> str:
     above = (
         f"the ceiling is unknown: {top.reason}"
         if top.value is None
-        else f"the ceiling under conflict is {top.value:.1%}, as often as {best} reads alone what the rule needs"
+        else f"the ceiling under conflict is {top.value:.1%}, as often as {run} reads alone what the rule needs"
     )
     mixed = ""
     if evidence.ends is not None:
         without, all_conflicts = (f"{end.value:.1%}" for end in evidence.ends)
-        mixed = f" It is {without} if no question had a conflict and {all_conflicts} if all had."
+        mixed = f" {run} reaches {without} if no question has a conflict, and {all_conflicts} if all have one."
     return f"{below}; {above}.{mixed}"
 
 

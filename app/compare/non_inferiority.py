@@ -401,6 +401,16 @@ class Decision:
         """The run with the least memory, or the smallest on disk where the peak was not measured for all."""
         return self.smallest_on_disk if self.least_memory is None else self.least_memory
 
+    @property
+    def subject(self) -> int:
+        """The one run that is recommended; where there is none or several are, the run with the best value."""
+        if len(self.holds) == 1:
+            return self.holds[0]
+        smallest, fastest = self.smallest, self.fastest
+        return (
+            smallest if smallest is not None and fastest is not None and self.is_as_fast(smallest) else self.basis.best
+        )
+
 
 def decide(shares: TargetShares, margin: float) -> Decision:
     """Return the runs that hold, and the smallest and fastest of them."""

@@ -222,11 +222,11 @@ def _with_rule(
     evidence: Evidence, models: Sequence[RunView], views: RunViews, trust: str | None, *, has_mix: bool
 ) -> Evidence:
     """Return the evidence with how far models follow the rule, and could follow it."""
-    shares = evidence.decision.basis
+    decision = evidence.decision
     return replace(
         evidence,
         ceilings={run.label: ceiling(run, views, trust) for run in models},
-        ends=None if has_mix else _ends(shares.views.runs[shares.best], views, trust),
+        ends=None if has_mix else _ends(decision.basis.views.runs[decision.subject], views, trust),
         follows={run.label: share for run in models if (share := _follows(run, views, trust)) is not None},
     )
 

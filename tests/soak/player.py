@@ -107,7 +107,8 @@ class Player:
             self.ledger.runs[name].kills += interrupted
         for model in step.judges:
             self.ledger.judges[model] += interrupted
-        overridden = step.action == "override" and len(step.stages) == 1
+        # What is undone is all that a person has overridden, in earlier steps as well.
+        overridden = step.action == "override" and (len(step.stages) == 1 or self.ledger.runs[step.runs[0]].judged > 0)
         if step.judges or overridden:  # labels that the export has, and the undisturbed run's has not
             run = self.ledger.runs[step.runs[0]]
             run.judged, run.files = run.judged + 1, {}

@@ -10,7 +10,7 @@ import pytest
 from app.compare.advice import rule_sentences
 from app.compare.packed_answers import LabelledAnswer
 from app.compare.recommend import Recommendation, recommend_views
-from app.compare.run_view import RunView, RunViews
+from app.compare.run_view import RunCost, RunView, RunViews
 from app.compare.trust import OBEDIENCE, ceiling
 from app.compare.utility import UserCosts
 from benchmarks.abstention import Costs
@@ -166,6 +166,17 @@ def test_the_share_of_conflicts_weighs_agreement() -> None:
     )
     assert recommended(always) == ["obeys"]
     assert recommended(never) == ["agrees"]
+
+
+def test_both_extremes_are_those_of_the_recommended_run() -> None:
+    best = replace(reader("best", 0.86), cost=RunCost(10, 10, 40.0, peak_memory=2000))
+    small = replace(reader("small", 0.84), cost=RunCost(10, 10, 20.0, peak_memory=1000))
+    for runs in ((best, small), (small, best)):
+        recommendation = recommend_views(sides(*runs), trust="image", margin=0.2)
+        assert "Recommended: small" in recommendation.summary
+        assert recommendation.bounds.endswith(
+            "small reaches 100.0% if no question has a conflict, and 84.0% if all have one."
+        )
 
 
 def test_a_rule_that_no_answer_follows_recommends_nobody_by_a_lead() -> None:
