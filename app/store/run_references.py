@@ -87,7 +87,9 @@ def find_reference(workspace: Workspace, text: str, *, whole: bool = False) -> S
         return StoredRun(workspace.runs_folder / matches[0])
     if matches:
         described = _describe(workspace, matches)
-        raise StoreError(f"{text!r} matches {len(matches)} runs, newest first: {described}; type more of the name, or latest:MODEL@SET.")
+        raise StoreError(
+            f"{text!r} matches {len(matches)} runs, newest first: {described}; type more of the name, or latest:MODEL@SET."
+        )
     problem = f"there is no run {shortened(text)} in {workspace.runs_folder}"
     if place := next((place for place in (text, text.rpartition(":")[0]) if place and path_exists(place)), None):
         raise StoreError(f"{problem}, and {shortened(place)} is neither a run nor a bundle, or is damaged. {_ACCEPTED}")

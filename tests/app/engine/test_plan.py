@@ -105,7 +105,7 @@ def test_runs_whose_names_begin_alike_are_told_apart_newest_first(tmp_path: Path
         run_folder(workspace, "x")
     assert str(raised.value) == (
         "'x' matches 3 runs, newest first: x-1 (2026-05-05 12:00, data cdcdcdcdcdcd), "
-        "x-3 (2026-05-04 12:00, data abababababab), x-2 (2026-05-03 12:00, data abababababab); type more of the name."
+        "x-3 (2026-05-04 12:00, data abababababab), x-2 (2026-05-03 12:00, data abababababab); type more of the name, or latest:MODEL@SET."
     )
     shutil.rmtree(workspace.runs_folder / "x-1")
     with pytest.raises(StoreError) as raised:
