@@ -60,6 +60,7 @@ def build(data_set: Declaration, sources: Sequence[tuple[str, str]], out: Path, 
     """
     types, conditions = Counter[str](), Counter[str]()
     seen: set[int] = set()
+    example = ""
     with BuildWriter(out) as writer:
         for _, place in resolve_sources(data_set.name, (SOURCE,), sources):
             for raw in _rows(data_set, place):
@@ -68,7 +69,9 @@ def build(data_set: Declaration, sources: Sequence[tuple[str, str]], out: Path, 
                     if hash64(row["id"]) in seen:
                         raise RowProblem(REPEATED)
                 except RowProblem as problem:
-                    writer.add_skipped(SOURCE, raw.row if isinstance(raw, SkippedRow) else raw.where, str(problem))
+                    where = raw.row if isinstance(raw, SkippedRow) else raw.where
+                    writer.add_skipped(SOURCE, where, str(problem), detail=problem.place)
+                    example = example or (f"; first: {where}, {problem.place}" if problem.place else "")
                     continue
                 seen.add(hash64(row["id"]))
                 if isinstance(raw, RawRow) and (warning := _warning(data_set, row)):
@@ -78,7 +81,7 @@ def build(data_set: Declaration, sources: Sequence[tuple[str, str]], out: Path, 
                     conditions[instance["condition"]] += 1
                     writer.add_row(instance)
         if not seen:
-            raise NothingUsableError(f"no row of {data_set.name} can be used ({top_reasons(writer.skipped)}).")
+            raise NothingUsableError(f"no row of {data_set.name} can be used ({top_reasons(writer.skipped)}{example}).")
         manifest = {
             "benchmark": data_set.name,
             "seed": options.seed,
@@ -172,7 +175,7 @@ def _examples(data_set: Declaration, raw: RawRow) -> Sequence[RawRow | SkippedRo
 def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWriter) -> dict[str, Any]:
     """Return a usable row with its image added to the build. Raises RowProblem for any other."""
     if isinstance(raw, SkippedRow):
-        raise RowProblem(raw.reason)
+        raise RowProblem(raw.reason, raw.place)
     texts = {role: text_field(raw.fields, role) for role in raw.fields if role != "image"}
     _check_texts(raw.fields, texts)
     problem = text_problem(texts["question"], "".join(texts.values()))
@@ -184,7 +187,7 @@ def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWrite
     if problem:
         raise RowProblem(problem)
     if len(answers) == 2 and compare(answers["image"], answers["text"], texts["question"]).verdict == "same":
-        raise RowProblem(f"{NO_CONFLICT}: {answers['image'][:_LONGEST_TYPE]!r}")
+        raise RowProblem(NO_CONFLICT, shortened(answers["image"], _LONGEST_TYPE))
     load = _image(data_set, raw)
     try:
         data = load()
@@ -259,7 +262,7 @@ def _image(data_set: Declaration, raw: RawRow) -> Loader:
             if str(problem) != MISSING_IMAGE:
                 raise
     places = " or ".join(shortened(str(file), _LONGEST_NAME) for file in files[1:] or files)
-    raise RowProblem(f"{MISSING_IMAGE}: {places}")
+    raise RowProblem(MISSING_IMAGE, places)
 
 
 def _instances(data_set: Declaration, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
