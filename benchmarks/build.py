@@ -362,12 +362,14 @@ class BuildWriter:
         self._streams[_ROWS].write(line)
         self._rows += 1
 
-    def add_skipped(self, source: str, row: str, reason: str, condition: str = "") -> None:
+    def add_skipped(self, source: str, row: str, reason: str, condition: str = "", detail: str = "") -> None:
         """Record a source row that was left out; ``row`` locates it for a person, for example by file and line.
 
-        With ``condition`` the row is used, but not under this condition.
+        With ``condition`` the row is used, but not under this condition. ``detail``, such as the name of a missing file, stands
+        apart from the reason, so that reasons can be counted.
         """
-        fields = {"source": source, "row": row, "reason": reason} | ({"condition": condition} if condition else {})
+        fields = {"source": source, "row": row, "reason": reason}
+        fields |= ({"condition": condition} if condition else {}) | ({"detail": detail} if detail else {})
         self._write(_SKIPPED, fields)
         if not condition:
             self.skipped[source][reason.partition(":")[0]] += 1

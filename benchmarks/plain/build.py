@@ -17,12 +17,13 @@ from benchmarks.hashed import hash64
 from benchmarks.media import image_suffix, load_image
 from benchmarks.plain.declaration import SOURCE, Declaration
 from benchmarks.rows.base import Fields, RowProblem, shortened
+from benchmarks.rows.cell_images import cell_image, image_values
 from benchmarks.rows.files import (
     MISSING_IMAGE,
+    NO_IMAGE,
     Loader,
     RawRow,
     SkippedRow,
-    image_loader,
     list_files,
     list_folders,
     read_rows,
@@ -38,6 +39,8 @@ from benchmarks.vocabulary import DOCUMENT, digest
 
 REPEATED = "repeated: another row, of this split or another, has its question, image and values"
 NO_CONFLICT = "image and text have the same value"
+SEVERAL_IMAGES = "the row has several images; leave the one that is meant"
+NOT_TEXT = "is not a text"
 OTHER_FILE = "the file has none of the columns"
 NOT_NAMED = "not named"
 UNSTATED = "the text does not state its value"
@@ -46,6 +49,7 @@ UNKNOWN = "unknown: "
 
 _KINDS = (".parquet", ".jsonl", ".json", ".csv")
 _LONGEST_TYPE = 60
+_LONGEST_NAME = 200
 _LISTED = 30
 
 
@@ -56,6 +60,7 @@ def build(data_set: Declaration, sources: Sequence[tuple[str, str]], out: Path, 
     """
     types, conditions = Counter[str](), Counter[str]()
     seen: set[int] = set()
+    example = ""
     with BuildWriter(out) as writer:
         for _, place in resolve_sources(data_set.name, (SOURCE,), sources):
             for raw in _rows(data_set, place):
@@ -64,17 +69,19 @@ def build(data_set: Declaration, sources: Sequence[tuple[str, str]], out: Path, 
                     if hash64(row["id"]) in seen:
                         raise RowProblem(REPEATED)
                 except RowProblem as problem:
-                    writer.add_skipped(SOURCE, raw.row if isinstance(raw, SkippedRow) else raw.where, str(problem))
+                    where = raw.row if isinstance(raw, SkippedRow) else raw.where
+                    writer.add_skipped(SOURCE, where, str(problem), detail=problem.place)
+                    example = example or (f"; first: {where}, {problem.place}" if problem.place else "")
                     continue
                 seen.add(hash64(row["id"]))
-                if data_set.states_values and isinstance(raw, RawRow) and (warning := _unstated(row)):
+                if isinstance(raw, RawRow) and (warning := _warning(data_set, row)):
                     writer.add_warning(raw.where, warning)
                 types[row["strata"]["type"]] += 1
                 for instance in _instances(data_set, row):
                     conditions[instance["condition"]] += 1
                     writer.add_row(instance)
         if not seen:
-            raise NothingUsableError(f"no row of {data_set.name} can be used ({top_reasons(writer.skipped)}).")
+            raise NothingUsableError(f"no row of {data_set.name} can be used ({top_reasons(writer.skipped)}{example}).")
         manifest = {
             "benchmark": data_set.name,
             "seed": options.seed,
@@ -136,8 +143,9 @@ def _check_columns(data_set: Declaration, file: Path, fields: Mapping[str, Any])
     for keys in missing:
         close = get_close_matches(keys[0], known, n=1, cutoff=0.5)
         lacking.append(f"{' or '.join(keys)}{f' (closest: {close[0]})' if close else ''}")
+    present = f"has {', '.join(known[:_LISTED])}" if known else "has no columns"
     raise SourceError(
-        f"{file.name} has no column {', '.join(lacking)}, which {data_set.name} reads; it has {', '.join(known[:_LISTED])}. "
+        f"{file.name} has no column {', '.join(lacking)}, which {data_set.name} reads; it {present}. "
         "If a release renamed its columns, rename them back in a copy, or add the new names to the data set's declaration."
     )
 
@@ -167,8 +175,9 @@ def _examples(data_set: Declaration, raw: RawRow) -> Sequence[RawRow | SkippedRo
 def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWriter) -> dict[str, Any]:
     """Return a usable row with its image added to the build. Raises RowProblem for any other."""
     if isinstance(raw, SkippedRow):
-        raise RowProblem(raw.reason)
+        raise RowProblem(raw.reason, raw.place)
     texts = {role: text_field(raw.fields, role) for role in raw.fields if role != "image"}
+    _check_texts(raw.fields, texts)
     problem = text_problem(texts["question"], "".join(texts.values()))
     answers = {role.removesuffix("_answer"): value for role, value in texts.items() if role.endswith("_answer")}
     for answer in answers.values():
@@ -178,7 +187,7 @@ def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWrite
     if problem:
         raise RowProblem(problem)
     if len(answers) == 2 and compare(answers["image"], answers["text"], texts["question"]).verdict == "same":
-        raise RowProblem(f"{NO_CONFLICT}: {answers['image'][:_LONGEST_TYPE]!r}")
+        raise RowProblem(NO_CONFLICT, shortened(answers["image"], _LONGEST_TYPE))
     load = _image(data_set, raw)
     try:
         data = load()
@@ -209,6 +218,24 @@ def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWrite
     }
 
 
+def _check_texts(fields: Fields, texts: Mapping[str, str]) -> None:
+    """Raise RowProblem for a question, text or answer that is there, but is neither a text nor a number."""
+    for role, text in texts.items():
+        noun = "answer" if role.endswith("_answer") else role
+        value = fields[role]
+        if noun not in ("question", "text", "answer") or text or value in ([], {}):
+            continue
+        kinds = {bool: f"it is {str(value).lower()}, without quotes", list: "it is a list", dict: "it is an object"}
+        if kind := kinds.get(type(value)):
+            raise RowProblem(f"the {noun} {NOT_TEXT}: {kind}")
+
+
+def _warning(data_set: Declaration, row: Mapping[str, Any]) -> str:
+    """Return the warnings about a row that is used; "" for none."""
+    unstated = _unstated(row) if data_set.states_values else ""
+    return "; ".join(filter(None, (unstated, data_set.answer_warning(row))))
+
+
 def _unstated(row: Mapping[str, Any]) -> str:
     """Return a warning if a row's text does not state the number or the date that it is said to state; "" otherwise."""
     text, value = row["text"], row["references"].get("text")
@@ -218,18 +245,24 @@ def _unstated(row: Mapping[str, Any]) -> str:
 
 
 def _image(data_set: Declaration, raw: RawRow) -> Loader:
-    """Return the loader of a row's image: bytes, or the first file that its name stands for. Raises RowProblem."""
-    name = raw.fields["image"]
-    if not isinstance(name, str) or not name.strip():
-        return image_loader(raw, "image")
-    for file in data_set.image_files:
+    """Return the loader of a row's image: bytes, base64, or the first file that its name stands for. Raises RowProblem."""
+    images = image_values(raw.fields["image"])
+    if len(images) != 1:
+        raise RowProblem(f"{SEVERAL_IMAGES}: it has {len(images)}" if images else NO_IMAGE)
+    name = images[0]
+    if isinstance(name, bool):
+        raise RowProblem(f"the image {NOT_TEXT}: it is {str(name).lower()}, without quotes")
+    if isinstance(name, int | float):
+        name = str(name) if name == name else ""
+    files = [file.format(name.strip()) for file in data_set.image_files] if isinstance(name, str) else [name]
+    for file in files:
         try:
-            return image_loader(replace(raw, fields={"image": file.format(name.strip())}), "image")
+            return cell_image(raw, file)
         except RowProblem as problem:
             if str(problem) != MISSING_IMAGE:
                 raise
-    places = " or ".join(data_set.image_files[1:])
-    raise RowProblem(f"{MISSING_IMAGE}, {places}: {shortened(name, _LONGEST_TYPE)}" if places else MISSING_IMAGE)
+    places = " or ".join(shortened(str(file), _LONGEST_NAME) for file in files[1:] or files)
+    raise RowProblem(MISSING_IMAGE, places)
 
 
 def _instances(data_set: Declaration, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

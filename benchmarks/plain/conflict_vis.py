@@ -36,6 +36,7 @@ class ConflictVis(OneImageDataSet):
     }
     optional_columns: Mapping[str, tuple[str, ...]] = {"target": ("conflict_target",)}
     types = ("YN", "MC", "SUBJ")
+    polar_type = "YN"
     metrics: Mapping[str, tuple[str, tuple[str, ...]]] = {}
     prompt_sets: Mapping[str, str] = {
         "plain": "the image, then the question as published, with its options",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.base import AbstentionRule, Benchmark, DataSource
 from benchmarks.rows.base import Fields
@@ -94,6 +94,10 @@ class Declaration(Benchmark):
     def compared(self, answer: str) -> str:
         """Return the text of an answer that :attr:`own_metrics` compare, by the paper's rule; the answer itself by default."""
         return answer
+
+    def answer_warning(self, row: Mapping[str, Any]) -> str:
+        """Return a warning about the answer of a row that the build uses; "" for none, unless overridden."""
+        return ""
 
     def condition(self, fields: Fields) -> str:
         """Return the condition of a row, whose fields are by role: a conflict, unless overridden."""

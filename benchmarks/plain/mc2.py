@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.hashed import hash64
+from benchmarks.plain.coco import DIGITS, whole_id
 from benchmarks.plain.data_set import CONFLICT, PlainDataSet
+from benchmarks.rows.base import Fields
 from benchmarks.vocabulary import CLOSED_BOOK, Decoding
+
+if TYPE_CHECKING:
+    from benchmarks.rows.files import RawRow
 
 _SHORT = "Answer with a word or a short phrase, and nothing else."
 _SOURCES = {
@@ -57,6 +62,11 @@ class MC2(PlainDataSet):
         "choice": {name: f"{shown}{{question}}\nOPTIONS" for name, shown in _SOURCES.items()},
         "open": {name: f"{shown}{{question}}\n{_SHORT}" for name, shown in _SOURCES.items()},
     }
+
+    def examples(self, row: RawRow) -> Iterator[Fields]:
+        image = row.fields["image"]
+        number = whole_id(image)
+        yield {**row.fields, "image": image if number is None else number.zfill(DIGITS)}
 
     def template(self, prompt_set: str, row: Mapping[str, Any]) -> str:
         options = [row["columns"][role].replace("{", "{{").replace("}", "}}") for role in row["columns"]]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.base import AbstentionRule
 from benchmarks.plain.data_set import CONFLICT, PlainDataSet
+from benchmarks.rows.base import shortened
 from benchmarks.rubric import Rubric, one_line
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.untrusted.tags import wrap_in_tag
+from benchmarks.values import compare
 from benchmarks.values.question import parse_options
 from benchmarks.vocabulary import CLOSED_BOOK, Instance, JSONObject, Record
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from benchmarks.audit.question import BlindQuestion
 
 LABELS = ("IMAGE", "NEITHER", "ABSTAIN")
+NO_OPTION = "the answer is none of the options"
 _PROMPT = """\
 You label the answer that a model gave to a question about an image, which may show something unusual.
 
@@ -54,6 +57,9 @@ class OneImageRubric(Rubric):
 class OneImageDataSet(PlainDataSet):
     """Questions about an image, each asked without the image as well, which shows what a model expects."""
 
+    polar_type = ""
+    """The type of the questions whose answer is yes or no; empty if the data do not say."""
+
     conditions = (CONFLICT, CLOSED_BOOK)
     without_sources: Mapping[str, tuple[str, ...]] = {CLOSED_BOOK: (CONFLICT,)}
     labels = LABELS
@@ -76,6 +82,16 @@ class OneImageDataSet(PlainDataSet):
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "IMAGE"
+
+    def answer_warning(self, row: Mapping[str, Any]) -> str:
+        question, answer = row["question"], row["references"]["image"]
+        options = tuple(parse_options(question).values())
+        if not options and self.polar_type and row["strata"]["type"] == self.polar_type:
+            options = ("Yes", "No")
+        shown = [option.partition(". ")[0] for option in options]  # the last one may have a request behind it
+        if not options or any(compare(answer, form, question).verdict == "same" for form in (*options, *shown)):
+            return ""
+        return f"{NO_OPTION}, {shortened(answer, 60)!r}"
 
     def blind_question(self, instance: Instance) -> BlindQuestion | None:
         """Return a question with yes or no, or with options in its text; None for an open one."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.answers import Answers
+from benchmarks.plain.coco import DIGITS, whole_id
 from benchmarks.plain.data_set import CONFLICT, PlainDataSet
 from benchmarks.rows.base import Fields, RowProblem
 from benchmarks.vocabulary import CLOSED_BOOK, Table
@@ -75,7 +76,7 @@ class Phd(PlainDataSet):
 
 def _image(value: object, folders: Sequence[Path]) -> object:
     """Return the path of the COCO image with the id ``value``; a value that is no id as it is."""
-    if not (isinstance(value, str) and value.isascii() and value.isdigit()):
+    if (number := whole_id(value)) is None:
         return value
-    paths = [f"images/{part}/COCO_{part}_{value.zfill(12)}.jpg" for part in ("train2014", "val2014")]
+    paths = [f"images/{part}/COCO_{part}_{number.zfill(DIGITS)}.jpg" for part in ("train2014", "val2014")]
     return next((path for path in paths if any((folder / path).is_file() for folder in folders)), paths[0])

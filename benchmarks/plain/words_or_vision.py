@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from benchmarks.plain.coco import DIGITS, whole_id
 from benchmarks.plain.data_set import CONFLICT, PlainDataSet
 from benchmarks.rows.base import Fields, RowProblem
 from benchmarks.vocabulary import CLOSED_BOOK, Decoding
@@ -66,8 +67,9 @@ class WordsOrVision(PlainDataSet):
         return answer.removesuffix(".")
 
     def examples(self, row: RawRow) -> Iterator[Fields]:
-        image = str(row.fields["image"])
-        if "/[" in image:
+        image = row.fields["image"]
+        if "/[" in str(image):
             raise RowProblem(NAMES_NO_IMAGE)
-        is_id = image.isascii() and image.isdigit()  # VQAv2 counts the questions of an image in the last three digits
-        yield {**row.fields, "type": VQAV2, "image": image[:-3].zfill(12) if is_id else row.fields["image"]}
+        if question := whole_id(image):  # VQAv2 counts the questions of an image in the last three digits
+            image = question[:-3].zfill(DIGITS)
+        yield {**row.fields, "type": VQAV2, "image": image}

@@ -18,6 +18,7 @@ from benchmarks.rows.nested_keys import plain_names
 from benchmarks.rows.record_file import RecordFile
 
 NOT_BASE64 = "the image is damaged base64; encode the file again, or save it and name that"
+DATA_ADDRESS = "the image is a data: address without base64; save it as a file and name that"
 SEVERAL_FILES = "several files have the image's name; write the name with its ending"
 MANY_IMAGES = "the row has several images; write a row for each, or join them into one"
 
@@ -31,6 +32,7 @@ _LONGEST_NAME = 255
 _LONGEST_PLACE = 4_096
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}\s*")
 _DATA = re.compile(r"data:[\w.+/-]*(?:;[\w=.+-]+)*?;base64,", re.IGNORECASE)
+_DATA_ADDRESS = re.compile(r"data:[\w.+-]*[/;,]", re.IGNORECASE)
 _LIST = re.compile(r"""\[\s*+(?:(?:'[^']*+'|"[^"]*+")\s*+,?+\s*+)++\]""")
 _ITEM = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _FILE_KEYS = ("bytes", "path", "file", "image", "image_url", "url", "src")
@@ -67,6 +69,8 @@ def cell_image(row: RawRow, value: object) -> Loader:
         name = _with_ending(text, row.folders)
         if name is None and (data := _embedded(text)) is not None:
             return ImageBytes(data)
+        if name is None and _DATA_ADDRESS.match(text):
+            raise RowProblem(DATA_ADDRESS)
         value = name or text
     try:
         return image_loader(RawRow(row.where, {"image": value}, row.folders, row.anywhere), "image")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from benchmarks.build import BuildOptions
+from benchmarks.plain.build import SEVERAL_IMAGES
+from benchmarks.plain.one_image import NO_OPTION
 from benchmarks.scorecard import scorecard_table
 from benchmarks.vocabulary import CLOSED_BOOK, Estimate, Generation, Instance, Media, Record, Text
 from judges.registry import get_judge
@@ -105,3 +108,42 @@ def test_a_model_judges_without_obeying_the_answer(tmp_path: Path) -> None:
     prompt = rubric.prompt(Record(instances(tmp_path)[0], (Generation("a", answer, "stop"),), {}))
     assert prompt.count("</answer>") == 2
     assert "The right answer: Yes" in prompt
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "warns"),
+    [
+        ("YN", "Yes", False),
+        ("YN", "no.", False),
+        ("YN", "Maybe", True),
+        ("MC", "B", False),
+        ("MC", "(d)", False),
+        ("MC", "Paddling a boat", False),
+        ("MC", "resting", False),
+        ("MC", "E", True),
+        ("MC", "swimming", True),
+        ("SUBJ", "E", False),
+    ],
+)
+def test_an_answer_that_is_no_option_is_used_with_a_warning(
+    kind: str, answer: str, warns: bool, tmp_path: Path
+) -> None:
+    write_picture(tmp_path / "1.png", 1)
+    row = {"question": QUESTIONS[kind], "answer": answer, "question_type": kind, "images": "1.png"}
+    write_lines(tmp_path / "rows.jsonl", [row])
+    build = CONFLICT_VIS.build([("published", str(tmp_path / "rows.jsonl"))], tmp_path / "out", BuildOptions())
+    assert build.manifest["examples"] == {"rows": 1}
+    file = build.path / "warnings.jsonl"
+    warnings = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
+    assert warnings == ([{"row": "rows.jsonl:1", "warning": f"{NO_OPTION}, {answer!r}"}] if warns else [])
+
+
+def test_two_images_are_not_called_none(tmp_path: Path) -> None:
+    for name in ("1.png", "2.png"):
+        write_picture(tmp_path / name, 1)
+    row = {"question": QUESTIONS["YN"], "answer": "Yes", "question_type": "YN"}
+    rows = [{**row, "images": names} for names in (["1.png"], ["1.png", "2.png"])]
+    write_lines(tmp_path / "rows.jsonl", rows)
+    build = CONFLICT_VIS.build([("published", str(tmp_path / "rows.jsonl"))], tmp_path / "out", BuildOptions())
+    (skipped,) = map(json.loads, (build.path / "skipped.jsonl").read_text("utf-8").splitlines())
+    assert skipped["reason"] == f"{SEVERAL_IMAGES}: it has 2"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,18 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import NothingUsableError, SourceError
 from benchmarks.licences import LICENCES
 from benchmarks.plain import DATA_SETS
-from benchmarks.plain.build import NO_CONFLICT, OTHER_FILE, REPEATED, UNSTATED
+from benchmarks.plain.build import NO_CONFLICT, NOT_TEXT, OTHER_FILE, REPEATED, SEVERAL_IMAGES, UNSTATED
 from benchmarks.plain.data_set import PlainDataSet
+from benchmarks.rows.cell_images import DATA_ADDRESS, NOT_BASE64
 from benchmarks.rows.files import ADDRESS, MISSING_IMAGE, NO_IMAGE, OUTSIDE
 from benchmarks.vocabulary import Media, Text
 from tests.support.command import Rashomon
 from tests.support.data.plain import as_parquet, data_set_of, hub_repo, rows_of, write_rows_of
-from tests.support.data.small import write_lines
+from tests.support.data.small import picture, write_lines
 from tests.support.fake_hub import FakeHub
 
 ONE = "chart-conflicts"
+DOCUMENTED = (Path(__file__).parents[3] / "docs/plain-data-sets.md").read_text("utf-8")
 
 
 def built(tmp_path: Path, rows: list[dict[str, Any]], name: str = ONE) -> Build:
@@ -101,6 +104,8 @@ def test_a_renamed_column_is_named_with_the_closest_one(name: str, tmp_path: Pat
     assert f"(closest: {image}_v2)" in message
     with pytest.raises(SourceError, match="has no column"):
         built(tmp_path, [{"a": 1}], name)
+    with pytest.raises(SourceError, match=r"which .* reads; it has no columns\."):
+        built(tmp_path, [{}], name)
 
 
 def test_images_are_bytes_or_files_and_never_addresses(tmp_path: Path) -> None:
@@ -123,6 +128,49 @@ def test_images_are_bytes_or_files_and_never_addresses(tmp_path: Path) -> None:
     (parquet / "test-00000-of-00001.parquet").write_bytes(as_parquet(ONE, rows_of(ONE, 3)))
     other = data_set_of(ONE).build([("published", str(parquet.parent))], tmp_path / "other", BuildOptions())
     assert other.manifest["examples"] == {"rows": 3}
+
+
+def test_images_as_text_are_read_and_several_are_counted(tmp_path: Path) -> None:
+    encoded = [base64.b64encode(picture(number)).decode() for number in range(3)]
+    rows = rows_of(ONE, 8)
+    images: list[object] = [f"data:image/png;base64,{encoded[0]}", encoded[1], {"bytes": encoded[2]}, ["images/3.png"]]
+    images += [["images/4.png", "images/5.png"], "data:image/svg+xml,<svg/>", "A" * 69, 77]
+    for row, image in zip(rows, images, strict=True):
+        row["chart_image"] = image
+    build = built(tmp_path, rows)
+    assert build.manifest["examples"] == {"rows": 4}
+    assert [*reasons(build).values()] == [
+        f"{SEVERAL_IMAGES}: it has 2",
+        DATA_ADDRESS,
+        NOT_BASE64,
+        MISSING_IMAGE,
+    ]
+
+
+def test_a_value_that_is_no_text_is_not_called_missing(tmp_path: Path) -> None:
+    rows = rows_of(ONE, 8)
+    rows[0]["chart_answer"] = True
+    rows[1]["question"] = ["a", "b"]
+    rows[2]["text_report"] = {"a": "b"}
+    rows[3]["report_answer"] = []
+    rows[4]["chart_answer"] = None
+    rows[5]["chart_image"] = True
+    rows[6]["chart_image"] = float("nan")
+    assert [*reasons(built(tmp_path, rows)).values()] == [
+        f"the answer {NOT_TEXT}: it is true, without quotes",
+        f"the question {NOT_TEXT}: it is a list",
+        f"the text {NOT_TEXT}: it is an object",
+        *["the row has no answer"] * 2,
+        f"the image {NOT_TEXT}: it is true, without quotes",
+        NO_IMAGE,
+    ]
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_the_documented_forms_have_every_needed_column(name: str) -> None:
+    _, _, section = DOCUMENTED.partition(f"\n## {name}\n")
+    (forms,) = (line for line in section.partition("\n## ")[0].splitlines() if line.startswith("| forms |"))
+    assert not [key for keys in data_set_of(name).columns.values() for key in keys if f"`{key}`" not in forms]
 
 
 def test_a_row_of_two_splits_counts_once_and_other_files_are_named(tmp_path: Path) -> None:
@@ -158,7 +206,7 @@ def test_rows_that_cannot_be_used_are_left_out_with_the_reason(tmp_path: Path) -
     build = built(tmp_path, rows)
     assert build.manifest["examples"] == {"rows": 1}
     first, *others = reasons(build).values()
-    assert first.startswith(NO_CONFLICT)
+    assert first == NO_CONFLICT
     assert others == [
         "the row has no question",
         "the row has no text",

@@ -24,8 +24,8 @@ def test_an_image_is_found_by_its_id_in_the_folders_of_coco(tmp_path: Path) -> N
     build = MC2.build([("published", str(tmp_path))], tmp_path / "out", BuildOptions())
     assert build.manifest["examples"] == {"rows": 2}
     missing, outside = map(json.loads, (build.path / "skipped.jsonl").read_text("utf-8").splitlines())
-    places = "val2014/COCO_val2014_{}.jpg or train2014/COCO_train2014_{}.jpg"
-    assert missing["reason"] == f"{MISSING_IMAGE}, {places}: 000000000002"
+    places = "val2014/COCO_val2014_000000000002.jpg or train2014/COCO_train2014_000000000002.jpg"
+    assert (missing["reason"], missing["detail"]) == (MISSING_IMAGE, places)
     assert outside["reason"] == OUTSIDE
 
 

@@ -78,3 +78,12 @@ def test_the_phd_index_is_the_harmonic_mean_of_both_recalls(yes: str, no: str, i
     assert [name for name, _ in table.rows] == ["m / conflict", "m / conflict / object"]
     assert isinstance(cells["PhD Index"], Estimate)
     assert cells["PhD Index"].value == (None if index is None else pytest.approx(index))
+
+
+@pytest.mark.parametrize("number", [7, 7.0, "7.0"])
+def test_an_id_that_is_a_number_names_its_image(number: object, tmp_path: Path) -> None:
+    write_picture(tmp_path / "images" / "val2014" / "COCO_val2014_000000000007.jpg", 1)
+    (tmp_path / "data.json").write_text(json.dumps([{**row(7), "image_id": number}]), "utf-8")
+    assert PHD.build([("published", str(tmp_path))], tmp_path / "out", BuildOptions()).manifest["examples"] == {
+        "rows": 2
+    }

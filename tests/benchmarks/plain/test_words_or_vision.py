@@ -9,7 +9,10 @@ import pytest
 
 from app.report.published import published_rows
 from benchmarks.build import BuildOptions
+from benchmarks.errors import NothingUsableError
+from benchmarks.plain.build import NOT_TEXT
 from benchmarks.plain.words_or_vision import NAMES_NO_IMAGE
+from benchmarks.rows.files import MISSING_IMAGE
 from benchmarks.vocabulary import Estimate, Text
 from judges.registry import get_judge
 from tests.support.data.plain import answers_of, data_set_of
@@ -43,11 +46,34 @@ def test_the_rows_of_the_repository_are_read_with_cocos_images(tmp_path: Path) -
     build = WORDS.build([("published", str(tmp_path))], tmp_path / "out", BuildOptions())
     skipped = [json.loads(line)["reason"] for line in (build.path / "skipped.jsonl").read_text("utf-8").splitlines()]
     assert skipped[0] == NAMES_NO_IMAGE
-    assert skipped[1].endswith("000000125051")
+    assert skipped[1:3] == [MISSING_IMAGE, f"the answer {NOT_TEXT}: it is a list"]
     assert len(skipped) == len(rows) - 1
     both, _, alone = WORDS.instances(build, "paper")
     assert both.references == {"image": ("for more passengers",), "text": ("to carry more cargo",)}
     assert (both.parts[1], alone.parts) == (Text(PROMPT), (Text(PROMPT),))
+
+
+@pytest.mark.parametrize("number", [112372001, 112372001.0, "112372001", "112372001.0"])
+def test_a_question_id_is_read_as_pandas_writes_it(number: object, tmp_path: Path) -> None:
+    write_picture(tmp_path / "val2014" / "COCO_val2014_000000112372.jpg", 1)
+    write_lines(tmp_path / "rows.jsonl", [{**ROW, "question_id": number}])
+    build = WORDS.build([("published", str(tmp_path))], tmp_path / "out", BuildOptions())
+    assert build.manifest["examples"] == {"rows": 1}
+
+
+def test_missing_images_are_one_reason(tmp_path: Path) -> None:
+    rows = [{**ROW, "question_id": number} for number in (99999001, 88888001.0, 77777001.5)]
+    write_lines(tmp_path / "rows.jsonl", rows)
+    with pytest.raises(NothingUsableError, match=f"3 times: {MISSING_IMAGE}; first: ") as error:
+        WORDS.build([("published", str(tmp_path))], tmp_path / "out", BuildOptions())
+    assert "rows.jsonl:1, val2014/COCO_val2014_000000099999.jpg)" in str(error.value)
+    write_picture(tmp_path / "val2014" / "COCO_val2014_000000112372.jpg", 1)
+    write_lines(tmp_path / "rows.jsonl", [ROW, *rows])
+    build = WORDS.build([("published", str(tmp_path))], tmp_path / "out", BuildOptions())
+    skipped = [json.loads(line) for line in (build.path / "skipped.jsonl").read_text("utf-8").splitlines()]
+    assert {line["reason"] for line in skipped} == {MISSING_IMAGE}
+    files = ("000000099999", "000000088888", "77777001.5")
+    assert [line["detail"] for line in skipped] == [f"val2014/COCO_val2014_{file}.jpg" for file in files]
 
 
 def test_the_papers_ratios_stand_beside_ours() -> None:
