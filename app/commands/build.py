@@ -74,7 +74,7 @@ _MAX_ROWS_LISTED = 20
 
 _MAX_REASONS_LISTED = 5
 
-_LINE_OF_FILE = re.compile(r"([\w./-]+\.jsonl?)(?::\d+)?( image \d+)?")
+_LINE_OF_FILE = re.compile(r"([\w./-]+\.(?:jsonl?|csv))(?::\d+)?( image \d+)?")
 """A row of ``skipped.jsonl`` that is a line of a file, or an image of one, not a question."""
 
 _MAX_RUNS_LISTED = 5

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -260,10 +262,104 @@ def test_corrections_that_cannot_be_applied_are_reported(tmp_path: Path) -> None
         csv.writer(stream).writerows([("product", "place", "attribute", "value"), *lines])
     built, _, _ = build(source, None)
     skipped = [json.loads(line) for line in (built.path / "skipped.jsonl").read_text("utf-8").splitlines()]
-    assert len([line for line in skipped if line["row"].startswith(FILE)]) == 6, skipped
+    assert [line["row"] for line in skipped if line["row"].startswith(FILE)] == [f"{FILE}:{n}" for n in range(2, 8)]
     (source / FILE).write_bytes(b"\x00\x01")
     with pytest.raises(SourceError):
         build(source, None)
+
+
+def refused_lines(built: Build) -> list[tuple[str, str]]:
+    """The lines of people's sheet that were left out, with the reasons."""
+    skipped = [json.loads(line) for line in (built.path / "skipped.jsonl").read_text("utf-8").splitlines()]
+    return [(line["row"], line["reason"]) for line in skipped if line["row"].startswith(FILE)]
+
+
+def write_sheet(source: Path, *lines: tuple[str, ...]) -> None:
+    with (source / FILE).open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows([("product", "place", "attribute", "value"), *lines])
+
+
+REFUSED = {
+    "an unknown product": ("nobody", "front", "colour", "red"),
+    "an unknown place": ("kettle", "back", "colour", "red"),
+    "an attribute of another spelling in a picture": ("kettle", "front", "color", "blue"),
+    "an attribute of another spelling in a text": ("kettle", "title", "color", "red"),
+    "an attribute of another spelling in the listing": ("kettle", "listing", "color", "blue"),
+    "no attribute": ("kettle", "front", "", "blue"),
+    "a value that the text does not have": ("kettle", "title", "colour", "violet"),
+    "a value that is corrected elsewhere": ("kettle", "listing", "price", "€1"),
+    "a value that marks a picture": ("kettle", "front", "colour", "<image>"),
+}
+
+
+@pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("readings", [None, {"kettle/title": {"colour": "red"}, "kettle/front": {"colour": "red"}}])
+def test_a_refused_line_is_reported_and_changes_nothing(
+    tmp_path: Path, line: tuple[str, ...], readings: Readings | None
+) -> None:
+    before, _, _ = build(products(tmp_path / "before" / "source"), readings)
+    source = products(tmp_path / "source")
+    write_sheet(source, line)
+    built, rows, _ = build(source, readings)
+    ((row, reason),) = refused_lines(built)
+    assert row == f"{FILE}:2"
+    assert reason
+    first = rows[0]
+    assert (first["product"], first["place"], first["attribute"], first["value"]) == line
+    assert first["outcome"] == "refused"
+    assert "corrected" not in outcomes(rows).values()
+    assert (built.path / "graphs.jsonl").read_bytes() == (before.path / "graphs.jsonl").read_bytes()
+
+
+def test_two_lines_for_one_fact_are_refused_and_kept(tmp_path: Path) -> None:
+    source = products(tmp_path / "source")
+    write_sheet(source, ("kettle", "front", "colour", "blue"), ("kettle", "front", "colour", "green"))
+    built, rows, _ = build(source, None)
+    reason = "another line corrects the same fact; keep one of them"
+    assert refused_lines(built) == [(f"{FILE}:2", reason), (f"{FILE}:3", reason)]
+    assert [(row["value"], row["outcome"]) for row in rows] == [("blue", "refused"), ("green", "refused")]
+    assert facts(built)["kettle/front/colour"] == "Red"
+
+
+def test_an_attribute_that_the_listing_loses_is_still_corrected_elsewhere(tmp_path: Path) -> None:
+    source = products(tmp_path / "source")
+    write_sheet(source, ("jug", "listing", "volume", NOTHING), ("jug", "front", "volume", "1 L"))
+    built, rows, _ = build(source, None)
+    assert not refused_lines(built)
+    assert outcomes(rows)["jug/front/volume"] == "corrected"
+    assert facts(built)["jug/front/volume"] == "1 L"
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "symlink loop", "folder", "unreadable", "empty"])
+def test_a_sheet_that_is_no_readable_file_is_refused(tmp_path: Path, kind: str) -> None:
+    source = products(tmp_path / "source")
+    sheet = source / FILE
+    if kind == "FIFO":
+        os.mkfifo(sheet)
+    elif kind == "symlink loop":
+        sheet.symlink_to(sheet)
+    elif kind == "folder":
+        sheet.mkdir()
+    else:
+        sheet.write_bytes(b"")
+        if kind == "unreadable":
+            sheet.chmod(0)
+            if os.access(sheet, os.R_OK):
+                pytest.skip("this user reads everything")
+    with pytest.raises(SourceError, match=re.escape(FILE)) as caught:
+        build(source, None)
+    assert caught.value.exit_code == 2
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("column", ["product", "place", "attribute", "value"])
+def test_a_sheet_without_a_column_is_refused(tmp_path: Path, column: str) -> None:
+    source = products(tmp_path / "source")
+    header = "product,place,attribute,value".replace(column, "produkt")
+    (source / FILE).write_text(f"{header}\nkettle,front,colour,blue\n", "utf-8")
+    with pytest.raises(SourceError, match=f"^{FILE} has no column '{column}'; ") as caught:
+        build(source, None)
+    assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize(
