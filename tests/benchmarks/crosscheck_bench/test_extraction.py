@@ -136,7 +136,7 @@ def test_stated_values_measure_the_model_and_stay_as_they_are(tmp_path: Path) ->
         "wrong": 1,
         "missed": 1,
         "unparsed": 0,
-        "error rate": 0.6667,
+        "error_rate": 0.6667,
         "interval": None,
     }
     assert text | {"interval": None} == {
@@ -145,7 +145,7 @@ def test_stated_values_measure_the_model_and_stay_as_they_are(tmp_path: Path) ->
         "wrong": 0,
         "missed": 0,
         "unparsed": 3,
-        "error rate": 0.5,
+        "error_rate": 0.5,
         "interval": None,
     }
     (table,) = [t for t in get_benchmark("crosscheck-bench").build_tables(built) if t.name == "extraction"]
@@ -189,7 +189,7 @@ def test_a_picture_without_boxes_gets_the_facts_that_are_read_off_it(tmp_path: P
         "jug/logo/brand": "Kestra",
         "kettle/side/colour": "green",
     }
-    assert built.manifest["extraction"]["not stated"] == {"agrees": 3, "differs": 1}
+    assert built.manifest["extraction"]["not_stated"] == {"agrees": 3, "differs": 1}
     assert built.manifest["extraction"]["used"] == 4
     assert built.manifest["construction"][0]["discrepancies"] == {"kettle": ["colour"]}
     listed = outcomes(rows)
@@ -207,6 +207,29 @@ def test_a_text_that_says_another_value_than_the_listing_is_a_discrepancy(tmp_pa
     assert built.manifest["construction"][0]["discrepancies"] == {"kettle": ["volume"]}
     assert outcomes(rows)["kettle/title/price"] == "differs"
     assert "kettle/title/price" not in facts(built), "a value that the text does not hold is no fact"
+
+
+def test_a_text_that_disagrees_with_the_listing_stays_unsettled_however_it_is_read(tmp_path: Path) -> None:
+    odd = KETTLE | {"title": "Nordbrew kettle, blue, 1.7 L"}
+    source = products(tmp_path / "source", odd, JUG)
+    _, rows, _ = build(source, None)
+    assert outcomes(rows)["kettle/title/colour"] == "disagrees"
+    built, rows, _ = build(source, {"kettle/title": {"brand": "Nordbrew", "colour": "blue", "volume": "1.7 L"}})
+    row = next(row for row in rows if (row["product"], row["place"], row["attribute"]) == ("kettle", "title", "colour"))
+    assert (row["outcome"], row["stated"], row["extracted"]) == ("disagrees", "blue", "blue")
+    assert built.manifest["extraction"]["text"]["right"] == 3, "the model read what the title states"
+    settled = [row["outcome"] in ("right", "agrees") for row in rows]
+    assert settled == sorted(settled), "what is to be corrected comes first"
+
+
+def test_a_correction_that_still_disagrees_is_not_settled(tmp_path: Path) -> None:
+    source = products(tmp_path / "source")
+    write_sheet(source, ("kettle", "front", "colour", "green"))
+    for readings in (None, {"kettle/title": {"brand": "Nordbrew"}}):
+        _, rows, _ = build(source, readings)
+        row = next(row for row in rows if row["value"])
+        assert row["outcome"] == "disagrees"
+        assert all(before["outcome"] not in ("right", "agrees") for before in rows[: rows.index(row)])
 
 
 def test_people_correct_what_differs_and_the_next_build_uses_it(tmp_path: Path) -> None:
@@ -370,6 +393,7 @@ def test_hostile_replies_are_unparsed(tmp_path: Path, reply: str) -> None:
     built, _, _ = build(products(tmp_path / "source"), {"kettle/front": reply, "jug/front": reply})
     assert built.manifest["extraction"]["image"]["unparsed"] == 3
     assert built.manifest["extraction"]["used"] == 0
+    assert built.manifest["extraction"]["replies"] == {"read": 6, "unparsed": 2}, "of the jug no value is stated there"
 
 
 def test_null_and_missing_fields_state_nothing(tmp_path: Path) -> None:
