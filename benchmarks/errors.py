@@ -55,6 +55,12 @@ class ModelError(RashomonError):
     """A model that cannot be loaded or does not fit into this machine's memory."""
 
 
+class NoAnswerError(ModelError):
+    """A model, or its server, that answers nothing now; the command is right, and may be repeated."""
+
+    exit_code = STOPPED
+
+
 class KeyMissingError(RashomonError):
     """An API key that a remote engine needs and that is neither in the environment nor in the keychain."""
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from benchmarks.errors import ModelError
+from benchmarks.errors import NoAnswerError
 from benchmarks.vocabulary import Generation, Request
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ _MIN_FAILURES = 8
 
 
 def generate_all(model: TextModel, requests: Collection[Request]) -> dict[str, Generation]:
-    """Return the replies to ``requests`` by request id. Raises ModelError if the model answers none of many requests."""
+    """Return the replies to ``requests`` by request id. Raises NoAnswerError if the model answers none of many requests."""
     replies = {reply.request_id: reply for reply in model.generate(requests)} if requests else {}
     if error := common_failure(replies.values(), len(requests)):
-        raise ModelError(
+        raise NoAnswerError(
             f"{model.name} answered none of {len(requests)} requests ({error}). Fix this and build again; earlier answers are "
             "reused."
         )

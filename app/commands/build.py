@@ -74,7 +74,7 @@ _MAX_ROWS_LISTED = 20
 
 _MAX_REASONS_LISTED = 5
 
-_LINE_OF_FILE = re.compile(r"([\w./-]+\.jsonl?)(?::\d+)?( image \d+)?")
+_LINE_OF_FILE = re.compile(r"([\w./-]+\.(?:jsonl?|csv))(?::\d+)?( image \d+)?")
 """A row of ``skipped.jsonl`` that is a line of a file, or an image of one, not a question."""
 
 _MAX_RUNS_LISTED = 5
@@ -523,7 +523,8 @@ def _print_build(built: Build, benchmark: Benchmark, *, by_row: bool, every: boo
     for key in built.manifest if every else [key for key in _COUNTS if key in built.manifest]:
         value = built.manifest[key]
         if isinstance(value, dict) and key != "options":
-            print(f"  {clean(key.replace('_', ' '))}: {clean(_prose(value))}")
+            prose = _prose(value).replace("_", " ") if key == "extraction" else _prose(value)
+            print(f"  {clean(key.replace('_', ' '))}: {clean(prose)}")
     # A construction leaves out questions and lines of several files, which are not rows of one source.
     is_mixed = "construction" in built.manifest
     usable = None if is_mixed else counted + sum(built.manifest.get("usable_rows_not_needed", {}).values())
@@ -578,10 +579,15 @@ def _print_warnings(file: Path) -> None:
 
 
 def _prose(value: object) -> str:
-    """Return a value of a manifest as prose, such as ``factual 30, temporal 2``, without empty and zero entries."""
+    """Return a value of a manifest as prose, such as ``factual 30, temporal 2``, without empty entries and counts of zero.
+
+    A rate of zero is a result, and stays.
+    """
     if isinstance(value, dict):
         parts = [
-            (key, _prose(inner), isinstance(inner, dict)) for key, inner in value.items() if inner not in (0, {}, [])
+            (key, _prose(inner), isinstance(inner, dict))
+            for key, inner in value.items()
+            if inner not in (0, None, {}, []) or isinstance(inner, float)
         ]
         return ", ".join(f"{key} ({text})" if nested else f"{key} {text}" for key, text, nested in parts) or "none"
     return ", ".join(map(_prose, value)) if isinstance(value, list) else str(value)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.cmc_bench.construction.passages import states
-from benchmarks.errors import ModelError
+from benchmarks.errors import NoAnswerError
 from benchmarks.retrieval.log_row import StoredRow, StoredRows
 from benchmarks.retrieval.prompts import parts
 from benchmarks.rows.record_file import RecordFile
@@ -85,7 +85,7 @@ class Readings:
     """The readings of all rows by several models, in a temporary file; memory holds 8 bytes of each."""
 
     def __init__(self, rows: StoredRows, models: Sequence[TextModel]) -> None:
-        """Read every source whose answer the log lacks. Raises ModelError if a model answers none of many requests."""
+        """Read every source whose answer the log lacks. Raises NoAnswerError if a model answers none of many requests."""
         self._rows, self._models = rows, models
         self._replies = RecordFile()
         self._numbers = [array("q", [-1]) * (len(SOURCES) * len(rows)) for _ in models]
@@ -102,7 +102,7 @@ class Readings:
             place = int(reply.request_id.partition("#")[0])
             numbers[place] = self._replies.append([reply.text, error])
         if requested == failed >= 8:
-            raise ModelError(
+            raise NoAnswerError(
                 f"{model.name} answered none of {requested} requests ({failure}). Fix this and build again; earlier answers are "
                 "reused."
             )

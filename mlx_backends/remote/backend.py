@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.errors import ModelError
+from benchmarks.errors import ModelError, NoAnswerError
 from benchmarks.vocabulary import Generation, Request, digest
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.core.response_cache import ResponseCache
@@ -177,9 +177,9 @@ class RemoteBackend(Backend):
             if not done and (cause := self._locked_out()):
                 if isinstance(cause, PermanentError):
                     message = f"the provider refuses the key; set {self._key_variable} again"
-                else:
-                    message = "the server cannot be reached; check that it runs and that its address is right"
-                raise ModelError(f"{self.info.model}: {message} ({cause}).")
+                    raise ModelError(f"{self.info.model}: {message} ({cause}).")
+                message = "the server cannot be reached; check that it runs and that its address is right"
+                raise NoAnswerError(f"{self.info.model}: {message} ({cause}).")
             if not done and (stuck := self._stuck()):
                 raise self._budget.exceeded(stuck.needed)
             return done

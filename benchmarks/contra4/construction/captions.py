@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from benchmarks.contra4.prompts import DESCRIBE
 from benchmarks.contra4.sample import LONGEST_TEXT, Contra4Sample, Scene
-from benchmarks.errors import ModelError
+from benchmarks.errors import NoAnswerError
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text_model import TextModel, common_failure
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Modality, Part, Request, Text
@@ -23,7 +23,7 @@ def predict_captions(
     """Yield each sample with its predicted captions, and the reasons for captions that are missing.
 
     A scene that has a predicted caption keeps it. A medium that several samples show is described once.
-    Raises ModelError where a captioner answers nothing at all.
+    Raises NoAnswerError where a captioner answers nothing at all.
     """
     captions: dict[tuple[Modality, str], str] = {}
     problems: dict[tuple[Modality, str], str] = {}
@@ -31,7 +31,7 @@ def predict_captions(
         requests = {request.id: request for request in _requests(samples, modality, seed)}
         replies = {reply.request_id: reply for reply in captioner.generate(requests.values())}
         if error := common_failure(replies.values(), len(requests)):
-            raise ModelError(
+            raise NoAnswerError(
                 f"{captioner.name} described none of {len(requests)} media ({error}); name another captioner for them."
             )
         for request in requests.values():

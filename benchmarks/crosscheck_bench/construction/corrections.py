@@ -6,13 +6,16 @@ next build, so that a differing value is corrected instead of left out.
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.crosscheck_bench.construction.clue_graph import ClueGraph, listing_values, occurs_in
+from benchmarks.crosscheck_bench.construction.clue_graph import ROLES, ClueGraph, listing_values, occurs_in
 from benchmarks.crosscheck_bench.sources.products import (
+    RESERVED_ATTRIBUTES,
     SOURCE,
     TEXT_FIELDS,
     Catalogue,
@@ -23,7 +26,7 @@ from benchmarks.crosscheck_bench.sources.products import (
 )
 from benchmarks.errors import SourceError
 from benchmarks.rows.base import RowProblem
-from benchmarks.rows.csv_rows import read_csv_rows
+from benchmarks.rows.csv_rows import read_columns, read_csv_rows
 from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.spreadsheet_formulas import csv_line, unguard_formulas
 
@@ -33,7 +36,10 @@ NOTHING = "(none)"
 """The value of a place that states nothing."""
 
 _COLUMNS = ("product", "place", "attribute", "listing", "stated", "extracted", "outcome", "value")
+_NEEDED = (*_COLUMNS[:3], _COLUMNS[-1])
 _SETTLED = ("right", "agrees", "corrected")
+_UNSETTLED = ("disagrees", "refused")
+"""The outcomes that are to be looked at even if people gave a value."""
 
 
 class FactKey(NamedTuple):
@@ -60,33 +66,72 @@ Corrections = Mapping[FactKey, str]
 """The right values, as people wrote them; ``NOTHING`` for a place that states none."""
 
 
-def read_corrections(folder: Path) -> Corrections:
+@dataclass(frozen=True, slots=True)
+class CorrectionLine:
+    """A line that people filled in, by its number in the file."""
+
+    number: int
+    key: FactKey
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """The products with people's values, the values that were applied, and the lines that were refused."""
+
+    catalogue: Catalogue
+    corrections: Corrections
+    refused: Sequence[CorrectionLine]
+
+
+def read_corrections(folder: Path) -> list[CorrectionLine]:
     """Return the filled lines of the product folder's sheet; none without it. Raises SourceError for a file of another form."""
     file = folder / FILE
-    if not file.is_file():
-        return {}
-    corrections: dict[FactKey, str] = {}
+    if not os.path.lexists(file):
+        return []
+    columns = read_columns(file)
+    if missing := [name for name in _NEEDED if name not in columns]:
+        raise SourceError(f"{FILE} has no column {missing[0]!r}; it needs the columns {', '.join(_NEEDED)}.")
+    lines = []
     for number, fields in read_csv_rows(file):
         if isinstance(fields, RowProblem):
             raise SourceError(f"{FILE}:{number} cannot be read: {fields}; correct it.")
         row = {name: unguard_formulas(str(value)).strip() for name, value in fields.items()}
         if value := row.get("value", ""):
-            corrections[FactKey(*(row.get(name, "") for name in _COLUMNS[:3]))] = value
-    return corrections
+            lines.append(CorrectionLine(number, FactKey(*(row.get(name, "") for name in _COLUMNS[:3])), value))
+    return lines
 
 
-def correct(catalogue: Catalogue, corrections: Corrections) -> Catalogue:
+def correct(catalogue: Catalogue, lines: Sequence[CorrectionLine]) -> Corrected:
     """Return the products with people's values; a line that cannot be applied is among those skipped, with the reason."""
-    products = {product.id: product for product in catalogue.products}
+    before = {product.id: product for product in catalogue.products}
+    products = dict(before)
+    counts = Counter(line.key for line in lines)
     skipped = list(catalogue.skipped)
-    for key, value in corrections.items():
+    corrections: dict[FactKey, str] = {}
+    refused = []
+    for line in lines:
+        key = line.key
         try:
             if key.product not in products:
                 raise RowProblem("the folder has no such product")
-            products[key.product] = _corrected(products[key.product], key, value)
+            if key.attribute not in _attributes(before[key.product]):
+                raise RowProblem("the product has no such attribute")
+            if counts[key] > 1:
+                raise RowProblem("another line corrects the same fact; keep one of them")
+            products[key.product] = _corrected(products[key.product], key, line.value)
+            corrections[key] = line.value
         except RowProblem as problem:
-            skipped.append(SkippedRow(SOURCE, f"{FILE} {'/'.join(key)}", str(problem)))
-    return replace(catalogue, products=tuple(products.values()), skipped=tuple(skipped))
+            skipped.append(SkippedRow(SOURCE, f"{FILE}:{line.number}", str(problem)))
+            refused.append(line)
+    corrected = replace(catalogue, products=tuple(products.values()), skipped=tuple(skipped))
+    return Corrected(corrected, corrections, refused)
+
+
+def _attributes(product: Product) -> set[str]:
+    """Return the attributes of a product that people can correct: those that it has, and those with a meaning of their own."""
+    visible = {seen.attribute for picture in product.pictures for seen in picture.visible}
+    return {*listing_values(product), *visible, *RESERVED_ATTRIBUTES, *ROLES}
 
 
 def read_texts(catalogue: Catalogue, corrections: Corrections) -> dict[tuple[str, str], dict[str, str]]:
@@ -99,23 +144,30 @@ def read_texts(catalogue: Catalogue, corrections: Corrections) -> dict[tuple[str
     return read
 
 
-def sheet(rows: Iterable[FactRow], graphs: Mapping[str, ClueGraph], corrections: Corrections) -> bytes:
+def sheet(rows: Iterable[FactRow], graphs: Mapping[str, ClueGraph], corrected: Corrected) -> bytes:
     """Return the sheet, with what is to be corrected first; empty if there is nothing to list.
 
-    Besides ``rows`` it has the facts of all modalities that disagree, and people's earlier ``corrections``.
+    Besides ``rows`` it has the facts of all modalities that disagree, and people's earlier lines. What the folder states and
+    disagrees is listed as that, however a model read it.
     """
+    corrections = corrected.corrections
     listed = {row.key: row for row in rows}
     for row in _disagreeing(graphs.values()):
-        listed.setdefault(row.key, row)
+        known = listed.setdefault(row.key, row)
+        if known.stated:
+            listed[row.key] = replace(known, outcome=row.outcome)
     for key in corrections:
         listed.setdefault(key, FactRow(key, "", "", "", "", "corrected"))
-    if not listed:
+    valued = []
+    for line in corrected.refused:
+        known = listed.get(line.key, FactRow(line.key, "", "", "", "", ""))
+        valued.append((replace(known, outcome="refused"), line.value))
+    refused = {line.key for line in corrected.refused}
+    valued.extend((row, corrections.get(row.key, "")) for row in listed.values() if row.key not in refused)
+    if not valued:
         return b""
-    ordered = sorted(listed.values(), key=lambda row: row.outcome in _SETTLED or row.key in corrections)
-    lines = [
-        csv_line((*row.key, row.listed, row.stated, row.extracted, row.outcome, corrections.get(row.key, "")))
-        for row in ordered
-    ]
+    valued.sort(key=lambda pair: pair[0].outcome not in _UNSETTLED and (pair[0].outcome in _SETTLED or bool(pair[1])))
+    lines = [csv_line((*row.key, row.listed, row.stated, row.extracted, row.outcome, value)) for row, value in valued]
     return "".join((csv_line(_COLUMNS), *lines)).encode("utf-8")
 
 

@@ -93,9 +93,12 @@ def extract(
     rows: list[FactRow] = []
     visible: defaultdict[tuple[str, str], list[VisibleAttribute]] = defaultdict(list)
     texts: defaultdict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    unparsed = 0
     for place, request in zip(places, requests, strict=True):
         where = place.product.id, place.name
-        for row in _compare(place, _values(replies.get(request.id), place)):
+        values = _values(replies.get(request.id), place)
+        unparsed += values is None
+        for row in _compare(place, values):
             rows.append(row)
             if row.stated or not row.extracted or row.key in corrections:
                 continue
@@ -106,7 +109,8 @@ def extract(
                 texts[where][row.key.attribute] = row.extracted
     used = sum(map(len, visible.values())) + sum(map(len, texts.values()))
     products = tuple(_with_visible(product, visible) for product in catalogue.products)
-    summary = {**_summary(rows), "used": used}
+    replied = {"read": len(places) - unparsed, "unparsed": unparsed}
+    summary = {**_summary(rows), "used": used, "replies": replied}
     return Extraction(replace(catalogue, products=products), texts, rows, summary)
 
 
@@ -211,13 +215,13 @@ def _summary(rows: Sequence[FactRow]) -> dict[str, Any]:
         summary[kind] = {
             "stated": total.total(),
             **{outcome: total[outcome] for outcome in STATED},
-            "error rate": None if errors.value is None else round(errors.value, 4),
+            "error_rate": None if errors.value is None else round(errors.value, 4),
             "interval": None
             if errors.low is None or errors.high is None
             else [round(errors.low, 4), round(errors.high, 4)],
         }
     others = Counter(row.outcome for row in rows)
-    return {**summary, "not stated": {"agrees": others["agrees"], "differs": others["differs"]}}
+    return {**summary, "not_stated": {"agrees": others["agrees"], "differs": others["differs"]}}
 
 
 def _with_visible(product: Product, visible: Mapping[tuple[str, str], Sequence[VisibleAttribute]]) -> Product:

@@ -67,8 +67,8 @@ def construct(source: str, folder: Path, writer: BuildWriter, options: BuildOpti
         raise SpecError(f"the target number of samples per task is {options.per_stratum}; it must be at least 1.")
     catalogue = read_catalogue(folder)
     without_boxes = frozenset((p.id, shot.view) for p in catalogue.products for shot in p.pictures if not shot.visible)
-    corrections = read_corrections(folder)
-    catalogue = correct(catalogue, corrections)
+    corrected = correct(catalogue, read_corrections(folder))
+    catalogue, corrections = corrected.catalogue, corrected.corrections
     texts = read_texts(catalogue, corrections)
     graphs, extraction = build_graphs(catalogue, texts), None
     if options.extractor is not None:
@@ -100,7 +100,7 @@ def construct(source: str, folder: Path, writer: BuildWriter, options: BuildOpti
     for _, draft in accepted_pairs:
         _store_pictures(draft, writer)
     _write_companion_files(writer, data, accepted_pairs, select_for_review(samples, options.seed))
-    if facts := sheet(extraction.rows if extraction else (), graphs, corrections):
+    if facts := sheet(extraction.rows if extraction else (), graphs, corrected):
         writer.add_sheet(FACTS, facts)
     report = _report(data, accepted_pairs, offered, quality, options)
     return ConstructedSamples(samples, report, extraction.summary if extraction else None)

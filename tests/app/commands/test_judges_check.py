@@ -194,7 +194,7 @@ def test_a_server_that_is_not_there(rashomon: Rashomon) -> None:
     address = f"http://127.0.0.1:{free_port()}/v1"
     agree_to(address)
     options = ("--limit", "3", "--attempts", "1", "--timeout", "1")
-    done = rashomon.run("judges", "check", f"endpoint:judge@{address}", *options, code=2)
+    done = rashomon.run("judges", "check", f"endpoint:judge@{address}", *options, code=3)
     assert "the server cannot be reached" in done.stderr
     assert "checked" not in rashomon.run("judges").stdout
 

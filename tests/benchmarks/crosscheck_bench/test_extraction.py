@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -134,7 +136,7 @@ def test_stated_values_measure_the_model_and_stay_as_they_are(tmp_path: Path) ->
         "wrong": 1,
         "missed": 1,
         "unparsed": 0,
-        "error rate": 0.6667,
+        "error_rate": 0.6667,
         "interval": None,
     }
     assert text | {"interval": None} == {
@@ -143,7 +145,7 @@ def test_stated_values_measure_the_model_and_stay_as_they_are(tmp_path: Path) ->
         "wrong": 0,
         "missed": 0,
         "unparsed": 3,
-        "error rate": 0.5,
+        "error_rate": 0.5,
         "interval": None,
     }
     (table,) = [t for t in get_benchmark("crosscheck-bench").build_tables(built) if t.name == "extraction"]
@@ -187,7 +189,7 @@ def test_a_picture_without_boxes_gets_the_facts_that_are_read_off_it(tmp_path: P
         "jug/logo/brand": "Kestra",
         "kettle/side/colour": "green",
     }
-    assert built.manifest["extraction"]["not stated"] == {"agrees": 3, "differs": 1}
+    assert built.manifest["extraction"]["not_stated"] == {"agrees": 3, "differs": 1}
     assert built.manifest["extraction"]["used"] == 4
     assert built.manifest["construction"][0]["discrepancies"] == {"kettle": ["colour"]}
     listed = outcomes(rows)
@@ -205,6 +207,29 @@ def test_a_text_that_says_another_value_than_the_listing_is_a_discrepancy(tmp_pa
     assert built.manifest["construction"][0]["discrepancies"] == {"kettle": ["volume"]}
     assert outcomes(rows)["kettle/title/price"] == "differs"
     assert "kettle/title/price" not in facts(built), "a value that the text does not hold is no fact"
+
+
+def test_a_text_that_disagrees_with_the_listing_stays_unsettled_however_it_is_read(tmp_path: Path) -> None:
+    odd = KETTLE | {"title": "Nordbrew kettle, blue, 1.7 L"}
+    source = products(tmp_path / "source", odd, JUG)
+    _, rows, _ = build(source, None)
+    assert outcomes(rows)["kettle/title/colour"] == "disagrees"
+    built, rows, _ = build(source, {"kettle/title": {"brand": "Nordbrew", "colour": "blue", "volume": "1.7 L"}})
+    row = next(row for row in rows if (row["product"], row["place"], row["attribute"]) == ("kettle", "title", "colour"))
+    assert (row["outcome"], row["stated"], row["extracted"]) == ("disagrees", "blue", "blue")
+    assert built.manifest["extraction"]["text"]["right"] == 3, "the model read what the title states"
+    settled = [row["outcome"] in ("right", "agrees") for row in rows]
+    assert settled == sorted(settled), "what is to be corrected comes first"
+
+
+def test_a_correction_that_still_disagrees_is_not_settled(tmp_path: Path) -> None:
+    source = products(tmp_path / "source")
+    write_sheet(source, ("kettle", "front", "colour", "green"))
+    for readings in (None, {"kettle/title": {"brand": "Nordbrew"}}):
+        _, rows, _ = build(source, readings)
+        row = next(row for row in rows if row["value"])
+        assert row["outcome"] == "disagrees"
+        assert all(before["outcome"] not in ("right", "agrees") for before in rows[: rows.index(row)])
 
 
 def test_people_correct_what_differs_and_the_next_build_uses_it(tmp_path: Path) -> None:
@@ -260,10 +285,104 @@ def test_corrections_that_cannot_be_applied_are_reported(tmp_path: Path) -> None
         csv.writer(stream).writerows([("product", "place", "attribute", "value"), *lines])
     built, _, _ = build(source, None)
     skipped = [json.loads(line) for line in (built.path / "skipped.jsonl").read_text("utf-8").splitlines()]
-    assert len([line for line in skipped if line["row"].startswith(FILE)]) == 6, skipped
+    assert [line["row"] for line in skipped if line["row"].startswith(FILE)] == [f"{FILE}:{n}" for n in range(2, 8)]
     (source / FILE).write_bytes(b"\x00\x01")
     with pytest.raises(SourceError):
         build(source, None)
+
+
+def refused_lines(built: Build) -> list[tuple[str, str]]:
+    """The lines of people's sheet that were left out, with the reasons."""
+    skipped = [json.loads(line) for line in (built.path / "skipped.jsonl").read_text("utf-8").splitlines()]
+    return [(line["row"], line["reason"]) for line in skipped if line["row"].startswith(FILE)]
+
+
+def write_sheet(source: Path, *lines: tuple[str, ...]) -> None:
+    with (source / FILE).open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows([("product", "place", "attribute", "value"), *lines])
+
+
+REFUSED = {
+    "an unknown product": ("nobody", "front", "colour", "red"),
+    "an unknown place": ("kettle", "back", "colour", "red"),
+    "an attribute of another spelling in a picture": ("kettle", "front", "color", "blue"),
+    "an attribute of another spelling in a text": ("kettle", "title", "color", "red"),
+    "an attribute of another spelling in the listing": ("kettle", "listing", "color", "blue"),
+    "no attribute": ("kettle", "front", "", "blue"),
+    "a value that the text does not have": ("kettle", "title", "colour", "violet"),
+    "a value that is corrected elsewhere": ("kettle", "listing", "price", "€1"),
+    "a value that marks a picture": ("kettle", "front", "colour", "<image>"),
+}
+
+
+@pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("readings", [None, {"kettle/title": {"colour": "red"}, "kettle/front": {"colour": "red"}}])
+def test_a_refused_line_is_reported_and_changes_nothing(
+    tmp_path: Path, line: tuple[str, ...], readings: Readings | None
+) -> None:
+    before, _, _ = build(products(tmp_path / "before" / "source"), readings)
+    source = products(tmp_path / "source")
+    write_sheet(source, line)
+    built, rows, _ = build(source, readings)
+    ((row, reason),) = refused_lines(built)
+    assert row == f"{FILE}:2"
+    assert reason
+    first = rows[0]
+    assert (first["product"], first["place"], first["attribute"], first["value"]) == line
+    assert first["outcome"] == "refused"
+    assert "corrected" not in outcomes(rows).values()
+    assert (built.path / "graphs.jsonl").read_bytes() == (before.path / "graphs.jsonl").read_bytes()
+
+
+def test_two_lines_for_one_fact_are_refused_and_kept(tmp_path: Path) -> None:
+    source = products(tmp_path / "source")
+    write_sheet(source, ("kettle", "front", "colour", "blue"), ("kettle", "front", "colour", "green"))
+    built, rows, _ = build(source, None)
+    reason = "another line corrects the same fact; keep one of them"
+    assert refused_lines(built) == [(f"{FILE}:2", reason), (f"{FILE}:3", reason)]
+    assert [(row["value"], row["outcome"]) for row in rows] == [("blue", "refused"), ("green", "refused")]
+    assert facts(built)["kettle/front/colour"] == "Red"
+
+
+def test_an_attribute_that_the_listing_loses_is_still_corrected_elsewhere(tmp_path: Path) -> None:
+    source = products(tmp_path / "source")
+    write_sheet(source, ("jug", "listing", "volume", NOTHING), ("jug", "front", "volume", "1 L"))
+    built, rows, _ = build(source, None)
+    assert not refused_lines(built)
+    assert outcomes(rows)["jug/front/volume"] == "corrected"
+    assert facts(built)["jug/front/volume"] == "1 L"
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "symlink loop", "folder", "unreadable", "empty"])
+def test_a_sheet_that_is_no_readable_file_is_refused(tmp_path: Path, kind: str) -> None:
+    source = products(tmp_path / "source")
+    sheet = source / FILE
+    if kind == "FIFO":
+        os.mkfifo(sheet)
+    elif kind == "symlink loop":
+        sheet.symlink_to(sheet)
+    elif kind == "folder":
+        sheet.mkdir()
+    else:
+        sheet.write_bytes(b"")
+        if kind == "unreadable":
+            sheet.chmod(0)
+            if os.access(sheet, os.R_OK):
+                pytest.skip("this user reads everything")
+    with pytest.raises(SourceError, match=re.escape(FILE)) as caught:
+        build(source, None)
+    assert caught.value.exit_code == 2
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("column", ["product", "place", "attribute", "value"])
+def test_a_sheet_without_a_column_is_refused(tmp_path: Path, column: str) -> None:
+    source = products(tmp_path / "source")
+    header = "product,place,attribute,value".replace(column, "produkt")
+    (source / FILE).write_text(f"{header}\nkettle,front,colour,blue\n", "utf-8")
+    with pytest.raises(SourceError, match=f"^{FILE} has no column '{column}'; ") as caught:
+        build(source, None)
+    assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -274,6 +393,7 @@ def test_hostile_replies_are_unparsed(tmp_path: Path, reply: str) -> None:
     built, _, _ = build(products(tmp_path / "source"), {"kettle/front": reply, "jug/front": reply})
     assert built.manifest["extraction"]["image"]["unparsed"] == 3
     assert built.manifest["extraction"]["used"] == 0
+    assert built.manifest["extraction"]["replies"] == {"read": 6, "unparsed": 2}, "of the jug no value is stated there"
 
 
 def test_null_and_missing_fields_state_nothing(tmp_path: Path) -> None:
