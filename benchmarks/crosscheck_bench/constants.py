@@ -88,4 +88,4 @@ LETTERS = "ABCDEFGHIJ"
 """The letters of a question's options."""
 
 STATED = ("right", "wrong", "missed", "unparsed")
-"""What becomes of a value that the folder states: a model reads it, or another, or none, or its reply cannot be read."""
+"""Outcomes of a value that the folder states: a model reads it, or another, or none, or its reply cannot be read."""

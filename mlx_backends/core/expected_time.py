@@ -25,7 +25,7 @@ a GPU reads the weights once for all of them, which is assumed."""
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTime:
-    """What the time of coming requests follows from.
+    """Facts from which the time of coming requests follows.
 
     Attributes:
         total: The requests.

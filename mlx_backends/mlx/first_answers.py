@@ -32,7 +32,7 @@ DOZENS = 24
 
 
 class FirstAnswers:
-    """What the first answers of a run show, and the work on their prompts that later ones share.
+    """Evidence from the first answers of a run, and the work on their prompts that later ones share.
 
     ``caches`` makes empty caches for that work.
     """

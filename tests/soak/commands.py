@@ -62,7 +62,7 @@ class Command:
     after: float = 0.0
     """Seconds until the signal; with ``keys``, after the last of them."""
     keys: tuple[str, ...] = ()
-    """What is typed at its terminal, a piece at a time; without any, it has no terminal."""
+    """Keys that are typed at its terminal, a piece at a time; without any, it has no terminal."""
     clock: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Seconds by which the clock is wrong, seconds after which it jumps, and by how much."""
     linked: bool = False

@@ -31,7 +31,7 @@ _LOOKS: tuple[tuple[str, ...], ...] = (
 _NEW = ("\x0e", "\x0e", "g", "{policy}", " ", "\x0e", "1", "\x12", "y")
 """Keys that start a run of one of the policies on one example: the form, its models, its scope, and the start."""
 _LEAVINGS = ("", "", "y", "x")
-"""What is typed first to quit where runs are active: nothing of that, let them run, or stop them."""
+"""Keys to quit where runs are active: none of them, let them run, or stop them."""
 
 
 def interface(chance: Random, ledger: Ledger) -> Step:

@@ -95,7 +95,7 @@ class Step:
     """Names of models on the server that judge."""
     deletes: tuple[str, ...] = ()
     adopts: bool = False
-    """Whether it may begin a run under a name that the program chooses."""
+    """True if it may begin a run under a name that the program chooses."""
     ids_of: str = ""
     """The run whose instances {id 0}, {id 1} ... stand for in arguments and files."""
     failing: float = 0.0

@@ -13,7 +13,7 @@ from tests.support.terminal import Terminal
 _STILL_S, _LONGEST_S = 0.5, 3.0
 """Seconds without a change of the screen after which the next keys are typed, and the most that are waited for it."""
 _LEAVING = ("\x1b", "\x11", "\x11")
-"""What a user types until the interface ends: back, quit, and quit again where it asks about active runs."""
+"""Keys until the interface ends: back, quit, and quit again where it asks about active runs."""
 _NORMAL_SCREEN = "\x1b[?1049l"
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?<>=]*[a-zA-Z]")
 

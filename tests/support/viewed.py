@@ -32,7 +32,7 @@ ADDRESSES = (
     "/api/answer?number=0&run=0&from=0",
     "/api/changes?since=0",
 )
-"""What the page requests, of a run in which a text is searched for."""
+"""Addresses that the page requests, of a run in which a text is searched for."""
 
 
 class Column(NamedTuple):
