@@ -217,10 +217,6 @@ def apply(orders: dict[str, Any]) -> None:
 
         stop_time.LEAST_SECONDS = orders["stop_seconds"]
         setattr(supervise, "NOTICE_SECONDS", orders["stop_seconds"])  # noqa: B010 - it is another module's, says mypy
-    if "cached_prompts" in orders:  # as many as a 4B model has room for on a small Mac
-        from mlx_backends.models import memory_estimate
-
-        memory_estimate.CACHED_PROMPTS = memory_estimate.CACHED_IMAGES = (4, orders["cached_prompts"])
     if "mode" in orders:
         from mlx_backends.core.expected_time import ExpectedTime
 
