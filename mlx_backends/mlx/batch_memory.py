@@ -6,7 +6,7 @@ from typing import Any
 
 from mlx_backends.core import audio_video, images
 from mlx_backends.mlx.metal.memory_limits import MemoryLimits
-from mlx_backends.mlx.vlm_batch import MAX_SUFFIX_TOKENS
+from mlx_backends.mlx.prompt_reading import MAX_SUFFIX_TOKENS
 from mlx_backends.models.memory_estimate import (
     CacheSizes,
     batch_width,

@@ -19,7 +19,8 @@ from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, raising_root_ca
 from mlx_backends.mlx.metal.memory_limits import MemoryLimits
 from mlx_backends.mlx.metal.switches import SERIAL_IMAGES, InlineExecutor, is_on
 from mlx_backends.mlx.preprocess import PreparedInputs
-from mlx_backends.mlx.vlm_batch import VLMRow, VLMRows
+from mlx_backends.mlx.vlm_batch import VLMRows
+from mlx_backends.mlx.vlm_row import VLMRow
 
 _SLICE_S = 0.05
 

@@ -23,9 +23,9 @@ from mlx_backends.core.sharing_check import check_sharing, find_other, find_sibl
 
 if TYPE_CHECKING:
     from mlx_backends.mlx.preprocess import Preprocessor
+    from mlx_backends.mlx.prompt_reading import SharedWork
     from mlx_backends.mlx.sequential import SequentialRequest
     from mlx_backends.mlx.teacher_forcing import TeacherForcing
-    from mlx_backends.mlx.vlm_batch import SharedWork
 
 DOZENS = 24
 """Requests from which an answer to other media is compared, too, before prefixes are shared."""

@@ -137,3 +137,10 @@ def branch_points(content: Any, others: Iterable[Any], start: int) -> Sequence[i
             points.append(length)
             last = length
     return points
+
+
+def merged_cache(caches: Sequence[Cache]) -> Cache:
+    """Return the caches of several rows as one of a batch, or that of one row as it is."""
+    if len(caches) == 1:
+        return caches[0]
+    return [type(layer[0]).merge(list(layer)) for layer in zip(*caches, strict=True)]

@@ -68,6 +68,10 @@ class SequentialAnswers:
         )
         return stream
 
+    def prompt_tokens(self, request: Request) -> int:
+        """Return the number of a prompt's tokens."""
+        return int(self._preprocessor.tensors(request)[1]["input_ids"].size)
+
     def _cache_options(self) -> dict[str, Any]:
         """Return mlx-vlm's options for a quantised cache; none without one."""
         if self._kv_bits is None:

@@ -15,7 +15,8 @@ from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 
 if TYPE_CHECKING:
     from mlx_backends.core.reuse import Reuse
-    from mlx_backends.mlx.vlm_batch import SharedWork, VLMRows
+    from mlx_backends.mlx.prompt_reading import SharedWork
+    from mlx_backends.mlx.vlm_batch import VLMRows
 
 
 class TeacherForcing:
@@ -111,7 +112,7 @@ class TeacherForcing:
         """Return the logits of ``cases``, forced in ``rows`` with ``neighbours``, which are given their tokens."""
         import numpy as np
 
-        from mlx_backends.mlx.vlm_batch import VLMRow
+        from mlx_backends.mlx.vlm_row import VLMRow
 
         try:
             with raising_root_cause():

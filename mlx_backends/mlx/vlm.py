@@ -5,15 +5,13 @@ from __future__ import annotations
 import copy
 import gc
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
-from math import inf
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.vocabulary import Candidates, Generation, Likelihood, Media, Request
+from benchmarks.vocabulary import Generation, Likelihood, Request
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.core.batch_invariance import (
     BATCHED,
@@ -24,28 +22,30 @@ from mlx_backends.core.batch_invariance import (
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.loglikelihood import CandidateScoring, score_options
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault, out_of_memory
 from mlx_backends.core.observed_answers import ObservedAnswer
-from mlx_backends.core.probe import Probe, build_probe, split_pixels
+from mlx_backends.core.probe import Probe
 from mlx_backends.core.reuse import Reuse
 from mlx_backends.family_status import family_status
 from mlx_backends.mlx.activation_type import record_dtype
 from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.first_answers import FirstAnswers
-from mlx_backends.mlx.image_guard import guard_image_features, rows_at_images
+from mlx_backends.mlx.image_guard import guard_image_features
 from mlx_backends.mlx.metal.fault_recovery import FaultRecovery, root_cause, settle
 from mlx_backends.mlx.metal.memory_limits import MemoryLimits
 from mlx_backends.mlx.mode_choice import EQUAL_SHARED, SEQUENTIAL_SHARED, SHARED, ModeChoice
 from mlx_backends.mlx.preprocess import Preprocessor
+from mlx_backends.mlx.prompt_probes import PromptProbes
+from mlx_backends.mlx.row_factory import RowFactory
 from mlx_backends.mlx.sequential import NoText, SequentialAnswers, SequentialRequest
+from mlx_backends.mlx.sequential_generation import SequentialGeneration
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
 from mlx_backends.mlx.vision_cache import VisionEncoder, encoder_identity
-from mlx_backends.models.memory_estimate import least_caches
 
 if TYPE_CHECKING:
     from mlx_backends.mlx.batched import BatchedAnswers
-    from mlx_backends.mlx.vlm_batch import SharedWork, VLMRows
+    from mlx_backends.mlx.prompt_reading import SharedWork
+    from mlx_backends.mlx.vlm_batch import VLMRows
     from mlx_backends.models.adapters import Adapter
     from mlx_backends.models.context_length import ContextLength
 
@@ -54,10 +54,6 @@ WIDTH = 8
 
 QUEUE_FACTOR = 2
 """Requests taken, as a multiple of the width: the others are prepared in the meantime."""
-
-_SLICE_S = 0.05
-_USUAL_PROMPT = 4096
-"""Tokens of a prompt before any is known."""
 
 
 class VLMBackend(Backend):
@@ -103,7 +99,6 @@ class VLMBackend(Backend):
         self._processor = processor
         self._tokenizer = getattr(processor, "tokenizer", processor)
         own_tokenizer = copy.deepcopy(self._tokenizer)  # a tokenizer is not thread-safe, and a thread prepares requests
-        self._own_tokenizer = own_tokenizer
         self._constrainer = Constrainer(own_tokenizer, _ends(self._tokenizer, model.config))
         processor.detokenizer = NoText()
         with redirect_stdout(sys.stderr):
@@ -114,24 +109,33 @@ class VLMBackend(Backend):
         self._sequential = SequentialAnswers(
             model, processor, self._preprocessor, self._constrainer.processors, kv_bits
         )
-        self._teacher_forcing = TeacherForcing(self._preprocessor, self._sequential, self._rows)
-        self._first = FirstAnswers(self._teacher_forcing, self._empty_caches, self._preprocessor, info.device)
         self._limits = MemoryLimits.here()
+        encoder = VisionEncoder(model, FeatureStore(partial(encoder_identity, info, model, adapter)))
+        self._rows = RowFactory(model, processor, self._preprocessor, encoder, self._limits, kv_bits)
+        self._teacher_forcing = TeacherForcing(self._preprocessor, self._sequential, self._rows.for_check)
+        self._first = FirstAnswers(self._teacher_forcing, self._rows.empty_caches, self._preprocessor, info.device)
         self._recovery = FaultRecovery(model)
         record_dtype(model)
+        self._probes = PromptProbes(model, self._preprocessor, self._teacher_forcing, self._recovery)
+        self._generating = SequentialGeneration(
+            self._sequential,
+            self._teacher_forcing,
+            self._probes,
+            self._first.answers,
+            own_tokenizer,
+            self._detokenizer,
+            self._limits,
+            self._force_options,
+        )
         self._mode_choice = ModeChoice(
-            self._teacher_forcing, self._recovery, self._first, self._width, self._prompt_tokens, kv_bits
+            self._teacher_forcing, self._recovery, self._first, self._fitting, self._rows.prompt_tokens, kv_bits
         )
         status = family_status({"model_type": getattr(model.config, "model_type", None)}, info.model)
         self.family, self._family_remark = str(status), status.remark
-        self._cache_sizes = least_caches(model.config, _USUAL_PROMPT, kv_bits)
-        self._encoder = VisionEncoder(model, FeatureStore(partial(encoder_identity, info, model, adapter)))
         self._work: SequentialRequest | None = None
         self._batched: BatchedAnswers | None = None
         self._shared: SharedWork | None = None
         self._reuse: Reuse | None = None
-        self._probed: tuple[Request, Any] | None = None
-        """The last request that was probed, and its rows at the images."""
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -187,11 +191,7 @@ class VLMBackend(Backend):
             return []
         try:
             with redirect_stdout(sys.stderr):
-                if isinstance(work.request.form, Likelihood):
-                    done: Generation | None = self._likeliest(work.request, work.request.form)
-                else:
-                    last = self._advance(work)
-                    done = last and self._generation(work, last)
+                done = self._generating.advance(work)
                 if done is not None:
                     settle()
                     self._first.add(work, done)
@@ -271,22 +271,7 @@ class VLMBackend(Backend):
         if self._in_flight:
             raise RuntimeError("the model is answering")
         with redirect_stdout(sys.stderr):
-            text, tensors, logits = self._recovery.repeat(lambda: self._probe(request, forced))
-        parts = [part for message in request.messages for part in message.parts]
-        image_count = sum(isinstance(part, Media) and part.modality == "image" for part in parts)
-        token_ids = tensors["input_ids"].flatten().tolist()
-        return build_probe(request, text, token_ids, split_pixels(tensors, image_count), forced, logits, keep=keep)
-
-    def _probe(self, request: Request, forced: Sequence[int]) -> tuple[str, dict[str, Any], Sequence[Any]]:
-        """Return a prompt's text and tensors, and the logits of the ``forced`` tokens; note its rows at the images."""
-        self._probed = None
-        prepared = self._preprocessor.tensors(request)
-        if not forced:
-            return *prepared, []
-        with self._embedded_rows() as rows:
-            logits = self._teacher_forcing.forced(request, forced)
-        self._probed = (request, rows[-1]) if rows else None
-        return *prepared, logits
+            return self._probes.probe(request, forced, keep=keep)
 
     def first_logits(self, request: Request) -> Any:
         """Return the logits of the first token of an answer, as an array of the vocabulary's length."""
@@ -295,42 +280,17 @@ class VLMBackend(Backend):
 
     def image_rows(self, request: Request) -> Any | None:
         with redirect_stdout(sys.stderr):
-            return self._recovery.repeat(lambda: self._image_rows(request))
-
-    def _image_rows(self, request: Request) -> Any | None:
-        if self._probed is not None and self._probed[0] is request:
-            return self._probed[1]
-        _, prepared = self._preprocessor.tensors(request)
-        tensors = {name: value for name, value in prepared.items() if value is not None}
-        ids, pixels = tensors.pop("input_ids"), tensors.pop("pixel_values", None)
-        output = self._model.get_input_embeddings(ids, pixels, mask=tensors.pop("attention_mask", None), **tensors)
-        return rows_at_images(ids, output, self._preprocessor.image_tokens())
-
-    @contextmanager
-    def _embedded_rows(self) -> Iterator[list[Any]]:
-        """Yield a list of the rows at the images of each prompt that is embedded within the block."""
-        embed, rows = self._model.get_input_embeddings, []
-
-        def embedded(input_ids: Any = None, pixel_values: Any = None, **others: Any) -> Any:
-            output = embed(input_ids, pixel_values, **others)
-            if input_ids is not None and pixel_values is not None:
-                rows.append(rows_at_images(input_ids, output, self._preprocessor.image_tokens()))
-            return output
-
-        self._model.get_input_embeddings = embedded
-        try:
-            yield rows
-        finally:
-            self._model.get_input_embeddings = embed
+            return self._probes.image_rows(request)
 
     def close(self) -> None:
         if self._work is not None:
             self.cancel(self._work.request.id)
         if self._batched is not None:
             self._batched.close()
-        self._model = self._processor = self._tokenizer = self._own_tokenizer = self._batched = self._shared = None
+        self._model = self._processor = self._tokenizer = self._batched = self._shared = None
         del self._preprocessor, self._detokenizer, self._constrainer, self._sequential, self._teacher_forcing
-        del self._recovery, self._encoder, self._first
+        del self._recovery, self._first, self._rows, self._probes, self._generating
+        del self._mode_choice
         gc.collect()
         import mlx.core as mx
 
@@ -354,29 +314,6 @@ class VLMBackend(Backend):
         self._work = SequentialRequest(work.request, faults=work.faults + 1)
         return True
 
-    def _advance(self, work: SequentialRequest) -> Any | None:
-        """Read the prompt, or decode for a few tens of milliseconds; return mlx-vlm's closing response, if any."""
-        if work.stream is None:
-            work.scoring = self._scoring(work.request)
-            work.observer = self._first.answers.observer(work.request)
-            recorders = [work.scoring.answer] if work.scoring else []
-            observers = [work.observer.recorder] if work.observer else []
-            work.stream = self._sequential.stream(work.request, recorders, observers=observers)
-            started = perf_counter()
-            if work.observer is None:
-                last = work.next_token()
-            else:
-                with self._embedded_rows() as rows:
-                    last = work.next_token()
-                work.observer.image_rows = rows[-1] if rows else None
-            work.prefill_s = perf_counter() - started
-            return last
-        started = perf_counter()
-        while (last := work.next_token()) is None and perf_counter() - started < _SLICE_S:
-            pass
-        work.decode_s += perf_counter() - started
-        return last
-
     def _start_batched(self, width: int, *, share: bool, equal: bool = False) -> None:
         from mlx_backends.mlx.batched import BatchedAnswers
 
@@ -387,84 +324,25 @@ class VLMBackend(Backend):
             nonlocal caches
             self._shared, caches = caches, None
             if self._shared is not None:
-                self._shared.resize(self._cache_sizes)
+                self._shared.resize(self._rows.cache_sizes)
             elif share:
-                self._shared = self._empty_caches()
-            return self._counted_rows(width, equal=equal)
+                self._shared = self._rows.empty_caches()
+            return self._rows.for_answers(width, self._shared, self._reuse, equal=equal)
 
         self._batched = BatchedAnswers(
             rows,
             width,
             self._preprocessor.inputs,
             lambda request: list(self._constrainer.processors(request.unscored.form)),
-            self._scoring,
+            self._generating.scoring,
             self._detokenizer,
             self._limits,
             self._recovery,
         )
         self.capacity = self._batched.capacity
 
-    def _counted_rows(self, width: int, *, equal: bool = False) -> VLMRows:
-        """Return rows of the answering, which is counted, with its caches."""
-        from mlx_backends.mlx.vlm_batch import MAX_PADDING_FACTOR, NO_PADDING, VLMRows
-
-        return VLMRows(
-            self._model,
-            self._processor,
-            width,
-            self._shared,
-            max_padding=NO_PADDING if equal else MAX_PADDING_FACTOR,
-            kv_bits=self._kv_bits,
-            reuse=self._reuse,
-        )
-
-    def _rows(
-        self,
-        width: int,
-        *,
-        share: bool,
-        join: bool = True,
-        equal: bool = False,
-        work: tuple[SharedWork, Reuse] | None = None,
-    ) -> VLMRows:
-        """Return rows of a check, which join short suffixes whatever the padding.
-
-        Those that ``share`` have empty caches, unless ``work`` has some, with the count of what they hold.
-        """
-        from mlx_backends.mlx.vlm_batch import NO_PADDING, VLMRows
-
-        shared, reuse = work or (self._empty_caches() if share else None, None)
-        padding = NO_PADDING if equal else inf
-        return VLMRows(
-            self._model,
-            self._processor,
-            width,
-            shared,
-            join=join,
-            max_padding=padding,
-            kv_bits=self._kv_bits,
-            reuse=reuse,
-        )
-
-    def _empty_caches(self) -> SharedWork:
-        from mlx_backends.mlx.vlm_batch import SharedWork
-
-        return SharedWork(self._encoder, self._cache_sizes)
-
-    def _width(self, requests: Sequence[Request], checked: Sequence[Request]) -> int:
-        """Return how many of ``requests`` fit next to the model, allowing for a prompt twice as long as those checked.
-
-        What is left after that is divided among the caches.
-        """
-        from mlx_backends.mlx.batch_memory import divide_memory
-
-        prompt = 2 * max(map(self._prompt_tokens, checked))
-        answer = max(request.decoding.max_tokens for request in requests)
-        width, self._cache_sizes = divide_memory(self._model, self._limits, prompt, answer, self.width, self._kv_bits)
-        return width
-
-    def _prompt_tokens(self, request: Request) -> int:
-        return len(self._preprocessor.inputs(request).content)
+    def _fitting(self, requests: Sequence[Request], checked: Sequence[Request]) -> int:
+        return self._rows.fitting(requests, checked, self.width)
 
     def _lacks(self) -> str:
         """Return in a sentence how this model is limited in reusing shared prefixes; empty where it is not."""
@@ -477,59 +355,11 @@ class VLMBackend(Backend):
             f"and reads it again for others: {reason}."
         )
 
-    def _likeliest(self, request: Request, form: Likelihood) -> Generation:
-        """Return the likeliest of the options, with shared prefixes read once where the batch-invariance check allows it."""
-        import mlx.core as mx
-
-        started = perf_counter()
-        mx.reset_peak_memory()
-
-        def forced_logits(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
-            if self._shared is not None:
-                unconstrained = replace(request, form=None)
-                return self._teacher_forcing.force_rows(
-                    self._counted_rows(1), [ReferenceAnswer(unconstrained, list(tokens), None) for tokens in sequences]
-                )
-            return [self._teacher_forcing.forced(request, tokens) for tokens in sequences]
-
-        scored = score_options(form, self._own_tokenizer, forced_logits)
-        tokens = int(self._preprocessor.tensors(request)[1]["input_ids"].size)
-        return scored.generation(request, tokens, perf_counter() - started, self._limits.usage().peak)
-
-    def _scoring(self, request: Request) -> CandidateScoring | None:
-        """Return what scores the candidates of a request; None if it has none."""
-        return CandidateScoring(request.form, self._own_tokenizer) if isinstance(request.form, Candidates) else None
-
-    def _scores(self, work: SequentialRequest, answer: Sequence[int]) -> tuple[float | None, ...]:
-        """Return the scores of a request's candidates, each forced sequentially, and of its answer."""
-        if work.scoring is None:
-            return ()
-        started, prompt = perf_counter(), work.request.unscored
-        work.scoring.start(self._detokenizer.text(answer))
-        logits = [self._teacher_forcing.forced(prompt, tokens) for tokens in work.scoring.sequences]
-        work.prefill_s += perf_counter() - started
-        return work.scoring.scores(answer, logits)
-
-    def _generation(self, work: SequentialRequest, last: Any) -> Generation:
-        stopped = last.finish_reason == "stop"
-        tokens = tuple(work.tokens if last.token_ids is None else map(int, last.token_ids))
-        answer = tokens[:-1] if stopped else tokens
-        scores = self._scores(work, answer)
-        memory = self._limits.usage()
-        return Generation(
-            work.request.id,
-            self._detokenizer.reply(work.request, answer),
-            "stop" if stopped else "length",
-            tokens=tokens,
-            prompt_tokens=int(last.prompt_tokens),
-            completion_tokens=len(tokens),
-            prefill_s=work.prefill_s,
-            decode_s=work.decode_s,
-            peak_memory=memory.peak,
-            active_memory=memory.active,
-            cache_memory=memory.cache,
-            scores=scores,
-        )
+    def _force_options(self, cases: Sequence[ReferenceAnswer]) -> Sequence[Any] | None:
+        """Return the logits of ``cases`` with shared prefixes; None where these are not shared."""
+        if self._shared is None:
+            return None
+        return self._teacher_forcing.force_rows(self._rows.for_answers(1, self._shared, self._reuse), cases)
 
 
 def _ends(tokenizer: Any, config: Any) -> list[int]:

@@ -9,10 +9,12 @@ from functools import partial
 from typing import Any
 
 from mlx_backends.core.reuse import shared_prefix_length
-from mlx_backends.mlx.prefix_cache import Cache, trimmed_copy
+from mlx_backends.mlx.prefix_cache import Cache, merged_cache, trimmed_copy
 from mlx_backends.mlx.preprocess import PreparedInputs
+from mlx_backends.mlx.prompt_reading import SharedWork
 from mlx_backends.mlx.vlm import VLMBackend
-from mlx_backends.mlx.vlm_batch import SharedWork, VLMRow, VLMRows, _merged
+from mlx_backends.mlx.vlm_batch import VLMRows
+from mlx_backends.mlx.vlm_row import VLMRow
 from mlx_backends.models.memory_estimate import CacheSizes
 from tests.performance.measuring import timed
 
@@ -41,7 +43,7 @@ class PerfectSharing:
         import mlx.core as mx
         from mlx_vlm.models.cache import make_prompt_cache
 
-        model, tower = self.backend._model, SharedWork(self.backend._encoder, CacheSizes(0, ROOM))
+        model, tower = self.backend._model, SharedWork(self.backend._rows._encoder, CacheSizes(0, ROOM))
         rows = VLMRows(model, self.backend._processor, 1, tower)
         prefixes = [self._longest_prefix(number) for number in range(len(self.inputs))]
         last_use = {source: number for number, (source, _) in enumerate(prefixes)}
@@ -55,14 +57,14 @@ class PerfectSharing:
                     seen.update(item.images)
                     yield batch, self._timed("images", len(item.images), partial(self._see, item))
                 row = VLMRow(item, self.answer_tokens, read=length)
-                rows._embed(row)
+                rows._reader.embed(row)
                 if length:
                     row.cache = trimmed_copy(caches[source], self.inputs[source].content.size - 1 - length)
                 else:
                     row.cache = make_prompt_cache(model.language_model)
                 _settle(row.cache)
                 mx.eval([value for value in row.embedded.values() if isinstance(value, mx.array)])
-                read = partial(rows._advance, row, row.last)
+                read = partial(rows._reader.advance, row, row.last)
                 yield batch, self._timed("tokens", row.last - length, lambda read=read: deque(read(), 0))
                 together.append(row)
                 caches[number] = row.cache
@@ -99,7 +101,7 @@ class PerfectSharing:
         import mlx.core as mx
 
         model = self.backend._model
-        cache = _merged([row.cache for row in rows])
+        cache = merged_cache([row.cache for row in rows])
         _settle(cache)
         delta = mx.concatenate([row.embedded["rope_deltas"] for row in rows])
         last = mx.concatenate([row.inputs.ids[:, -1:] for row in rows])

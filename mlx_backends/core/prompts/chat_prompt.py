@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 from typing import Any
@@ -18,13 +18,19 @@ from benchmarks.errors import ModelError
 from benchmarks.text.reasoning import opened_reasoning
 from benchmarks.vocabulary import Media, Message, Modality, Request, Text
 from mlx_backends.core.prompts.chat_template import prompt_utils
+from mlx_backends.core.prompts.message_forms import (
+    MODALITIES,
+    Markers,
+    MessageForms,
+    Piece,
+    PromptError,
+    Turn,
+    in_order,
+    without_system,
+)
 from mlx_backends.core.prompts.own_markers import own_markers
 from mlx_backends.core.prompts.template_process import TemplateLimitError
 from mlx_backends.models.context_length import ContextLength
-
-Piece = str | Media
-Turn = tuple[str, tuple[Piece, ...]]
-Content = str | list[dict[str, str]]
 
 _LITERALS = ("<image>", "<video>", "<audio>", "<think>", "</think>")
 _PROCESSOR_TOKENS = ("image_token", "video_token", "audio_token", "boi_token", "eoi_token")
@@ -36,20 +42,12 @@ _SPLIT = "\0"
 _FRAME = "\1"
 _TIME = re.compile(r"(?:<?(?:\d+[.:])*\d+(?:seconds|s)?>?)?")
 """Text that a processor writes between the frames of a video, apart from white space and control tokens."""
-_MODALITIES: tuple[Modality, ...] = ("image", "audio", "video")
-
-Markers = Mapping[Modality, re.Pattern[str]]
-
 
 _TURN_TOKEN = re.compile(
     r"<\|(?:im_(?:start|end)|(?:start|end)_header_id|eot_id|\w{0,40}(?:start|end|begin)_of_\w{1,40})\|>|<(?:start|end)_of_turn>",
     re.IGNORECASE,
 )
 """Control tokens by their names, such as ``<|im_start|>``, ``<|start_header_id|>`` and ``<|eot_id|>``."""
-
-
-class PromptError(ModelError):
-    """Messages that this model's chat template or processor cannot represent faithfully."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +80,11 @@ class Prompter:
         self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
         self._control_ids = {self._vocabulary[token] for token in control if token in self._vocabulary}
         self._control_ids.discard(self._tokenizer.unk_token_id)  # any text may hold a character that is unknown
-        self._placeholders = {modality: self._named(f"{modality}_token") for modality in _MODALITIES}
+        self._placeholders = {modality: self._named(f"{modality}_token") for modality in MODALITIES}
         self._placeholders["image"].append("<image>")
-        self._forms = [(form, self._markers(form)) for form in (self._declared, *self._plain_forms())]
-        self.own_markers = own_markers(self._rendered)
+        forms = self._message_forms()
+        self._forms = [(form, forms.markers(form)) for form in forms.all]
+        self.own_markers = own_markers(forms.rendered)
         self._opened: dict[Hashable, str] = {}
         """The reasoning that prompts open, by the shape of their messages, which is all that a chat template sees."""
 
@@ -114,6 +113,9 @@ class Prompter:
                     f"the chat template of {model} writes {token!r}, and its tokenizer has no such token, so chat_template or "
                     "tokenizer.json is of another model; fetch the model again."
                 )
+
+    def _message_forms(self) -> MessageForms:
+        return MessageForms(self._processor, self._config, self._placeholders, self._control)
 
     def _has_template(self) -> bool:
         return any(getattr(part, "chat_template", None) for part in (self._processor, self._tokenizer))
@@ -158,7 +160,7 @@ class Prompter:
             except Exception as error:  # templates can raise anything
                 reason = f"its chat template refuses the messages ({' '.join(str(error).split())[:120]})"
                 continue
-            if _in_order(rendered, shown, markers):
+            if in_order(rendered, shown, markers):
                 self._opened[_shape(messages)] = opened_reasoning(self.own_markers.translated(_end(rendered)))
                 return self._filled(rendered, {modality: markers[modality] for modality in modalities}, texts, media)
             reason = f"its chat template does not keep the texts and {_media_names(modalities)} in their order"
@@ -218,7 +220,7 @@ class Prompter:
 
     def media_tokens(self, inputs: Mapping[str, Any]) -> set[int]:
         """Return the tokens that stand for media in ``inputs``, as prepared for the model."""
-        tokens = set().union(*map(self.tokens_of, _MODALITIES))
+        tokens = set().union(*map(self.tokens_of, MODALITIES))
         return tokens | (self._control_ids & {inputs.get("image_token_index")})
 
     def replaced_tokens(self) -> set[int]:
@@ -265,7 +267,7 @@ class Prompter:
 
     def _check_count(self, media: Sequence[Media]) -> None:
         count = Counter(medium.modality for medium in media)
-        if other := next((modality for modality in count if modality not in _MODALITIES), None):
+        if other := next((modality for modality in count if modality not in MODALITIES), None):
             raise PromptError(f"no model takes media of type {other}, and the request holds one.")
         if count["image"] > 1 and self._config.model_type in prompt_utils().SINGLE_IMAGE_ONLY_MODELS:
             raise PromptError(f"this model takes one image per prompt, and the request holds {count['image']}.")
@@ -281,54 +283,6 @@ class Prompter:
         if self._controls(prompt.text) != self._controls(rendered):
             raise PromptError("a text holds a control token of this model that could not be neutralised.")
         return prompt
-
-    # --- forms of messages --------------------------------------------------------------------------
-
-    def _declared(self, turns: Sequence[Turn]) -> str:
-        messages = [{"role": role, "content": _list(p) if _has_media(p) else "".join(map(str, p))} for role, p in turns]
-        count = Counter(piece.modality for _, pieces in turns for piece in pieces if isinstance(piece, Media))
-        counts = {"num_images": count["image"], "num_audios": count["audio"]}
-        return _text(prompt_utils().apply_chat_template(self._processor, self._config, messages, **counts))
-
-    def _plain_forms(self) -> Iterator[Callable[[Sequence[Turn]], str]]:
-        def inline(pieces: Sequence[Piece]) -> str:
-            return "".join(p if isinstance(p, str) else self._placeholders[p.modality][0] for p in pieces)
-
-        def rendering(content: Callable[[Sequence[Piece]], Content]) -> Callable[[Sequence[Turn]], str]:
-            return lambda turns: self._rendered([{"role": role, "content": content(pieces)} for role, pieces in turns])
-
-        yield rendering(_list)
-        yield rendering(lambda pieces: _list(pieces) if _has_media(pieces) else inline(pieces))
-        yield rendering(inline)
-        yield rendering(lambda pieces: _list([inline(pieces)]))
-
-    def _rendered(self, messages: list[dict[str, Any]]) -> str:
-        return _text(prompt_utils().get_chat_template(self._processor, messages, add_generation_prompt=True))
-
-    def _markers(self, form: Callable[[Sequence[Turn]], str]) -> Markers:
-        """Return the markers that ``form`` writes for media, by modality; of those that share a marker, only images."""
-        markers = {modality: marker for modality in _MODALITIES if (marker := self._marker(form, modality)) is not None}
-        patterns = Counter(marker.pattern for marker in markers.values())
-        return {
-            modality: marker
-            for modality, marker in markers.items()
-            if modality == "image" or patterns[marker.pattern] == 1
-        }
-
-    def _marker(self, form: Callable[[Sequence[Turn]], str], modality: Modality) -> re.Pattern[str] | None:
-        """Return the marker that ``form`` writes before a text for a medium, numbers aside; None where it writes none."""
-        placeholder = "Rashomon000000Text"
-        try:
-            before, placed, _ = form([("user", (Media("0" * 64, "", modality), placeholder))]).partition(placeholder)
-            text_alone, placed_alone, _ = form([("user", (placeholder,))]).partition(placeholder)
-        except TemplateLimitError:
-            raise
-        except Exception:  # a form without media may still carry texts
-            return None
-        marker = before.removeprefix(text_alone).strip()
-        if not placed or not placed_alone or not self._control.search(marker):
-            return None
-        return re.compile(re.sub(r"\d+", r"\\d+", re.escape(marker)))
 
     # --- tokens -------------------------------------------------------------------------------------
 
@@ -353,15 +307,6 @@ def _end(rendered: str) -> str:
     return _PLACEHOLDER.split(rendered)[-1]
 
 
-def without_system(turns: Sequence[Turn]) -> list[Turn]:
-    """Return ``turns`` with the system's text before the first user turn, for templates without a system role."""
-    system = tuple(piece for role, pieces in turns if role == "system" for piece in pieces)
-    others = [turn for turn in turns if turn[0] != "system"]
-    if not system or not others or others[0][0] != "user":
-        return list(turns)
-    return [("user", (*system, "\n\n", *others[0][1])), *others[1:]]
-
-
 def _control_tokens(processor: Any, tokenizer: Any) -> set[str]:
     """Return the strings that ``processor`` or ``tokenizer`` read as something other than text."""
     added_tokens = tokenizer.added_tokens_decoder.values()
@@ -372,15 +317,6 @@ def _control_tokens(processor: Any, tokenizer: Any) -> set[str]:
     return {token for token in tokens if len(token) > 1 and not token.isspace()}
 
 
-def _has_media(pieces: Sequence[Piece]) -> bool:
-    return any(isinstance(piece, Media) for piece in pieces)
-
-
-def _list(pieces: Sequence[Piece]) -> list[dict[str, str]]:
-    """Return a content list, with each text under both keys that templates read."""
-    return [{"type": "text", "text": p, "content": p} if isinstance(p, str) else {"type": p.modality} for p in pieces]
-
-
 def _media_names(modalities: Iterable[Modality]) -> str:
     return (
         " and ".join(
@@ -388,21 +324,3 @@ def _media_names(modalities: Iterable[Modality]) -> str:
         )
         or "images"
     )
-
-
-def _text(rendered: object) -> str:
-    if not isinstance(rendered, str):
-        raise PromptError("its chat template does not return text")
-    return rendered
-
-
-def _in_order(rendered: str, turns: Sequence[Turn], markers: Markers) -> bool:
-    """Return whether placeholders and media markers stand in ``rendered`` each once and in the order of ``turns``."""
-    pieces = [piece for _, turn in turns for piece in turn]
-    labels = [piece.modality if isinstance(piece, Media) else piece.strip() or None for piece in pieces]
-    expected = [mark for mark in labels if mark is not None]
-    groups = [f"(?P<{modality}>{marker.pattern})" for modality, marker in markers.items()]
-    pattern = re.compile("|".join([r"(?P<word>Rashomon\d{6}Text)", *groups]))
-    matches = [mark[0] if mark.lastgroup == "word" else mark.lastgroup for mark in pattern.finditer(rendered)]
-    printed_list = "'type':" in rendered or '"type":' in rendered  # a content list that the template printed as it is
-    return matches == expected and not printed_list

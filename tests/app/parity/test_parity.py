@@ -21,7 +21,7 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Media, Text
 from mlx_backends.base import Backend
-from mlx_backends.mlx import vlm_batch
+from mlx_backends.mlx import prompt_reading, vlm_batch
 from mlx_backends.mlx.batched import BatchedAnswers
 from mlx_backends.mlx.patches import qwen3_vl_deepstack
 from mlx_backends.mlx.vlm import VLMBackend
@@ -178,7 +178,7 @@ def test_a_swapped_image_order_is_named(workspace: Workspace, tiny: Path, monkey
 @pytest.mark.slow
 def test_the_known_batching_fault_is_named(workspace: Workspace, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        vlm_batch, "MAX_SUFFIX_TOKENS", 10_000
+        prompt_reading, "MAX_SUFFIX_TOKENS", 10_000
     )  # whole prompts are read together, as mlx-vlm's server does
     monkeypatch.setattr(vlm_batch, "MAX_PADDING_FACTOR", 100)
     begin = BatchedAnswers._start_prepared

@@ -18,9 +18,9 @@ from benchmarks.media.audio import load_sound
 from benchmarks.media.video import Clip
 from benchmarks.vocabulary import Decoding, Media, Message, Modality, Request, Text
 from mlx_backends.core.audio_video import MAX_FRAMES, AudioVideoReader
-from mlx_backends.core.prompts.chat_prompt import PromptError
+from mlx_backends.core.prompts.message_forms import PromptError
 from mlx_backends.core.reuse import shared_prefix_length
-from mlx_backends.mlx import vlm_batch
+from mlx_backends.mlx import prompt_reading
 from mlx_backends.mlx.mode_choice import BATCHED_SHARED
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.vlm import VLMBackend
@@ -180,7 +180,7 @@ def test_sounds_are_answered_in_a_batch_as_alone(gemma: VLMBackend, files: Files
 def test_where_a_batch_is_not_known_a_model_is_asked_alone(
     gemma: VLMBackend, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vlm_batch, "_KNOWN", vlm_batch._KNOWN - {"per_layer_inputs"})
+    monkeypatch.setattr(prompt_reading, "_KNOWN", prompt_reading._KNOWN - {"per_layer_inputs"})
     gemma.use_sequential_mode()
     requests = sound_requests(files)
     expected = tokens(answers(gemma, requests))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import combinations
@@ -23,8 +23,10 @@ from mlx_backends.mlx.metal.fault_recovery import FaultRecovery
 from mlx_backends.mlx.mode_choice import BATCHED_SHARED, EQUAL_SHARED, SEQUENTIAL_SHARED
 from mlx_backends.mlx.prefix_cache import MIN_SAVED_TOKENS, trim_limitation
 from mlx_backends.mlx.preprocess import PreparedInputs, Preprocessor
+from mlx_backends.mlx.prompt_reading import PromptReader
 from mlx_backends.mlx.vlm import VLMBackend
-from mlx_backends.mlx.vlm_batch import VLMRow, VLMRows
+from mlx_backends.mlx.vlm_batch import VLMRows
+from mlx_backends.mlx.vlm_row import VLMRow
 from mlx_backends.models.memory_estimate import CACHED_PROMPTS, least_caches
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import SAMPLED, Pictures, request_of
@@ -240,19 +242,19 @@ def test_cancelling_changes_no_other_answer(
 def test_a_batch_starts_together(qwen: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long preparing takes: otherwise answers of equal length end at different steps, and the next ones start so."""
     started: list[int] = []
-    prepare, read = qwen._preprocessor.inputs, VLMRows._read
+    prepare, read = qwen._preprocessor.inputs, PromptReader.read
 
     def slowly(request: Request) -> PreparedInputs:
         time.sleep(0.03)
         return prepare(request)
 
-    def recording(self: VLMRows, rows: list[VLMRow]) -> Any:
+    def recording(self: PromptReader, rows: list[VLMRow], waiting: Collection[VLMRow]) -> Any:
         started.append(len(rows))
-        return read(self, rows)
+        return read(self, rows, waiting)
 
     monkeypatch.setattr(qwen._preprocessor, "inputs", slowly)
     qwen.choose_mode(varied(pictures))
-    monkeypatch.setattr(VLMRows, "_read", recording)
+    monkeypatch.setattr(PromptReader, "read", recording)
     requests = [
         replace(request_of(Text(f"Count {n}."), decoding=Decoding(max_tokens=1)), instance_id=f"{n}") for n in range(12)
     ]
@@ -445,7 +447,7 @@ def test_requests_that_come_one_by_one_share_what_a_small_cache_holds(
     contents = [backend._preprocessor.inputs(request).content for request in requests]
     backend.choose_mode(requests)
     prompt = least_caches(backend._model.config, max(map(len, contents))).prefixes // CACHED_PROMPTS[0]
-    backend._cache_sizes = replace(backend._cache_sizes, prefixes=4 * prompt)
+    backend._rows.cache_sizes = replace(backend._rows.cache_sizes, prefixes=4 * prompt)
     assert backend._batched is not None
     backend._batched.abandon()
     for request in requests:
@@ -462,10 +464,9 @@ def test_equal_prompts_of_a_batch_are_computed_once(alone: VLMBackend, pictures:
         for n, bar in enumerate("1122")
     ]
     cases = [alone._teacher_forcing.case(request) for request in requests]
-    reuse = Reuse()
-    with patch("mlx_backends.mlx.vlm_batch.MIN_SAVED_TOKENS", 1000):  # as for ends that are shorter than that
-        rows = alone._rows(4, share=True)
-        rows.reuse = reuse
+    with patch("mlx_backends.mlx.prompt_reading.MIN_SAVED_TOKENS", 1000):  # as for ends that are shorter than that
+        rows = alone._rows.for_check(4, share=True)
+        reuse = rows.reuse
         logits = alone._teacher_forcing.force_rows(rows, cases)
     for case, forced in zip(cases, logits, strict=True):
         assert (forced.argmax(-1) == case.logits.argmax(-1)).all()
@@ -488,8 +489,7 @@ def test_prompts_of_a_batch_share_every_token_that_saves_a_pass(
     requests = in_order([replace(request, instance_id=str(n)) for n, request in enumerate(requests)])
     cases = [alone._teacher_forcing.case(request) for request in requests]
     contents = [alone._preprocessor.inputs(request).content for request in requests]
-    rows = alone._rows(len(requests), share=True, join=join)
-    rows.reuse = Reuse()
+    rows = alone._rows.for_check(len(requests), share=True, join=join)
     logits = alone._teacher_forcing.force_rows(rows, cases)
     for case, forced in zip(cases, logits, strict=True):
         assert np.allclose(forced, case.logits, atol=1e-4)
@@ -507,17 +507,16 @@ def test_prompts_that_end_early_cost_the_others_nothing(alone: VLMBackend, pictu
         replace(request_of(words, Text(f"What is the value of bar {bar}?")), instance_id=str(bar)) for bar in range(4)
     ]
     inputs = [alone._preprocessor.inputs(request) for request in requests]
-    rows = alone._rows(len(requests), share=True)
-    rows.reuse = Reuse()
+    rows = alone._rows.for_check(len(requests), share=True)
     started = [VLMRow(item, 1) for item in inputs]
-    embed = rows._embed
+    embed = rows._reader.embed
 
     def fails(row: VLMRow) -> None:
         if row is started[0]:
             raise ValueError("it cannot be embedded")
         embed(row)
 
-    with patch.object(rows, "_embed", fails if fate == "failed" else embed):
+    with patch.object(rows._reader, "embed", fails if fate == "failed" else embed):
         for row in started:
             rows.add(row)
         rows.work()
@@ -580,7 +579,7 @@ def test_what_the_next_sample_needs_stays_in_a_small_cache(
     contents = [backend._preprocessor.inputs(request).content for request in requests]
     backend.choose_mode(requests)
     prompt = least_caches(backend._model.config, max(map(len, contents))).prefixes // CACHED_PROMPTS[0]
-    backend._cache_sizes = replace(backend._cache_sizes, prefixes=16 * prompt)
+    backend._rows.cache_sizes = replace(backend._rows.cache_sizes, prefixes=16 * prompt)
     assert backend._batched is not None
     backend._batched.abandon()
     for start in range(0, len(requests), 4):  # the answers in progress at a time

@@ -384,7 +384,7 @@ def test_a_token_of_hunyuans_image_keeps_its_position_in_a_second_piece(
 def test_rows_of_a_batch_need_the_positions_that_a_model_remembers(
     family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mlx_backends.mlx.vlm_batch.remembered_positions", lambda *_: {})
+    monkeypatch.setattr("mlx_backends.mlx.prompt_reading.remembered_positions", lambda *_: {})
     subject = Subject(family, tmp_path)
     result = subject.measure("batch of 4")
     subject.close()

@@ -150,7 +150,7 @@ def test_windows_of_random_examples_compute_little_twice(pictures: Pictures, tmp
     backend = loaded(model, pictures.path)
     contents = [[backend._preprocessor.inputs(item).content for item in window] for window in windows]
     longest = max(len(content) for window in contents for content in window)
-    backend._cache_sizes = least_caches(backend._model.config, longest)
+    backend._rows.cache_sizes = least_caches(backend._model.config, longest)
     backend._start_batched(4, share=True)
     for window in windows:
         pending = [(PendingInstance(n, Instance(item.id, "", "", "", ()), ()), item) for n, item in enumerate(window)]

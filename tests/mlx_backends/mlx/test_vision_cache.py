@@ -22,7 +22,7 @@ from mlx_backends.mlx.feature_folder import LIMIT, FeatureFolder
 from mlx_backends.mlx.feature_store import FeatureStore
 from mlx_backends.mlx.used_parts import UNUSED
 from mlx_backends.mlx.vision_cache import CachedVisionTower, VisionEncoder, encoder_identity
-from mlx_backends.mlx.vlm_batch import VLMRow
+from mlx_backends.mlx.vlm_row import VLMRow
 from mlx_backends.models.host import host_info
 from mlx_backends.models.request_memory import element_bytes, feature_bytes
 from tests.support.model_matrix import GAPS, Subject
@@ -59,11 +59,11 @@ def test_an_image_takes_the_bytes_that_the_caches_sizes_count_on(subject: Subjec
     if subject.family == "phi3_v":  # whose tiny encoder is of another width than the class's
         model.config.vision_config.hidden_size = 64
     inputs = subject.backend._preprocessor.inputs(subject._asked(subject.noise(1, 300, 200), Text("Why?")))
-    rows = subject.backend._rows(1, share=True)
-    assert rows._tower is not None
-    rows._embed(VLMRow(inputs, 2))
+    rows = subject.backend._rows.for_check(1, share=True)
+    assert rows._reader.tower is not None
+    rows._reader.embed(VLMRow(inputs, 2))
     expected = feature_bytes(model.config, int((inputs.content < 0).sum())) * 4 // element_bytes(model.config)
-    assert 0.5 <= rows._tower._features._size / expected <= 2
+    assert 0.5 <= rows._reader.tower._features._size / expected <= 2
     (file,) = folder.glob("*.features")
     assert file.stat().st_size <= 2 * expected + 2000
     rows.close()

@@ -202,7 +202,7 @@ def test_sampling_is_not_disturbed_by_other_random_draws(model: Backend, monkeyp
 
     request = request_of(Text("Say anything."), decoding=SAMPLED)
     expected = answer(model, request).tokens
-    monkeypatch.setattr("mlx_backends.mlx.vlm._SLICE_S", 0.0)
+    monkeypatch.setattr("mlx_backends.mlx.sequential_generation._SLICE_S", 0.0)
     model.submit(request)
     while not (done := model.step()):
         mx.eval(mx.random.uniform(shape=(3,)))
@@ -313,7 +313,7 @@ def test_lone_surrogates_and_nul_are_accepted(model: Backend) -> None:
 
 
 def test_cancelled_request_yields_nothing(model: Backend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlx_backends.mlx.vlm._SLICE_S", 0.0)  # one token a step
+    monkeypatch.setattr("mlx_backends.mlx.sequential_generation._SLICE_S", 0.0)  # one token a step
     request = request_of(pictures.noise(1), QUESTION)
     expected = answer(model, request).tokens
     long = request_of(pictures.noise(2), QUESTION, decoding=Decoding(max_tokens=5000))

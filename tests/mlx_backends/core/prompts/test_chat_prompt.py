@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.vocabulary import Media, Message, Part, Text
-from mlx_backends.core.prompts.chat_prompt import Prompter, PromptError
+from mlx_backends.core.prompts.chat_prompt import Prompter
+from mlx_backends.core.prompts.message_forms import PromptError
 from mlx_backends.mlx.load import load
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import answer, request_of
