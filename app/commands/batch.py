@@ -22,7 +22,8 @@ from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker
 from app.engine.workers.cluster.address import NONE, check_workers
 from app.engine.workers.cluster.connect import survey
 from app.engine.workers.cluster.placement import Placement, check_fits
-from app.engine.workers.supervise import Job, Supervisor
+from app.engine.workers.supervise import Supervisor
+from app.engine.workers.worker_job import Job
 from app.exit_codes import DONE, FAILURES, INTERRUPTED, STOPPED, EndedError
 from app.json_output.events import outcome
 from app.json_output.stream import discard_output

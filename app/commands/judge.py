@@ -12,7 +12,8 @@ from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
 from app.engine.run_control import clear_stale_pause
 from app.engine.workers.cluster.address import check_workers
-from app.engine.workers.supervise import Job, Supervisor
+from app.engine.workers.supervise import Supervisor
+from app.engine.workers.worker_job import Job
 from app.exit_codes import DONE, FAILURES, INTERRUPTED, EndedError
 from app.json_output.events import outcome
 from app.run_spec import ApiSpec, RunSpec, parse, parse_stored, resolve_judges

@@ -229,7 +229,7 @@ class World:
         (self.here / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in predictions), "utf-8")
 
 
-def _work(supervisor: supervise.Supervisor, job: supervise.Job) -> Generator[None, None, supervise._End]:
+def _work(supervisor: supervise.Supervisor, job: Job) -> Generator[None, None, supervise._End]:
     """Run a job in this process, since a worker process takes seconds to start. PyTorch needs its own process."""
     with RunStore.read(job.runs[0]) as store:
         in_torch = store.meta("spec")["model"].startswith("cuda:")

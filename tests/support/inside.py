@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 from app.engine.workers import standby, supervise
 from app.engine.workers.worker import Worker
+from app.engine.workers.worker_job import Job
 from app.engine.workers.worker_process import exit_code_of
 from app.main import main
 from benchmarks.errors import RashomonError
@@ -65,7 +66,7 @@ def _at_home(environment: Mapping[str, str], home: Path) -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def work_here(supervisor: supervise.Supervisor, job: supervise.Job) -> Generator[None, None, supervise._End]:
+def work_here(supervisor: supervise.Supervisor, job: Job) -> Generator[None, None, supervise._End]:
     """Work a job off in this process, after the look at it that a worker's supervisor takes at least."""
     supervisor._show()
     supervisor._announce(job, os.getpid())

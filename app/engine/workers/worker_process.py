@@ -9,7 +9,7 @@ import signal
 import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import NoReturn, Self, TextIO
+from typing import TYPE_CHECKING, NoReturn, Self, TextIO
 
 from app.exit_codes import STOPPED
 from app.system.logs import report_exception, write_single_lines
@@ -17,6 +17,9 @@ from benchmarks.errors import ModelError, RashomonError
 from benchmarks.plugins import plugin_fault
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
+
+if TYPE_CHECKING:
+    from app.store.run import RunStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,11 @@ def take_output() -> TextIO:
     write_single_lines()
     sys.stdout = sys.stderr
     return report
+
+
+def note_state(store: RunStore, state: str, note: str = "") -> None:
+    """Record the state of a run that this process works on, and a note on it."""
+    store.set_meta("state", {"state": state, "note": note, "pid": os.getpid()})
 
 
 def outcome_of(error: BaseException) -> Outcome:

@@ -19,7 +19,8 @@ import pytest
 from app.commands.progress_display import SilentDisplay
 from app.engine.workers.keep_awake import keep_awake
 from app.engine.workers.recovery import recover
-from app.engine.workers.supervise import Job, Supervisor
+from app.engine.workers.supervise import Supervisor
+from app.engine.workers.worker_job import Job
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.run_facts import UNJUDGED_STATE, worker_deaths

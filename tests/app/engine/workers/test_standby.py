@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from app.engine.workers import standby
-from app.engine.workers.supervise import Job
+from app.engine.workers.worker_job import Job
 from tests.support.command import ROOT, Rashomon, children_of
 
 WAIT_SECONDS = 60

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.commands.demo import demo_model
-from app.engine.workers.supervise import Job
 from app.engine.workers.worker import Worker
+from app.engine.workers.worker_job import Job
 from app.store.run import RunStore
 from app.store.workspace import read_summary
 from tests.support.tui_stage import Stage

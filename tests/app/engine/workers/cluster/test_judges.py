@@ -12,8 +12,8 @@ from app.engine.workers.cluster.backend import ClusterBackend
 from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
 from app.engine.workers.cluster.node import NodeWorker
 from app.engine.workers.device_lock import device_lock_path
-from app.engine.workers.supervise import Job
 from app.engine.workers.worker import Worker
+from app.engine.workers.worker_job import Job
 from app.report.nodes import node_lines
 from app.store.data_types import NODES_KEY, NodeStatus
 from app.store.locks import FileLock
@@ -62,9 +62,9 @@ def test_nodes_judge_and_leave_the_device_of_this_machine_alone(
         return backend
 
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: tmp_path / "cache")
-    monkeypatch.setattr("app.engine.workers.worker.connect", connect)
+    monkeypatch.setattr("app.engine.workers.worker_model.connect", connect)
     monkeypatch.setattr(
-        "app.engine.workers.worker.load_backend", lambda *_, **__: pytest.fail("loads the judge itself")
+        "app.engine.workers.worker_model.load_backend", lambda *_, **__: pytest.fail("loads the judge itself")
     )
     monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", lambda model, *_, **__: Strict(model))
     monkeypatch.setattr("app.engine.workers.cluster.node.NodeWorker._lock_device", lambda *_: "")
@@ -107,8 +107,8 @@ def test_nodes_are_shown_before_the_first_one_has_loaded_the_model(
     def saved(store: RunStore, judge: str, nodes: Sequence[NodeStatus]) -> None:
         lines.extend(node_lines(nodes))
 
-    monkeypatch.setattr("app.engine.workers.worker.connect", connect)
-    monkeypatch.setattr("app.engine.workers.worker._save_nodes", saved)
+    monkeypatch.setattr("app.engine.workers.worker_model.connect", connect)
+    monkeypatch.setattr("app.engine.workers.worker_model._save_nodes", saved)
     monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", lambda model, *_, **__: Strict(model))
     monkeypatch.setattr("app.engine.workers.cluster.node.NodeWorker._lock_device", lambda *_: "")
     make_run(Workspace(tmp_path), 4, lambda number: f"Maybe {number}?")

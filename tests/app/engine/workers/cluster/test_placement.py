@@ -10,7 +10,8 @@ import pytest
 from app.commands.progress_display import SilentDisplay
 from app.engine.workers.cluster.placement import NodeMemory, Placement, Survey, check_fits, survey_memory
 from app.engine.workers.cluster.seam import Member, WorkerLostError
-from app.engine.workers.supervise import Job, Supervisor, _End
+from app.engine.workers.supervise import Supervisor, _End
+from app.engine.workers.worker_job import Job
 from benchmarks.errors import ModelError
 from tests.support.local_cluster import LocalCluster, SizedWorker
 

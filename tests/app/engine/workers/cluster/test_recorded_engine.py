@@ -11,8 +11,8 @@ import pytest
 
 from app.engine.workers.cluster.backend import ClusterBackend
 from app.engine.workers.cluster.messages import NodeJob
-from app.engine.workers.supervise import Job
 from app.engine.workers.worker import Worker
+from app.engine.workers.worker_job import Job
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import ModelError
@@ -47,7 +47,7 @@ def nodes(**facts: Any) -> Iterator[None]:
         )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.engine.workers.worker.connect", connect)
+        patch.setattr("app.engine.workers.worker_model.connect", connect)
         patch.setattr("app.engine.workers.cluster.address.require_extra", lambda *_: None)
         yield
 
