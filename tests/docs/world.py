@@ -24,6 +24,7 @@ import huggingface_hub.constants
 
 from app.cli import run_cli
 from app.engine.workers import supervise
+from app.engine.workers.worker_job import Job
 from app.store.judge_checks import JUDGE_CHECKS_FILE
 from app.store.run import RunStore
 from benchmarks.build import REJECTED_SUFFIX

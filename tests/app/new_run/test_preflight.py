@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from app.engine.plan import plan_run
-from app.engine.workers.worker_job import Job
 from app.engine.workers.worker import Worker
+from app.engine.workers.worker_job import Job
 from app.new_run.form import check_runs, read_form
 from app.new_run.preflight import Preflight, PreflightChecker
 from app.store.run import RunStore
