@@ -9,8 +9,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from benchmarks.values.clean_text import clean, fold
-from benchmarks.values.comparison import compare_numbers, in_one_unit
 from benchmarks.values.moments import Moment, find_moments
+from benchmarks.values.number_comparison import compare_numbers, in_one_unit
 from benchmarks.values.numerals import Number, find_numbers
 from benchmarks.values.parse import Amount, Listing, Span, Words, parse
 from benchmarks.values.question import read_question

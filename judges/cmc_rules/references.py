@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from benchmarks.values.clean_text import clean, fold
-from benchmarks.values.comparison import PARAPHRASE, Comparison, compare, compare_values
+from benchmarks.values.comparison import compare, compare_values
+from benchmarks.values.comparison_verdicts import PARAPHRASE, Comparison
 from benchmarks.values.moments import Moment
 from benchmarks.values.numerals import Number
 from benchmarks.values.parse import Amount, Listing, Polarity, Value, Words, parse
