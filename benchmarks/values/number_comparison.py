@@ -41,20 +41,24 @@ def compare_numbers(a: Number, b: Number, asked: Question, tolerance: float = 0.
     if readings is None:
         return different("the units differ")
     result = _readings(*readings, tolerance)
-    if a.unit and b.unit:
-        if result is SAME and a.unit.dimension != b.unit.dimension and a.unit.kind == b.unit.kind == "measure":
-            return PERIOD
-        if result is SAME and a.unit.kind == "money" and money_agrees(a.unit.name, b.unit.name) is None:
-            return CURRENCIES
-    elif unit := a.unit or b.unit:
-        if unit == PERCENT:
-            return _percent_and_bare(result, *((a, b) if a.unit else (b, a)), asked, tolerance)
-        if result is SAME and not _asks_in(unit, asked):
-            return NO_UNIT
+    if PERCENT in (a.unit, b.unit) and None in (a.unit, b.unit):
+        return _percent_and_bare(result, *((a, b) if a.unit else (b, a)), asked, tolerance)
+    if result is SAME:
+        return _unit_doubt(a.unit, b.unit, asked) or SAME
     if result.verdict == "different" and (a.scaled != b.scaled or asked.magnitude):
         larger = a.scaled or (not b.scaled and abs(a.value) > abs(b.value))
         return _scaled_and_plain(result, *((a, b) if larger else (b, a)), asked, tolerance)
     return result
+
+
+def _unit_doubt(a: Unit | None, b: Unit | None, asked: Question) -> Comparison | None:
+    """Return why two equal numbers may differ by their units; None if they do not."""
+    if a is None or b is None:
+        unit = a or b
+        return None if unit is None or _asks_in(unit, asked) else NO_UNIT
+    if a.dimension != b.dimension and a.kind == b.kind == "measure":
+        return PERIOD
+    return CURRENCIES if a.kind == "money" and money_agrees(a.name, b.name) is None else None
 
 
 def _is_count(share: Number, plain: Number) -> bool:
@@ -101,24 +105,29 @@ def in_one_unit(a: Number, b: Number) -> tuple[Sequence[Reading], Sequence[Readi
     """Return the readings of both in one unit; None where the units cannot be of one thing."""
     left, right = a.unit, b.unit
     if left is None or right is None:
-        if left == PERCENT and b.form == "share":
-            a = _times(a, _HUNDREDTH)
-        elif right == PERCENT and a.form == "share":
-            b = _times(b, _HUNDREDTH)
-        return a.readings, b.readings
+        return _share_readings(a, b), _share_readings(b, a)
     if "pound" in (left.name, right.name) and {left.kind, right.kind} == {"money", "measure"}:
         left, right = (_POUND if u.name == "pound" else u for u in (left, right))
-    if left.kind == right.kind == "measure" and _per_time(left, right):
+    if left.kind == right.kind == "measure" and (left.name == right.name or _per_time(left, right)):
         return a.readings, b.readings
-    if (left.kind != right.kind and left.dimension != "dimensionless") or left.dimension != right.dimension:
-        return None
-    if left.kind == "money" and money_agrees(left.name, right.name) is False:
+    if not _may_measure_one_thing(left, right):
         return None
     if left.kind == "temperature":
         return a.readings, [Reading(convert_temperature(r.value, right.name, left.name), r.step) for r in b.readings]
-    if left.kind == "measure" and left.name == right.name:
-        return a.readings, b.readings
     return _times(a, Fraction(repr(left.size))).readings, _times(b, Fraction(repr(right.size))).readings
+
+
+def _share_readings(number: Number, other: Number) -> Sequence[Reading]:
+    """Return the readings of a number beside another, one of them without a unit: percent beside a share is a share."""
+    is_percent = number.unit == PERCENT and other.form == "share"
+    return _times(number, _HUNDREDTH).readings if is_percent else number.readings
+
+
+def _may_measure_one_thing(a: Unit, b: Unit) -> bool:
+    """Return whether a number in one unit may be converted to the other."""
+    if a.dimension != b.dimension or (a.kind != b.kind and a.dimension != "dimensionless"):
+        return False
+    return a.kind != "money" or money_agrees(a.name, b.name) is not False
 
 
 def _per_time(a: Unit, b: Unit) -> bool:
