@@ -11,9 +11,9 @@ from benchmarks import number_ranges as ranges
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import AbstentionRule, Benchmark
 from benchmarks.errors import SpecError, did_you_mean
-from benchmarks.stats.intervals import DIFFERENCE, INTERVALS, Draws, estimate, ratio
+from benchmarks.stats.intervals import DIFFERENCE, Draws, estimate, ratio
 from benchmarks.stats.repeated import distinct_share, metric_estimate, wilson_repeated
-from benchmarks.vocabulary import Cell, Estimate, LabelMetrics, Table
+from benchmarks.vocabulary import Estimate, LabelMetrics
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,11 +25,8 @@ SITUATIONS = ("without conflict", "under conflict")
 RESPONSES = ("abstains", "right", "wrong")
 """The responses to a question; an answer that abstains, or names the conflict, is neither right nor wrong."""
 
-CURVE = tuple(tenth / 10 for tenth in range(1, 10))
-"""The coverages at which the risk of the most confident answers is shown."""
-
 _WITHOUT, _CONFLICT = range(len(SITUATIONS))
-_ABSTAINS, _RIGHT, _WRONG = range(len(RESPONSES))
+ABSTAINS, _RIGHT, WRONG = range(len(RESPONSES))
 
 UNDER_CONFLICT, NEEDLESS, GAP, JUSTIFIED, COVERAGE, RISK = (
     "abstains under conflict",
@@ -40,11 +37,11 @@ UNDER_CONFLICT, NEEDLESS, GAP, JUSTIFIED, COVERAGE, RISK = (
     "risk",
 )
 
-COMPARED_RATIOS = ("1:10", "1:1", "10:1")
-"""The ratios at which a comparison tests the utility."""
-
 RATIOS = {"1:10": 0.1, "1:5": 0.2, "1:2": 0.5, "1:1": 1.0, "2:1": 2.0, "5:1": 5.0, "10:1": 10.0}
 """The cost of a needless abstention to that of a wrong answer or a missed conflict, as displayed and as a number."""
+
+COMPARED_RATIOS = ("1:10", "1:1", "10:1")
+"""The ratios at which a comparison tests the utility."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +108,12 @@ def at_ratio(needless: float, costs: Costs = EQUAL_COSTS) -> Costs:
 
 def abstains_under_conflict(counts: Array) -> Array:
     """Return the share of abstentions among the answers under conflict."""
-    return ratio(counts[..., _CONFLICT, _ABSTAINS], counts[..., _CONFLICT, :].sum(-1))
+    return ratio(counts[..., _CONFLICT, ABSTAINS], counts[..., _CONFLICT, :].sum(-1))
 
 
 def abstains_needlessly(counts: Array) -> Array:
     """Return the share of abstentions among the answers without conflict."""
-    return ratio(counts[..., _WITHOUT, _ABSTAINS], counts[..., _WITHOUT, :].sum(-1))
+    return ratio(counts[..., _WITHOUT, ABSTAINS], counts[..., _WITHOUT, :].sum(-1))
 
 
 def abstention_gap(counts: Array) -> Array:
@@ -127,7 +124,7 @@ def abstention_gap(counts: Array) -> Array:
 
 def justified(counts: Array) -> Array:
     """Return the share of the abstentions that are under conflict."""
-    return ratio(counts[..., _CONFLICT, _ABSTAINS], counts[..., :, _ABSTAINS].sum(-1))
+    return ratio(counts[..., _CONFLICT, ABSTAINS], counts[..., :, ABSTAINS].sum(-1))
 
 
 def coverage(counts: Array) -> Array:
@@ -137,7 +134,7 @@ def coverage(counts: Array) -> Array:
 
 def risk(counts: Array) -> Array:
     """Return the share of wrong answers among those that do not abstain (El-Yaniv and Wiener 2010)."""
-    return ratio(counts[..., _WRONG].sum(-1), counts[..., _RIGHT:].sum((-1, -2)))
+    return ratio(counts[..., WRONG].sum(-1), counts[..., _RIGHT:].sum((-1, -2)))
 
 
 def utility(costs: Costs, conflict_share: float | None = None) -> Callable[[Array], Array]:
@@ -199,8 +196,8 @@ def response_places(benchmark: Benchmark, rule: AbstentionRule) -> dict[tuple[st
     for condition in rule.conditions:
         for label in benchmark.labels:
             is_right = benchmark.correct(condition, label) and label not in benchmark.inventions
-            response = _RIGHT if is_right else _WRONG
-            response = _ABSTAINS if label in rule.labels[condition] else response
+            response = _RIGHT if is_right else WRONG
+            response = ABSTAINS if label in rule.labels[condition] else response
             places[condition, label] = (int(condition in rule.conflict), response)
     return places
 
@@ -222,44 +219,6 @@ def abstention_metrics(benchmark: Benchmark) -> LabelMetrics | None:
     metrics = {name: of_labels(metric) for name, metric in SHARES.items()}
     metrics |= {f"utility {name}": of_labels(utility(at_ratio(RATIOS[name]))) for name in COMPARED_RATIOS}
     return LabelMetrics(rule.conditions, benchmark.labels, metrics, benchmark.unparsed_label)
-
-
-def curve_rows(
-    run: str, answers: Answers, judge: str, benchmark: Benchmark, rule: AbstentionRule
-) -> list[tuple[str, tuple[Cell, ...]]]:
-    """Return coverage and risk of a run's most confident answers; none for a run without likelihoods.
-
-    Of equally confident answers, the earlier one is answered first.
-    """
-    import numpy as np
-
-    if answers.confidence is None:
-        return []
-    places, unparsed = response_places(benchmark, rule), benchmark.unparsed_label
-
-    def response(kind: AnswerKind) -> int:
-        outcome = kind.outcome(judge)
-        label = kind.label(judge) if outcome == "labelled" else unparsed if outcome == "unparsed" else None
-        place = None if label is None else places.get((kind.condition, label))
-        return -1 if place is None else place[1]
-
-    responses, confidence = answers.codes(response), answers.confidence.answer
-    total = int((responses >= 0).sum())
-    answered = np.flatnonzero((responses > _ABSTAINS) & ~np.isnan(confidence))
-    answered = answered[np.argsort(-confidence[answered], kind="stable")]
-    rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for share in CURVE:
-        size = round(share * total)
-        if 0 < size <= len(answered):
-            chosen = answered[:size]
-            clusters = answers.clusters.at(chosen)
-            rows.append(
-                (
-                    f"{run} / most confident {share:.0%}",
-                    (Estimate(size / total, n=total), clusters.mean(responses[chosen] == _WRONG)),
-                )
-            )
-    return rows
 
 
 def count_responses(
@@ -284,100 +243,6 @@ def count_responses(
     codes = answers.codes(code)
     distinct = distinct_share(answers.clusters.at(codes >= 0), codes[codes >= 0]) if answers.is_repeated else 1.0
     return answers.cells((len(SITUATIONS), len(RESPONSES)), cell), distinct
-
-
-# --- tables -----------------------------------------------------------------------------------------
-
-_NOTE_RULE = (
-    "An answer abstains if it says that it cannot be determined, or names the conflict ({labels}); it is then neither right nor "
-    "wrong. Under conflict: {conflict}{without}."
-)
-_NOTE_COLUMNS = (
-    "difference: the first column less the second, 1 if conflicts alone decide, 0 if abstentions ignore them; justified: the "
-    "share of the abstentions that are under conflict; coverage: the share of answers that do not abstain; risk: the share of "
-    "wrong ones among those."
-)
-_NOTE_INTERVALS = INTERVALS
-_NOTE_UTILITY = (
-    "Utility is 1 for an answer without a cost and 0 for the costliest mistake. The columns are the cost of a needless "
-    "abstention to that of a wrong answer or a missed conflict, which cost the same here. A conflict is missed by an answer "
-    "under it that neither abstains nor is right. `rashomon recommend --costs` takes your own costs."
-)
-_NOTE_CURVE = (
-    "A run that abstains at the right questions has a low risk at a high coverage. Runs with likelihoods have further rows: the "
-    "risk if they also left unanswered what they are least confident of. Intervals: 95%, over clusters; the thresholds are "
-    "chosen on these answers."
-)
-_NOTE_MIX = (
-    "Coverage, risk and utility are of these answers, in which {share:.0%} are under conflict; `recommend --conflict-share` "
-    "takes another share."
-)
-
-
-def abstention_tables(
-    runs: Mapping[str, Answers], judge: str, benchmark: Benchmark, *, resamples: int, seed: int
-) -> list[Table]:
-    """Return the tables abstention, risk-coverage and utility; none if no label of the benchmark abstains."""
-    rule = benchmark.abstention
-    if rule is None:
-        return []
-    counted = {run: count_responses(answers, judge, benchmark, rule) for run, answers in runs.items()}
-    counts = {run: of_run for run, (of_run, _) in counted.items() if len(of_run)}
-    if not counts:
-        return []
-    labels = sorted(frozenset().union(*rule.labels.values()))
-    definition = _NOTE_RULE.format(
-        labels=", ".join(labels),
-        conflict=", ".join(rule.conflict),
-        without=f"; without: {', '.join(rule.without)}" if rule.without else "",
-    )
-    mixed = (
-        _NOTE_MIX.format(
-            share=float(sum(of_run[:, 1].sum() for of_run in counts.values()))
-            / sum(of_run.sum() for of_run in counts.values())
-        ),
-    )
-    shares, points, utilities = list[_Row](), list[_Row](), list[_Row]()
-    for run, of_run in counts.items():
-        _, distinct = counted[run]
-        cells = share_estimates(of_run, resamples, seed, distinct)
-        shares.append((run, tuple(cells.values())))
-        points += curve_rows(run, runs[run], judge, benchmark, rule)
-        points.append((run, (cells[COVERAGE], cells[RISK])))
-        costs = [at_ratio(ratio_) for ratio_ in RATIOS.values()]
-        utilities.append(
-            (run, tuple(utility_estimate(of_run, cost, resamples, seed, distinct=distinct) for cost in costs))
-        )
-    return [
-        Table(
-            "abstention",
-            "Abstentions under conflict, and needless ones",
-            tuple(SHARES),
-            tuple(shares),
-            (definition, _NOTE_COLUMNS, _NOTE_INTERVALS, *mixed),
-            chart="bars",
-            drawn=(UNDER_CONFLICT, NEEDLESS),
-        ),
-        Table(
-            "risk-coverage",
-            "Risk against coverage",
-            (COVERAGE, RISK),
-            tuple(points),
-            (definition, _NOTE_CURVE, *mixed),
-            chart="risk-coverage",
-        ),
-        Table(
-            "utility",
-            "Utility by cost ratio",
-            tuple(RATIOS),
-            tuple(utilities),
-            (_NOTE_UTILITY, definition, INTERVALS, *mixed),
-            chart="bars",
-        ),
-    ]
-
-
-_Row = tuple[str, tuple[Cell, ...]]
 
 
 def share_estimates(counts: NDArray[np.int64], resamples: int, seed: int, distinct: float = 1.0) -> dict[str, Estimate]:

@@ -1,31 +1,23 @@
-"""Benchmark: the interface of one paper's benchmark, and the types that belong to it."""
+"""The interface of one paper's benchmark."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import AnswerKind, Answers
+from benchmarks.benchmark_types import AbstentionRule as AbstentionRule
+from benchmarks.benchmark_types import Contradiction as Contradiction
+from benchmarks.benchmark_types import DataSource as DataSource
+from benchmarks.benchmark_types import ImportedAnswer as ImportedAnswer
 from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.prompt_template import Prompts, PromptTemplate
 from benchmarks.protocols import ABSTENTION, DirectProtocol, Protocol
-from benchmarks.vocabulary import (
-    DOCUMENT,
-    WITHOUT_SOURCES,
-    Decoding,
-    Estimate,
-    Instance,
-    LabelMetrics,
-    Media,
-    Pages,
-    Part,
-    Record,
-    Table,
-    Verdict,
-)
+from benchmarks.table_types import Estimate, LabelMetrics, Table
+from benchmarks.vocabulary import DOCUMENT, WITHOUT_SOURCES, Decoding, Instance, Media, Pages, Part, Record, Verdict
 
 if TYPE_CHECKING:
     from benchmarks.audit.question import BlindQuestion
@@ -34,36 +26,6 @@ if TYPE_CHECKING:
     from benchmarks.rows.row_checks import ReadRow, TableCheck
     from benchmarks.rubric import Rubric
     from benchmarks.training_rows import TrainingOptions, TrainingRow
-
-
-@dataclass(frozen=True, slots=True)
-class DataSource:
-    """A source a build can draw on: its name on the command line, what it is, and its Hub id if it has one.
-
-    ``own`` marks a table of a user's own examples, which no paper's rows rest on.
-    """
-
-    name: str
-    description: str
-    hub_id: str | None = None
-    own: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AbstentionRule:
-    """The labels that abstain, or name the conflict, by condition; and the conditions under which the sources disagree, or agree.
-
-    Without a conflict, an abstention is needless. Conditions of neither kind do not count.
-    """
-
-    conflict: tuple[str, ...]
-    without: tuple[str, ...]
-    labels: Mapping[str, frozenset[str]]
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """All conditions that count."""
-        return (*self.without, *self.conflict)
 
 
 class Benchmark(ABC):
@@ -429,20 +391,3 @@ class Benchmark(ABC):
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
         """Yield the rows that a build gives for fine-tuning; ``options`` have one of its prompt sets and filters."""
         raise SpecError(f"{self.name} has no training data.")
-
-
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """The right answer to an example's question, and the value that its contradicting text states."""
-
-    truth: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedAnswer:
-    """An answer that was produced elsewhere, with the verdicts that were published with it."""
-
-    instance: Instance
-    answer: str
-    verdicts: tuple[Verdict, ...] = ()

@@ -1,4 +1,4 @@
-"""A built benchmark: a folder that can be copied to another machine and run there.
+"""The options and the writer of a built benchmark: a folder that can be copied to another machine and run there.
 
 ::
 
@@ -21,54 +21,41 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self
 
-from benchmarks.errors import AnotherBuildError, BusyError, MediaError, NoAccessError, SourceError, SpecError
+from benchmarks.built_benchmark import BUILT_ROWS, MANIFEST, MEDIA, ROWS, SKIPPED
+from benchmarks.built_benchmark import FORMAT as FORMAT
+from benchmarks.built_benchmark import Build as Build
+from benchmarks.built_benchmark import BuiltRow as BuiltRow
+from benchmarks.built_benchmark import media_path as media_path
+from benchmarks.built_benchmark import read_manifest as read_manifest
+from benchmarks.errors import AnotherBuildError, BusyError, NoAccessError, SourceError
 from benchmarks.hashed import HashOrder
-from benchmarks.media import MISSING, UNSAFE
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.text_model import Embedder, TextModel
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_files import (
     UnsafeFileError,
-    check_file,
     exists,
     is_disk_full,
     make_folder,
-    open_read,
     open_write,
     read_bytes,
     replace_file,
 )
-from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
-from benchmarks.varied import MANIFEST_KEY
 from benchmarks.vocabulary import Media, Modality, canonical_json, digest, digest_of_list
 
-FORMAT = 1
-_MANIFEST, _ROWS, _SKIPPED, _MEDIA = "manifest.json", "instances.jsonl", "skipped.jsonl", "media"
 WARNINGS = "warnings.jsonl"
-_BUILT_ROWS = "rows.jsonl"
 _LARGEST_SHEET = 64 << 20
-_LARGEST_MANIFEST = 1 << 26
-_LONGEST_ROW = 1 << 26
-_MEDIUM = re.compile(r"[0-9a-f]{64}\.[a-z0-9]{1,5}")
-_SUFFIXES = {
-    "image": ".png .jpg .jpeg .gif .webp .bmp .tif .tiff",
-    "audio": ".wav .mp3 .flac .ogg",
-    "video": ".mp4 .mov .mkv .webm .avi",
-    "point_cloud": ".npy .npz .ply .obj .off .stl .glb",
-}
 
 REJECTED_SUFFIX = "-rejected"
 """The end of the name of the folder beside a constructed build that holds the samples a check rejected."""
@@ -113,161 +100,6 @@ class BuildOptions:
     embedder: Embedder | None = None
     readers: tuple[TextModel, ...] = ()
     render: Renderer | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltRow:
-    """A row of a user's table that became an example.
-
-    Attributes:
-        row: Its place in the table, such as "rows.csv:3"; the example's id in a build that does not record places.
-        group: The example's id.
-        cells: Its filled cells by column, with the sha256 of an image in place of its name; empty if they are not recorded.
-        picture: The name of the image's file, with the page of a PDF, for people; empty if it has none or is not recorded.
-    """
-
-    row: str
-    group: str
-    cells: Mapping[str, Any]
-    picture: str = ""
-
-
-@dataclass(frozen=True)
-class Build:
-    """A built benchmark on disk."""
-
-    path: Path
-    manifest: Mapping[str, Any]
-
-    @classmethod
-    def open(cls, path: Path) -> Build:
-        """Open the build in folder ``path``. Raises SourceError if it is not a build, or if its rows were changed."""
-        try:
-            manifest = read_manifest(path)
-            with open_read(path, _ROWS) as stream:
-                rows = hashlib.file_digest(stream, "sha256").hexdigest()
-        except UnsafeFileError as error:
-            raise SourceError(str(error)) from error
-        except (OSError, ValueError) as error:
-            raise SourceError(
-                f"{path} is not a built benchmark ({_cause(error)}): it needs manifest.json, instances.jsonl "
-                "and media/. Create one with `rashomon build`."
-            ) from error
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or "benchmark" not in manifest:
-            raise SourceError(f"{path} has another build format; rebuild it with `rashomon build`.")
-        if manifest.get("instances_sha256") != rows:
-            raise SourceError(f"{path}/instances.jsonl was changed after the build; rebuild the benchmark.")
-        return cls(path, manifest)
-
-    @cached_property
-    def digest(self) -> str:
-        """The sha256 of the manifest, which holds the digests of everything else."""
-        return digest(self.manifest)
-
-    @property
-    def benchmark(self) -> str:
-        """The name of the built benchmark."""
-        return str(self.manifest["benchmark"])
-
-    @property
-    def is_varied(self) -> bool:
-        """True if it repeats the examples of another build under levels of factors."""
-        return MANIFEST_KEY in self.manifest
-
-    def require_plain(self) -> None:
-        """Raise SpecError for a varied build, whose rows are another build's."""
-        if self.is_varied:
-            raise SpecError(f"{self.path} repeats the examples of another build; name the build that it was made from.")
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of ``instances.jsonl``, in order.
-
-        Raises SourceError at a row that is not a JSON object and, after the last row, if they are not those of the manifest.
-        """
-        rows = hashlib.sha256()
-        with open_read(self.path, _ROWS) as lines:
-            number = 0
-            while line := lines.readline(_LONGEST_ROW + 1):
-                number += 1
-                rows.update(line)
-                try:
-                    row = parse_json(line, _LONGEST_ROW)
-                except OutsideJSONError as error:
-                    raise SourceError(f"{self.path}/{_ROWS}:{number} is {error}; rebuild the benchmark.") from error
-                if not isinstance(row, dict):
-                    raise SourceError(f"{self.path}/{_ROWS}:{number} is not a JSON object; rebuild the benchmark.")
-                yield row
-        if rows.hexdigest() != self.manifest["instances_sha256"]:
-            raise SourceError(f"{self.path}/{_ROWS} was changed after the build; rebuild the benchmark.")
-
-    def built_rows(self) -> list[BuiltRow]:
-        """Return the rows of the user's table that became examples, in the build's order. Raises SourceError if damaged."""
-        try:
-            with open_read(self.path, _BUILT_ROWS) as lines:
-                rows = [parse_json(line, _LONGEST_ROW) for line in lines]
-            return [
-                BuiltRow(str(row["row"]), str(row["group"]), dict(row["cells"]), str(row.get("picture", "")))
-                for row in rows
-            ]
-        except FileNotFoundError:
-            groups = (str(row["group"]) for row in self.rows() if "group" in row)  # not every benchmark's rows have one
-            return [BuiltRow(group, group, {}) for group in dict.fromkeys(groups)]
-        except (OSError, UnsafeFileError, ValueError, KeyError, TypeError) as error:
-            raise SourceError(f"{self.path}/{_BUILT_ROWS} is damaged; build again.") from error
-
-    def left_out_rows(self) -> frozenset[str]:
-        """Return the places of the source rows that became no example under any condition. Raises SourceError if damaged."""
-        try:
-            with open_read(self.path, _SKIPPED) as lines:
-                rows = [parse_json(line, _LONGEST_ROW) for line in lines]
-            return frozenset(str(row["row"]) for row in rows if "condition" not in row)
-        except (OSError, UnsafeFileError, ValueError, KeyError, TypeError) as error:
-            raise SourceError(f"{self.path}/{_SKIPPED} is missing or damaged; build again.") from error
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Raise SourceError instead of what a row or a manifest raises where its benchmark cannot read it."""
-        try:
-            yield
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            what = f"{error} is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
-            raise SourceError(
-                f"{self.path} is not as {self.benchmark} writes its builds ({what}); rebuild it with `rashomon build`."
-            ) from error
-
-    def media_path(self, media: Media) -> Path:
-        """Return the path of a medium. Raises MediaError if its name is invalid or it is no regular file of the build."""
-        return media_path(self.path, media)
-
-
-def _cause(error: Exception) -> str:
-    """Return in a few words why a build cannot be opened."""
-    if isinstance(error, OSError):
-        return (error.strerror or "it cannot be read").lower()
-    return f"its manifest is {error}" if isinstance(error, OutsideJSONError) else "its manifest is damaged"
-
-
-def read_manifest(build: Path) -> Any:
-    """Return the manifest of the build in a folder, as JSON. Raises OSError, OutsideJSONError or UnsafeFileError."""
-    return parse_json(read_bytes(build, _MANIFEST, limit=_LARGEST_MANIFEST))
-
-
-def media_path(build: Path, media: Media) -> Path:
-    """Return the path of a medium of the build in folder ``build``: never outside the folder, never an executable type.
-
-    Raises MediaError if the name is not a medium's name, or the file is missing, a link or not a regular file.
-    """
-    name = media.name
-    if not _MEDIUM.fullmatch(name) or media.suffix not in _SUFFIXES.get(media.modality, "").split():
-        raise MediaError(f"the {media.modality} {name[:80]!r}", "is no name of a medium; build it again")
-    try:
-        if check_file(build, f"{_MEDIA}/{name}", write=False):
-            return build / _MEDIA / name
-    except OSError as error:
-        raise MediaError(f"the {media.modality} {name!r}", f"cannot be read ({error.strerror})") from error
-    except UnsafeFileError as error:
-        raise MediaError(f"the {media.modality} {name!r}", UNSAFE) from error
-    raise MediaError(f"the {media.modality} {name!r}", MISSING)
 
 
 def staging_folder(out: Path) -> Path:
@@ -317,8 +149,8 @@ class BuildWriter:
             self._restore_replaced()
             for leftover in self._folder.iterdir():  # of an interrupted build
                 _remove(leftover)
-            make_folder(self._folder, _MEDIA)
-            for name in (_ROWS, _SKIPPED):
+            make_folder(self._folder, MEDIA)
+            for name in (ROWS, SKIPPED):
                 self._open(name)
         except BaseException:
             self._close()
@@ -344,7 +176,7 @@ class BuildWriter:
         """Store a medium's bytes, once for equal bytes; ``suffix`` includes the dot."""
         media = Media(hashlib.sha256(data).hexdigest(), suffix)
         if not self.has_media(media):
-            replace_file(self._folder, f"{_MEDIA}/{media.name}", data)
+            replace_file(self._folder, f"{MEDIA}/{media.name}", data)
             self._media.append(media.name)
             self._known_media.add(_media_key(media))
         return media
@@ -359,7 +191,7 @@ class BuildWriter:
             canonical_json(row).encode("utf-8", "backslashreplace") + b"\n"
         )  # writes a lone surrogate as JSON escapes it
         self._hash.update(line)
-        self._streams[_ROWS].write(line)
+        self._streams[ROWS].write(line)
         self._rows += 1
 
     def add_skipped(self, source: str, row: str, reason: str, condition: str = "", detail: str = "") -> None:
@@ -370,7 +202,7 @@ class BuildWriter:
         """
         fields = {"source": source, "row": row, "reason": reason}
         fields |= ({"condition": condition} if condition else {}) | ({"detail": detail} if detail else {})
-        self._write(_SKIPPED, fields)
+        self._write(SKIPPED, fields)
         if not condition:
             self.skipped[source][reason.partition(":")[0]] += 1
 
@@ -380,7 +212,7 @@ class BuildWriter:
 
     def add_built_row(self, row: BuiltRow) -> None:
         """Record a row of the user's table that became an example; a run does not read it."""
-        self._write(_BUILT_ROWS, asdict(row))
+        self._write(BUILT_ROWS, asdict(row))
 
     def _open(self, name: str) -> IO[bytes]:
         if name not in self._streams:
@@ -419,12 +251,12 @@ class BuildWriter:
             "media_sha256": self._media_digest(),
         }
         manifest_text = json.dumps(contents, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-        replace_file(self._folder, _MANIFEST, manifest_text.encode("utf-8"))
+        replace_file(self._folder, MANIFEST, manifest_text.encode("utf-8"))
         for stream in self._streams.values():
             stream.flush()
             os.fsync(stream.fileno())
         if self.out.exists():
-            if not exists(self.out, _MANIFEST) and any(folder_entries(self.out)):
+            if not exists(self.out, MANIFEST) and any(folder_entries(self.out)):
                 raise SourceError(f"{self.out} contains other files; name a new or empty folder with --out.")
             if not replace and any(folder_entries(self.out)) and not self._has_digest(digest(contents)):
                 raise AnotherBuildError(

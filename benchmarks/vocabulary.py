@@ -1,35 +1,37 @@
 """The data types of all packages: requests, answers, verdicts and tables; and their JSON.
 
-They are immutable and do no I/O. The flow of data is
+They are immutable and do no I/O. Forms of answers, tables and digests have modules of their own, whose names are here, too.
+The flow of data is
 ``Instance -> Protocol -> Request -> Backend -> Generation -> Judge -> Verdict -> Record -> Table``.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
+
+from benchmarks.answer_forms import CANDIDATES as CANDIDATES
+from benchmarks.answer_forms import AnyForm as AnyForm
+from benchmarks.answer_forms import Candidates as Candidates
+from benchmarks.answer_forms import Choice as Choice
+from benchmarks.answer_forms import Form as Form
+from benchmarks.answer_forms import JSONObject as JSONObject
+from benchmarks.answer_forms import Likelihood as Likelihood
+from benchmarks.answer_forms import Stated as Stated
+from benchmarks.canonical_json import canonical_json as canonical_json
+from benchmarks.canonical_json import digest as digest
+from benchmarks.canonical_json import digest_of_list as digest_of_list
+from benchmarks.table_types import Cell as Cell
+from benchmarks.table_types import Chart as Chart
+from benchmarks.table_types import Estimate as Estimate
+from benchmarks.table_types import LabelMetrics as LabelMetrics
+from benchmarks.table_types import Table as Table
 
 Modality = Literal["image", "audio", "video", "point_cloud"]
 FinishReason = Literal["stop", "length", "error"]
 VerdictStatus = Literal["labelled", "unparsed", "undecided", "judge-failed"]
 Outcome = Literal["pending", "error", "unparsed", "undecided", "judge-failed", "labelled"]
-Chart = Literal[
-    "stacked",
-    "turned",
-    "bars",
-    "heat",
-    "counts",
-    "sunburst",
-    "risk-coverage",
-    "reliability",
-    "confidence",
-    "preference",
-    "curves",
-    "lines",
-]
 
 
 # --- requests ------------------------------------------------------------------------------------
@@ -153,74 +155,6 @@ class Decoding:
     top_p: float = 1.0
     seed: int = 0
     max_pixels: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """An answer form: one of these words and nothing else."""
-
-    words: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class JSONObject:
-    """An answer form: a JSON object.
-
-    ``properties`` maps each field to the values it may have; an empty tuple allows any string. All fields are required, in
-    this order.
-    """
-
-    properties: Mapping[str, tuple[str, ...]]
-
-    def schema(self) -> dict[str, Any]:
-        """Return the JSON schema."""
-        return {
-            "type": "object",
-            "properties": {
-                name: {"type": "string", "enum": list(words)} if words else {"type": "string"}
-                for name, words in self.properties.items()
-            },
-            "required": list(self.properties),
-            "additionalProperties": False,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Likelihood:
-    """An answer form without generation: the answer is the word that the model finds the most likely start of its answer."""
-
-    words: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """An answer form that restricts nothing: the answer is generated, and candidates are scored beside it.
-
-    Where the answer states one of ``values``, each of them is scored in its place, after the words before it; otherwise as the
-    beginning of an answer, as the ``abstention`` always is. An empty value is not scored.
-    """
-
-    values: tuple[str, ...]
-    abstention: str
-
-
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """An answer form without a model: the answer is ``text``, which follows from earlier steps.
-
-    ``scores`` are the logs of the shares of earlier answers that chose each option, or each of :data:`CANDIDATES`; None for a
-    share of 0.
-    """
-
-    text: str
-    scores: tuple[float | None, ...] = ()
-
-
-CANDIDATES = ("image", "text", "abstention", "answer")
-"""The scores of an open question: of the image's value, the text's value, an abstention, and the generated answer."""
-
-Form = Choice | JSONObject
-AnyForm = Form | Likelihood | Candidates | Stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,94 +340,7 @@ def outcome_of(finish_reason: FinishReason | None, verdict: Verdict | None) -> O
     return "pending" if verdict is None else verdict.status
 
 
-# --- tables --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelMetrics:
-    """Figures that are made of counts of labels.
-
-    Each of ``of`` is a function of an array of counts of shape (..., conditions, labels) and returns shape (...); counts
-    need not be whole numbers, and nan is undefined. Two of them are equal only if they are one object.
-    """
-
-    conditions: tuple[str, ...]
-    labels: tuple[str, ...]
-    of: Mapping[str, Callable[[Any], Any]]
-    unparsed: str | None = None
-    """The label that an answer without one counts as, where the counts are of answers; see :meth:`Benchmark.answer_metrics`."""
-    lower_is_better: Mapping[str, bool] = field(default_factory=dict)
-    """True for a metric of which lower values are better, False for higher ones; no entry where neither is, as for a bias."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A value with its interval. ``value`` None is n/a, and ``reason`` says why. ``n`` is the number of answers behind it.
-
-    ``sd`` is the bootstrap standard deviation, if a paper prints it. ``missing`` is the number of answers that it would rest on,
-    too, had they a label.
-    """
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    n: int = 0
-    reason: str = ""
-    sd: float | None = None
-    missing: int = 0
-
-
-Cell = Estimate | str | int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A result table: ``rows`` are (row label, cells in the order of ``columns``)."""
-
-    name: str
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-    notes: tuple[str, ...] = ()
-    percent: bool = False
-    """Flag to display its values, which are fractions, in percent, as the paper does."""
-    judges: tuple[str, ...] | None = None
-    """The judges whose labels it uses, if not those of the requested judge; empty if it uses none."""
-    chart: Chart | None = None
-    """The kind of its figure, None for no figure. ``stacked`` has shares that fill a bar; ``bars``, ``lines`` and ``heat`` take
-    any columns; ``risk-coverage`` takes the coverage and the risk, ``reliability`` the confidence and the share that is right,
-    ``confidence`` a mean for each column, ``preference`` log-odds and the columns of labels.
-
-    Rows of one plot are named ``RUN / WHAT``; for shares as rows (``turned``), ``RUN / WHAT / SHARE``, and each column is a bar;
-    of ``curves``, ``RUN / FACTOR / DOSE``. Tables of a build's examples have ``counts``: as bars in panels (``PANEL / WHAT``), or
-    of phrases as a ``sunburst`` of their words."""
-    drawn: tuple[str, ...] = ()
-    """The columns that its figure shows; empty for all."""
-    published: int = 0
-    """The number of its last rows that are a paper's; two notes at the end are on them."""
-
-
-# --- JSON and digests ----------------------------------------------------------------------------
-
-
-def canonical_json(value: Any) -> str:
-    """Return a value as JSON in its only spelling: sorted keys, no spaces, UTF-8 text unescaped."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def digest(value: Any) -> str:
-    """Return the sha256, in hex, of a value's canonical JSON. Lone surrogates are hashed unchanged."""
-    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def digest_of_list(values: Iterable[Any]) -> str:
-    """Return :func:`digest` of a list of these values, holding one at a time."""
-    contents, separator = hashlib.sha256(b"["), b""
-    for value in values:
-        contents.update(separator + canonical_json(value).encode("utf-8", "surrogatepass"))
-        separator = b","
-    contents.update(b"]")
-    return contents.hexdigest()
+# --- JSON ----------------------------------------------------------------------------------------
 
 
 def part_to_json(part: Part) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from app.figures.style import MARKERS, inches, ink, label, styled
 from benchmarks.factors.levels import KINDS, dose_of
-from benchmarks.factors.tables import FITTED, READS_IMAGE
+from benchmarks.factors.tables import FITTED
+from benchmarks.factors.varied_run import READS_IMAGE
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:

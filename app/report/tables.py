@@ -27,7 +27,7 @@ from app.report.quantisation_pairs import quantisation_pairs
 from app.store.answers import read_runs
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, stop_reason
-from benchmarks.abstention import abstention_tables
+from benchmarks.abstention_tables import abstention_tables
 from benchmarks.acts import has_scorecard, name_rules, names_sources, rules_under_conflict
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark

@@ -182,16 +182,10 @@ def _manifest(
     all_samples = list(samples.values())
     changes = Counter(s.change_type for s in all_samples)
     relations = Counter(s.relation for s in all_samples)
-    manifest: dict[str, Any] = {"benchmark": "clash", "seed": options.seed, "options": {}}
-    if any(name in CONSTRUCTED for name, _ in named):
-        manifest["options"] = {"per_stratum": options.per_stratum}
-        if options.official_code is not None:
-            manifest["options"] |= {"prompts": "official"}
-        writer, checker = options.writer, options.checker or options.writer
-        manifest["models"] = {"writer": writer and writer.name, "checker": checker and checker.name}
-    if any(name == "published" and is_unfiltered(place) for name, place in named):
-        manifest["options"] |= {"unfiltered": True}
-    return manifest | {
+    return {
+        "benchmark": "clash",
+        "seed": options.seed,
+        **_options(named, options),
         "samples": len(all_samples),
         "change_types": {kind: changes[kind] for kind in CHANGE_TYPES if changes[kind]},
         "categories": {
@@ -205,11 +199,30 @@ def _manifest(
             for s in all_samples
         ),
         "sources": {
-            name: {
-                "samples": sum(s.source == name for s in all_samples),
-                "samples_sha256": digest([s.to_row() for s in all_samples if s.source == name]),
-                "skipped": dict(sorted(skipped.get(name, Counter[str]()).items())),
-            }
-            for name in dict.fromkeys(name for name, _ in named)
+            name: _source([s for s in all_samples if s.source == name], skipped.get(name, Counter[str]()))
+            for name in dict(named)
         },
+    }
+
+
+def _options(named: Sequence[tuple[str, str]], options: BuildOptions) -> dict[str, Any]:
+    """Return the options that the samples depend on, and the models of a construction."""
+    chosen: dict[str, Any] = {}
+    models: dict[str, Any] = {}
+    if any(name in CONSTRUCTED for name, _ in named):
+        chosen["per_stratum"] = options.per_stratum
+        if options.official_code is not None:
+            chosen["prompts"] = "official"
+        writer, checker = options.writer, options.checker or options.writer
+        models["models"] = {"writer": writer and writer.name, "checker": checker and checker.name}
+    if any(name == "published" and is_unfiltered(place) for name, place in named):
+        chosen["unfiltered"] = True
+    return {"options": chosen, **models}
+
+
+def _source(samples: Sequence[ClashSample], skipped: Counter[str]) -> dict[str, Any]:
+    return {
+        "samples": len(samples),
+        "samples_sha256": digest([sample.to_row() for sample in samples]),
+        "skipped": dict(sorted(skipped.items())),
     }

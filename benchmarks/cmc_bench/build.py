@@ -17,8 +17,10 @@ from benchmarks.build import Build, BuildOptions, BuildWriter, BuiltRow
 from benchmarks.cmc_bench.constants import CONDITIONS, CONFLICT_CONDITIONS, FOUND, PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile, RowFile
 from benchmarks.cmc_bench.construction.candidates import candidates
+from benchmarks.cmc_bench.construction.constructed_examples import NO_DONOR, NO_PASSAGE, ConstructedExamples
 from benchmarks.cmc_bench.construction.distribution import generated_values
-from benchmarks.cmc_bench.construction.pipeline import NO_DONOR, NO_PASSAGE, ConstructedExamples, construct, rank
+from benchmarks.cmc_bench.construction.pairing import rank
+from benchmarks.cmc_bench.construction.pipeline import construct
 from benchmarks.cmc_bench.construction.table_1 import table_1
 from benchmarks.cmc_bench.instances import InstanceDraft, draft_instances, instance_ids
 from benchmarks.cmc_bench.released import read_released

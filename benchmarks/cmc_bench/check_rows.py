@@ -16,8 +16,9 @@ from benchmarks.cmc_bench.construction.candidates import (
     CONFLICT_STATED,
     candidates,
 )
+from benchmarks.cmc_bench.construction.constructed_examples import NO_PASSAGE, ConstructedExample
 from benchmarks.cmc_bench.construction.distribution import describe, generated_values
-from benchmarks.cmc_bench.construction.pipeline import NO_PASSAGE, ConstructedExample, construct
+from benchmarks.cmc_bench.construction.pipeline import construct
 from benchmarks.cmc_bench.evidence import AGREE_ON_WRONG
 from benchmarks.cmc_bench.instances import draft_instances, instance_from_row
 from benchmarks.cmc_bench.sources import read_source

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.cmc_bench.constants import ORIGIN, Correct
+from benchmarks.cmc_bench.construction.constructed_examples import ConstructedExample
 from benchmarks.cmc_bench.construction.passages import passage_stating
-from benchmarks.cmc_bench.construction.pipeline import ConstructedExample
 from benchmarks.cmc_bench.prompts import parts
 from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import DOCUMENT, RIGHT_VALUE, TRUST, Instance, Media, Part

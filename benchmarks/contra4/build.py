@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.contra4.constants import COMBINATIONS, MODALITIES
 from benchmarks.contra4.construction.captions import Captioners, predict_captions
 from benchmarks.contra4.media_files import BuildMedia
-from benchmarks.contra4.sample import Contra4Sample
+from benchmarks.contra4.sample import Contra4Sample, Scene
 from benchmarks.contra4.sources.captions import read_captions
 from benchmarks.contra4.sources.released import (
     CAPTIONED,
@@ -128,11 +128,6 @@ def _manifest(
     kinds = Counter(f"{len(sample.scenes)}-{sample.negatives}" for sample in samples)
     combinations = Counter(sample.modalities for sample in samples)
     answers = Counter(f"{len(sample.scenes)}-{sample.letters[sample.answer]}" for sample in samples)
-    scenes = [scene for sample in samples for scene in sample.scenes]
-    media = {
-        name: Counter(bool(scene.media) for scene in scenes if scene.modality == key)
-        for key, name in MODALITIES.items()
-    }
     return {
         "benchmark": "contra4",
         "seed": options.seed,
@@ -141,17 +136,28 @@ def _manifest(
         "samples_sha256": digest([sample.to_row() for sample in samples]),
         "splits": dict(sorted(Counter(sample.split or sample.source for sample in samples).items())),
         "kinds": dict(sorted(kinds.items())),
-        "combinations": {
-            name: combinations[name]
-            for name in (*COMBINATIONS, *sorted(set(combinations) - set(COMBINATIONS)))
-            if combinations[name]
-        },
+        "combinations": {name: combinations[name] for name in (*COMBINATIONS, *combinations) if combinations[name]},
         "answers": dict(sorted(answers.items())),
-        "with_all_media": sum(all(scene.media for scene in sample.scenes) for sample in samples),
-        "rendered": sum(all(scene.shown for scene in sample.scenes) for sample in samples) if options.render else 0,
-        "captioned": sum(all(scene.predicted for scene in sample.scenes) for sample in samples),
-        "scenes": {name: {"there": counts[True], "missing": counts[False]} for name, counts in media.items() if counts},
+        "with_all_media": _complete(samples, lambda scene: scene.media),
+        "rendered": _complete(samples, lambda scene: scene.shown) if options.render else 0,
+        "captioned": _complete(samples, lambda scene: scene.predicted),
+        "scenes": _media_counts(samples),
         "captioners": {MODALITIES[modality]: model.name for modality, model in captioners.items()},
         "skipped": {source: dict(sorted(counted.items())) for source, counted in sorted(skipped.items())},
         **report,
     }
+
+
+def _complete(samples: Sequence[Contra4Sample], has: Callable[[Scene], object]) -> int:
+    """Return the number of samples of which every scene has something."""
+    return sum(all(map(has, sample.scenes)) for sample in samples)
+
+
+def _media_counts(samples: Sequence[Contra4Sample]) -> dict[str, dict[str, int]]:
+    """Return how many scenes of each modality have their medium, and how many do not."""
+    scenes = [scene for sample in samples for scene in sample.scenes]
+    media = {
+        name: Counter(bool(scene.media) for scene in scenes if scene.modality == key)
+        for key, name in MODALITIES.items()
+    }
+    return {name: {"there": counts[True], "missing": counts[False]} for name, counts in media.items() if counts}

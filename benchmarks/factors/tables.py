@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.answers import AnswerKind, Answers
+from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.factors.levels import KINDS, dose_of
-from benchmarks.stats.clusters import number_groups
+from benchmarks.factors.varied_run import FOLLOWS_IMAGE, DrawnSums, VariedRun, measures_of
 from benchmarks.stats.factorial import interaction, main_effect
-from benchmarks.stats.intervals import INTERVALS, SHARE, UNBOUNDED, estimate, ratio, resample
+from benchmarks.stats.intervals import INTERVALS, SHARE, UNBOUNDED, estimate, ratio
 from benchmarks.stats.logistic import LogisticFit, curve, fit_logistic
 from benchmarks.varied import FACTOR_NAMES
 from benchmarks.vocabulary import Cell, Estimate, Table
@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-FOLLOWS_IMAGE = "follows image"
 FITTED = "fitted"
-READS_IMAGE = "right, image alone"
 
-_FOLLOWS = {"follows the image": 1.0, "follows the text": 0.0}
 _MOST_UNDEFINED = 0.05
 """The share of resamples without a value above which an estimate has no interval."""
 
@@ -52,13 +49,13 @@ def factor_tables(
 ) -> list[Table]:
     """Return the tables of those runs that are on varied builds; none without such runs."""
     varied = {
-        run: _VariedRun(benchmark, answers, judge, resamples, seed)
+        run: VariedRun(benchmark, answers, judge, resamples, seed)
         for run, answers in runs.items()
         if is_varied(answers)
     }
     if not varied:
         return []
-    measures = [name for name in _measures(benchmark, judge) if any(name in run.measures for run in varied.values())]
+    measures = [name for name in measures_of(benchmark, judge) if any(name in run.measures for run in varied.values())]
     tables = [_effects(varied, measures), _curves(varied, measures)]
     if FOLLOWS_IMAGE in measures:
         tables.append(_equality(varied))
@@ -99,112 +96,10 @@ def _reference_cell(answers: Answers) -> Answers:
     return answers.at(reference_positions(answers))
 
 
-class _Drawn(NamedTuple):
-    """Sums of scores and answers, shape (..., 2), their resamples, and the number of clusters behind them."""
-
-    totals: Array
-    draws: Array
-    clusters: int
-
-
-@dataclass(frozen=True)
-class _VariedRun:
-    """The answers of a run by cell of its design."""
-
-    benchmark: Benchmark
-    answers: Answers
-    judge: str
-    resamples: int
-    seed: int
-
-    @cached_property
-    def levels(self) -> dict[str, list[str]]:
-        """The levels of each factor that has several, the reference first."""
-        levels: dict[str, dict[str, None]] = {}
-        for kind in self.answers.kinds:
-            for name in FACTOR_NAMES:
-                if name in kind.strata:
-                    levels.setdefault(name, {})[kind.strata[name]] = None
-        return {name: _ordered(list(levels[name])) for name in FACTOR_NAMES if len(levels.get(name, ())) > 1}
-
-    @cached_property
-    def cells(self) -> list[tuple[int, ...]]:
-        """The cells that have an instance, in order."""
-        return sorted({cell for kind in self.answers.kinds if (cell := self._cell(kind)) is not None})
-
-    @cached_property
-    def measures(self) -> dict[str, NDArray[np.float64]]:
-        """The score and the number of answers of each cluster in each cell, shape (clusters, cells, 2), by measure.
-
-        Measures without an answer are absent.
-        """
-        number = {cell: place for place, cell in enumerate(self.cells)}
-        cell = self.answers.codes(lambda kind: -1 if (at := self._cell(kind)) is None else number[at])
-        counts = {}
-        for name, measure in _measures(self.benchmark, self.judge).items():
-            scores = [-1.0 if (part := measure(kind)) is None else part for kind in self.answers.kinds]
-            score: Array = np.array(scores, dtype=np.float64)[self.answers.kind]
-            counted = (score >= 0) & (cell >= 0)
-            if not counted.any():
-                continue
-            rows, place = number_groups(self.answers.clusters.own[counted])
-            index, size = place * len(number) + cell[counted], rows * len(number)
-            sums = np.bincount(index, weights=score[counted], minlength=size)
-            sizes = np.bincount(index, minlength=size).astype(np.float64)
-            counts[name] = np.stack([sums, sizes], -1).reshape(rows, len(number), 2)
-        return counts
-
-    def draws(self, measure: str) -> _Drawn:
-        """Return the sums of a measure over all clusters, shape (cells, 2), and their resamples."""
-        counts = self.measures[measure]
-        return _Drawn(counts.sum(0), resample(counts, self.resamples, self.seed), len(counts))
-
-    def _cell(self, kind: AnswerKind) -> tuple[int, ...] | None:
-        try:
-            return tuple(levels.index(kind.strata[name]) for name, levels in self.levels.items())
-        except (KeyError, ValueError):
-            return None
-
-
-def _measures(benchmark: Benchmark, judge: str) -> dict[str, Callable[[AnswerKind], float | None]]:
-    """Return the functions that score a kind of answer from 0 to 1, or not at all."""
-
-    def follows(kind: AnswerKind) -> float | None:
-        if kind.condition not in benchmark.conflicts or kind.outcome(judge) != "labelled":
-            return None
-        return _FOLLOWS.get(benchmark.behaviours.get(kind.label(judge), ""))
-
-    def right(of: Callable[[AnswerKind], bool]) -> Callable[[AnswerKind], float | None]:
-        return lambda kind: benchmark.counted_score(kind, judge) if of(kind) else None
-
-    if not benchmark.conflicts:
-        return {"right": right(lambda kind: True)}
-    return {
-        FOLLOWS_IMAGE: follows,
-        "right, conflict": right(lambda kind: kind.condition in benchmark.conflicts),
-        READS_IMAGE: right(lambda kind: kind.instance.single_source == "image"),
-        "right, text alone": right(lambda kind: kind.instance.single_source == "text"),
-    }
-
-
-def _ordered(levels: list[str]) -> list[str]:
-    """Return levels with the first one in its place, and doses in their order; a fraction may have them in another."""
-    words: list[str] = []
-    numbers: list[str] = []
-    for level in levels:
-        (words if dose_of(level) is None else numbers).append(level)
-    ascending = sorted(numbers, key=float)
-    if levels[0] in words:
-        return [*words, *ascending]
-    if levels[0] == ascending[0]:
-        return [*ascending, *words]
-    return [*reversed(ascending), *words] if levels[0] == ascending[-1] else levels
-
-
 # --- effects -------------------------------------------------------------------------------------
 
 
-def _effects(runs: Mapping[str, _VariedRun], measures: Sequence[str]) -> Table:
+def _effects(runs: Mapping[str, VariedRun], measures: Sequence[str]) -> Table:
     rows: list[_Row] = []
     notes = [_MEANING, _PAIRED]
     for name, run in runs.items():
@@ -240,7 +135,7 @@ def _effects(runs: Mapping[str, _VariedRun], measures: Sequence[str]) -> Table:
 
 
 def _contrast_cells(
-    measures: Sequence[str], drawn: Mapping[str, _Drawn], weights: Array | None, reason: str
+    measures: Sequence[str], drawn: Mapping[str, DrawnSums], weights: Array | None, reason: str
 ) -> tuple[Cell, ...]:
     cells: list[Cell] = []
     for measure in measures:
@@ -293,7 +188,7 @@ class _Series:
         return np.stack([counts[..., list(places), :].sum(-2) for places in self.places], -2)
 
 
-def _series(name: str, run: _VariedRun) -> list[_Series]:
+def _series(name: str, run: VariedRun) -> list[_Series]:
     """Return the curves of a run: over each factor with doses, and over it at each level of every other factor."""
     series = []
     for place, (factor, levels) in enumerate(run.levels.items()):
@@ -322,14 +217,14 @@ def _series(name: str, run: _VariedRun) -> list[_Series]:
     return series
 
 
-def _curves(runs: Mapping[str, _VariedRun], measures: Sequence[str]) -> Table:
+def _curves(runs: Mapping[str, VariedRun], measures: Sequence[str]) -> Table:
     rows: list[_Row] = []
     is_fitted = FOLLOWS_IMAGE in measures
     for name, run in runs.items():
         drawn = {measure: run.draws(measure) for measure in measures if measure in run.measures}
         for series in _series(name, run):
             pooled = {
-                measure: _Drawn(series.pooled(totals), series.pooled(draws), clusters)
+                measure: DrawnSums(series.pooled(totals), series.pooled(draws), clusters)
                 for measure, (totals, draws, clusters) in drawn.items()
             }
             columns = [
@@ -365,7 +260,7 @@ def _share_cells(totals: Array, draws: Array, clusters: int) -> list[Estimate]:
     ]
 
 
-def _fitted_cells(series: _Series, pooled: _Drawn | None) -> list[Estimate]:
+def _fitted_cells(series: _Series, pooled: DrawnSums | None) -> list[Estimate]:
     if pooled is None:
         return [Estimate(None, reason="no answer")] * len(series.levels)
     fit, fits = _fits(series, pooled.totals, pooled.draws)
@@ -385,7 +280,7 @@ def _fits(series: _Series, totals: Array, draws: Array) -> tuple[LogisticFit, Lo
     )
 
 
-def _equality(runs: Mapping[str, _VariedRun]) -> Table:
+def _equality(runs: Mapping[str, VariedRun]) -> Table:
     rows: list[_Row] = []
     for name, run in runs.items():
         if FOLLOWS_IMAGE not in run.measures:

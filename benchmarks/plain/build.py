@@ -35,7 +35,7 @@ from benchmarks.rows.sources import existing_path, layout_error, resolve_sources
 from benchmarks.values import compare
 from benchmarks.values.moments import Moment
 from benchmarks.values.parse import Amount, parse
-from benchmarks.vocabulary import DOCUMENT, digest
+from benchmarks.vocabulary import DOCUMENT, Media, digest
 
 REPEATED = "repeated: another row, of this split or another, has its question, image and values"
 NO_CONFLICT = "image and text have the same value"
@@ -178,23 +178,16 @@ def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWrite
         raise RowProblem(raw.reason, raw.place)
     texts = {role: text_field(raw.fields, role) for role in raw.fields if role != "image"}
     _check_texts(raw.fields, texts)
-    problem = text_problem(texts["question"], "".join(texts.values()))
     answers = {role.removesuffix("_answer"): value for role, value in texts.items() if role.endswith("_answer")}
-    for answer in answers.values():
-        problem = problem or answer_problem(answer)
-    if data_set.has_text and not texts["text"]:
-        problem = problem or "the row has no text"
+    problem = text_problem(texts["question"], "".join(texts.values()))
+    problem = problem or next(filter(None, map(answer_problem, answers.values())), None)
+    if not problem and data_set.has_text and not texts["text"]:
+        problem = "the row has no text"
     if problem:
         raise RowProblem(problem)
     if len(answers) == 2 and compare(answers["image"], answers["text"], texts["question"]).verdict == "same":
         raise RowProblem(NO_CONFLICT, shortened(answers["image"], _LONGEST_TYPE))
-    load = _image(data_set, raw)
-    try:
-        data = load()
-        load_image(data)
-    except MediaError as error:
-        raise RowProblem(f"the image {error.reason}") from error
-    image = writer.add_media(data, image_suffix(data) or "")
+    image = _add_image(data_set, raw, writer)
     kind = texts.get("type", "")
     fields = {**raw.fields, **texts, "type": "" if is_placeholder(kind) or kind == "None" else kind}
     condition = data_set.condition(fields)
@@ -209,12 +202,28 @@ def _checked(data_set: Declaration, raw: RawRow | SkippedRow, writer: BuildWrite
         "image": {"sha256": image.sha256, "suffix": image.suffix},
         "text": texts.get("text") or None,
         "references": answers,
-        "strata": {
-            **{role: texts.get(role, "") for role in data_set.table_strata},
-            "type": type_name(data_set, fields["type"]),
-            **({DOCUMENT: texts[DOCUMENT]} if texts.get(DOCUMENT) else {}),
-        },
+        "strata": _strata(data_set, texts, fields["type"]),
         "columns": {role: texts[role] for role in data_set.optional_columns if texts.get(role)},
+    }
+
+
+def _add_image(data_set: Declaration, raw: RawRow, writer: BuildWriter) -> Media:
+    """Add the image of a row to the build. Raises RowProblem where it cannot be used."""
+    load = _image(data_set, raw)
+    try:
+        data = load()
+        load_image(data)
+    except MediaError as error:
+        raise RowProblem(f"the image {error.reason}") from error
+    return writer.add_media(data, image_suffix(data) or "")
+
+
+def _strata(data_set: Declaration, texts: Mapping[str, str], kind: str) -> dict[str, str]:
+    document = {DOCUMENT: texts[DOCUMENT]} if texts.get(DOCUMENT) else {}
+    return {
+        **{role: texts.get(role, "") for role in data_set.table_strata},
+        "type": type_name(data_set, kind),
+        **document,
     }
 
 

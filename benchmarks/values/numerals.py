@@ -118,38 +118,41 @@ def _read(match: re.Match[str], text: str) -> Number | None:
     if not _TURKISH_I.isdisjoint(match[0]):
         return None
     groups = {name: value or "" for name, value in match.groupdict().items()}
-    start, end = match.span()
-    negative = groups["sign"].casefold() in ("-", "minus ", "negative ") or bool(groups["inner"])
-    before = groups["before"].upper() if groups["before"].isalpha() else groups["before"]
-    unit = money(before) if before else None
-    if before and unit is None and (groups["digits"] or groups["above"]):
-        start = match.start("digits" if groups["digits"] else "above")
-    is_money = unit is not None or (bool(groups["digits"]) and _MONEY_AFTER.match(text[end : end + 12]) is not None)
+    unit = _money_before(groups["before"])
+    is_money = unit is not None or _MONEY_AFTER.match(text[match.end() : match.end() + 12]) is not None
     readings, form = _digits(groups, is_money=is_money) if groups["digits"] else _words(groups)
-    if not readings:
-        return None
+    return _with_unit(match, text, groups, readings, unit, form) if readings else None
+
+
+def _with_unit(
+    match: re.Match[str], text: str, groups: Mapping[str, str], readings: list[Reading], unit: Unit | None, form: str
+) -> Number:
+    """Return the number of these readings, with its sign, its magnitude and the unit before or behind it."""
+    start, end = match.span()
+    digits = "digits" if groups["digits"] else "above" if groups["above"] else ""
+    if groups["before"] and unit is None and digits:
+        start = match.start(digits)
     if groups["decade"] and form != "decade":
         end = match.start("decade")
-    scale = MAGNITUDES[groups["magnitude"].casefold()] if groups["magnitude"] else 1
-    if groups["letter"]:
-        metres = unit_at_start(text[match.start("letter") :]) if groups["letter"] == "m" and unit is None else None
-        if metres:  # 324m
-            unit, end = metres[0], match.start("letter") + metres[1]
-        else:
-            scale = _LETTERS[groups["letter"]]
-    if form == "" and not (groups["ordinal"] or groups["letter"] or groups["magnitude"] or negative or unit):
-        form = "year" if _is_year(groups) else form
-    readings = [Reading(r.value * scale * (-1 if negative else 1), r.step * scale) for r in readings]
+    scale = MAGNITUDES.get(groups["magnitude"].casefold()) or _LETTERS.get(groups["letter"], 1)
+    if groups["letter"] == "m" and unit is None and (metres := unit_at_start(text[match.start("letter") :])):
+        unit, end, scale = metres[0], match.start("letter") + metres[1], 1  # 324m
+    sign = -1 if groups["sign"].casefold() in ("-", "minus ", "negative ") or groups["inner"] else 1
     if unit is None and form not in ("ordinal", "decade"):
         unit, end = _unit_after(text, end)
-    form = "" if form == "year" and unit else form
-    spelled = not groups["digits"] and not groups["above"]
-    return Number(start, end, tuple(readings), unit, form, spelled, scale != 1)
+    if form == "year" and (unit or sign < 0):
+        form = ""
+    scaled = tuple(Reading(r.value * scale * sign, r.step * scale) for r in readings)
+    return Number(start, end, scaled, unit, form, not digits, scale != 1)
+
+
+def _money_before(sign: str) -> Unit | None:
+    return money(sign.upper() if sign.isalpha() else sign) if sign else None
 
 
 def _is_year(groups: Mapping[str, str]) -> bool:
     digits = groups["digits"]
-    plain = digits.isdigit() and len(digits) == 4 and not groups["decade"]
+    plain = digits.isdigit() and len(digits) == 4 and not (groups["letter"] or groups["magnitude"])
     return plain and 1000 <= int(digits) <= 2100 and not int(groups["power"] or groups["exponent"] or 0)
 
 
@@ -160,7 +163,7 @@ def _digits(groups: Mapping[str, str], *, is_money: bool) -> tuple[list[Reading]
     readings = [Reading(r.value * factor, r.step * factor) for r in _read_digits(digits, is_money=is_money) if factor]
     if groups["decade"]:
         return readings, "decade" if digits.endswith("0") and len(digits) in (2, 4) else ""
-    return readings, "ordinal" if groups["ordinal"] else ""
+    return readings, "ordinal" if groups["ordinal"] else "year" if _is_year(groups) else ""
 
 
 def _words(groups: Mapping[str, str]) -> tuple[list[Reading], str]:
@@ -211,15 +214,22 @@ def _read_digits(digits: str, *, is_money: bool) -> list[Reading]:
         return [_exact(text)]
     sign = "." if points else ","
     groups = text.split(sign)
-    first, *middle, last = map(len, groups)
-    thousands = 0 < first <= 3 and groups[0][0] != "0" and {*middle, last} == {3}
-    if middle:
-        lakhs = sign == "," and first <= 2 and last == 3 and set(middle) == {2}
-        return [_exact("".join(groups))] if thousands or lakhs else []
+    whole = "".join(groups)
+    thousands = _are_thousands(groups)
+    if len(groups) > 2:
+        return [_exact(whole)] if thousands or (sign == "," and _are_lakhs(groups)) else []
     if thousands and (sign == "," or is_money):
-        return [_exact("".join(groups))]
-    decimal = _exact(f"{groups[0]}.{groups[1]}")
-    return [decimal, _exact("".join(groups))] if thousands else [decimal]
+        return [_exact(whole)]
+    decimal = _exact(".".join(groups))
+    return [decimal, _exact(whole)] if thousands else [decimal]
+
+
+def _are_thousands(groups: Sequence[str]) -> bool:
+    return 0 < len(groups[0]) <= 3 and groups[0][0] != "0" and {*map(len, groups[1:])} == {3}
+
+
+def _are_lakhs(groups: Sequence[str]) -> bool:
+    return len(groups[0]) <= 2 and len(groups[-1]) == 3 and {*map(len, groups[1:-1])} == {2}
 
 
 def _exact(text: str) -> Reading:

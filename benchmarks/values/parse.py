@@ -140,19 +140,28 @@ def _span(text: str) -> Span | None:
         before, between, after = text[: first.start], text[first.end : second.start], text[second.end :]
         if isinstance(second, Number) and between == "" and second.value < 0:
             second, between = replace(second, readings=tuple(replace(r, value=-r.value) for r in second.readings)), "-"
-        opened = _BETWEEN.fullmatch(before) is not None
-        if not _TO.fullmatch(between.casefold()) or not (opened or before.strip(" ~") == ""):
-            continue
-        if between.strip().casefold() in ("and", "a") and not opened:
-            continue
-        if isinstance(first, Number) and isinstance(second, Number):
-            if first.unit is None and first.form != "year":
-                first = replace(first, unit=second.unit)
-            noun = name_words(fold(after)) if after.strip() else ()
-            if len(noun) < 4:
-                return Span(Amount(first, noun), Amount(second, noun))
-        elif isinstance(first, Moment) and isinstance(second, Moment) and not after.strip(" ."):
-            return Span(_with_year_of(first, second), second)
+        if _makes_a_range(before, between) and (span := _from_to(first, second, after)):
+            return span
+    return None
+
+
+def _makes_a_range(before: str, between: str) -> bool:
+    """Return whether the words before and between two values make a range of them."""
+    if not _TO.fullmatch(between.casefold()):
+        return False
+    return _BETWEEN.fullmatch(before) is not None or (
+        not before.strip(" ~") and between.strip().casefold() not in ("and", "a")
+    )
+
+
+def _from_to(first: Number | Moment, second: Number | Moment, after: str) -> Span | None:
+    if isinstance(first, Number) and isinstance(second, Number):
+        if first.unit is None and first.form != "year":
+            first = replace(first, unit=second.unit)
+        noun = name_words(fold(after)) if after.strip() else ()
+        return Span(Amount(first, noun), Amount(second, noun)) if len(noun) < 4 else None
+    if isinstance(first, Moment) and isinstance(second, Moment) and not after.strip(" ."):
+        return Span(_with_year_of(first, second), second)
     return None
 
 

@@ -9,8 +9,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from benchmarks.values.clean_text import clean, fold
-from benchmarks.values.comparison import compare_numbers, in_one_unit
 from benchmarks.values.moments import Moment, find_moments
+from benchmarks.values.number_comparison import compare_numbers, in_one_unit
 from benchmarks.values.numerals import Number, find_numbers
 from benchmarks.values.parse import Amount, Listing, Span, Words, parse
 from benchmarks.values.question import read_question
@@ -84,14 +84,10 @@ def _mentions(text: str, references: References) -> Iterator[Mention]:
 
 
 def _number(text: str, number: Number, following: Number | None, references: References) -> Iterator[Mention]:
-    if following and Span in references.kinds:
-        whole = text[number.start : following.end]
-        if isinstance(parse(whole), Span):
-            yield Mention(number.start, following.end, *references.classify(whole))
+    if following:
+        yield from _range(text, number, following, references)
     if not references.numbers:
         return
-    if following and number.form != "year" and _RANGE.fullmatch(text[number.end : following.start]):
-        yield Mention(number.start, following.end, UNCLEAR, False)
     question = references.question
     name, exact = closest({r: compare_numbers(number, own, question) for r, own in references.numbers.items()})
     if name == OTHER:
@@ -104,6 +100,15 @@ def _number(text: str, number: Number, following: Number | None, references: Ref
     is_asked = any(n.value == number.value and n.unit == number.unit for n in question.numbers)
     if not (is_asked and not exact and name not in ("", UNCLEAR)):
         yield Mention(number.start, number.end, name or UNCLEAR, exact)
+
+
+def _range(text: str, number: Number, following: Number, references: References) -> Iterator[Mention]:
+    """Yield the range that two numbers may be."""
+    whole = text[number.start : following.end]
+    if Span in references.kinds and isinstance(parse(whole), Span):
+        yield Mention(number.start, following.end, *references.classify(whole))
+    if references.numbers and number.form != "year" and _RANGE.fullmatch(text[number.end : following.start]):
+        yield Mention(number.start, following.end, UNCLEAR, False)
 
 
 def _competes(text: str, number: Number, references: References) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from benchmarks.values.clean_text import clean, fold
-from benchmarks.values.comparison import PARAPHRASE, Comparison, compare, compare_values
+from benchmarks.values.comparison import compare, compare_values
+from benchmarks.values.comparison_verdicts import PARAPHRASE, Comparison
 from benchmarks.values.moments import Moment
 from benchmarks.values.numerals import Number
 from benchmarks.values.parse import Amount, Listing, Polarity, Value, Words, parse
@@ -104,8 +105,9 @@ class References:
             return Amount in self.kinds and len(value.noun) < 3
         if isinstance(value, Listing) and not all(part.isalpha() for text in value.texts for part in text.split()[:4]):
             return False
-        if not isinstance(value, Words):
-            return type(value) in self.kinds
+        return self._is_rival_name(value) if isinstance(value, Words) else type(value) in self.kinds
+
+    def _is_rival_name(self, value: Words) -> bool:
         plain = all(w.isascii() and w.isalpha() and len(w) > 1 for w in value.words)
         own = {w for r in self.every for w in words_of(fold(r.text))}
         if any(w[i : i + 4] in "".join(value.words) for w in own for i in range(len(w) - 3)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from benchmarks.values.clean_text import clean, fold
 from benchmarks.values.comparison import compare
@@ -34,17 +35,11 @@ def decide_short(text: str, references: References) -> Decision | None:
     if len(bare.split()) > _LONGEST or "\n" in bare.strip():
         return None
     folded, refused = fold(bare), refuses(clause_of(bare), references)
-    sides = [references.classify(side) for side in _SLASH.split(bare)]
-    if len(sides) == 2 and set(sides) == {("image", True), ("text", True)}:
+    if _are_both(_SLASH.split(bare), references):
         return Decision("both", "lists both values and nothing else")
     bare = bare.strip(" *_`\"'")
-    if (letter := _option(bare, references)) and cues.REFUSALS.search(fold(letter)):
-        return Decision("abstain", f"gives the letter of an option, {letter!r}")
-    if letter and _COMBINED.search(letter):
-        return undecided("gives the letter of an option that combines others")
-    if letter:
-        name, _ = references.classify(letter)
-        return stating(name, f"gives the letter of an option, {letter!r}") if name else None
+    if letter := _option(bare, references):
+        return _by_option(letter, references)
     name, is_exact = references.classify(bare)
     unread = (name == OTHER or not is_exact) and references.occurring(bare) - {name}
     if name and name != OTHER and not unread:
@@ -52,14 +47,28 @@ def decide_short(text: str, references: References) -> Decision | None:
     if refused or cues.CONFLICTS.search(folded):
         return None
     value = parse(bare)
-    parts = value.texts if isinstance(value, Listing) else ()
-    if len(parts) == 2 and {references.classify(part) for part in parts} == {("image", True), ("text", True)}:
+    if isinstance(value, Listing) and _are_both(value.texts, references):
         return None if cues.UNDECIDED.search(folded) else Decision("both", "lists both values and nothing else")
     if name == OTHER and not unread and references.is_rival(value):
         if any(m.name == UNCLEAR for m in find_mentions(bare, references)):
             return undecided("is a value that may be a reference's, rounded or in another unit")
         return Decision("invents", "the answer is another value and nothing else")
     return None
+
+
+def _are_both(texts: Sequence[str], references: References) -> bool:
+    """Return whether two texts are the values of both sources."""
+    return len(texts) == 2 and {references.classify(text) for text in texts} == {("image", True), ("text", True)}
+
+
+def _by_option(option: str, references: References) -> Decision | None:
+    """Decide by the words of the option whose letter an answer gives."""
+    if cues.REFUSALS.search(fold(option)):
+        return Decision("abstain", f"gives the letter of an option, {option!r}")
+    if _COMBINED.search(option):
+        return undecided("gives the letter of an option that combines others")
+    name, _ = references.classify(option)
+    return stating(name, f"gives the letter of an option, {option!r}") if name else None
 
 
 def _joined_items(text: str, references: References) -> str:

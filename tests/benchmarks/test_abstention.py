@@ -19,12 +19,12 @@ from benchmarks.abstention import (
     UNDER_CONFLICT,
     Costs,
     abstention_metrics,
-    abstention_tables,
     at_ratio,
     share_estimates,
     utility,
     utility_estimate,
 )
+from benchmarks.abstention_tables import abstention_tables
 from benchmarks.answers import Answers
 from benchmarks.errors import SpecError
 from benchmarks.registry import benchmark_names, get_benchmark

@@ -21,8 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.cmc_bench.construction.candidates import Candidate, candidates
+from benchmarks.cmc_bench.construction.constructed_examples import ConstructedExample
 from benchmarks.cmc_bench.construction.distribution import describe, generated_values
-from benchmarks.cmc_bench.construction.pipeline import ConstructedExample, construct
+from benchmarks.cmc_bench.construction.pipeline import construct
 from benchmarks.cmc_bench.construction.plausible import fits, made_values, value_kind
 from benchmarks.cmc_bench.construction.written_number import WrittenNumber, read_number
 from benchmarks.cmc_bench.sources import read_source

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from benchmarks.cmc_bench.construction.constructed_examples import ConstructedExample
 from benchmarks.cmc_bench.construction.lending import SCOPES
-from benchmarks.cmc_bench.construction.pipeline import MADE, NAMED, OWN_OPTION, ConstructedExample
+from benchmarks.cmc_bench.construction.pairing import MADE, NAMED, OWN_OPTION
 from benchmarks.cmc_bench.construction.written_number import read_number
 from benchmarks.cmc_bench.sources.base import OWN_ROWS
 

@@ -20,8 +20,8 @@ from benchmarks.cmc_bench.construction.value_context import (
 )
 from benchmarks.values import compare
 from benchmarks.values.clean_text import clean, fold
-from benchmarks.values.comparison import in_one_unit
 from benchmarks.values.moments import Moment, find_moments
+from benchmarks.values.number_comparison import in_one_unit
 from benchmarks.values.numerals import Number, find_numbers
 from benchmarks.values.parse import NO_WORDS, YES_WORDS, Amount, Polarity, Value, parse
 from benchmarks.values.question import read_question

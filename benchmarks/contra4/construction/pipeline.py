@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.build import BuildOptions, BuildWriter
-from benchmarks.contra4.balanced import balanced
-from benchmarks.contra4.constants import LETTERS, MODALITIES, NO_CATEGORY, SIZES, combination_name
+from benchmarks.contra4.constants import LETTERS, MODALITIES, SIZES
 from benchmarks.contra4.construction.categories import category_prompt, group_topic, parse_topic
-from benchmarks.contra4.construction.consistency import Votes, passed_filters, scene_orders
+from benchmarks.contra4.construction.consistency import passed_filters, scene_orders
 from benchmarks.contra4.construction.filter_tables import checks_sheet, filter_tables
 from benchmarks.contra4.construction.prompts import (
     answer_prompt,
@@ -26,6 +24,7 @@ from benchmarks.contra4.construction.prompts import (
     parse_question,
     question_prompt,
 )
+from benchmarks.contra4.construction.question_candidates import CandidateStratum, QuestionCandidate
 from benchmarks.contra4.construction.scene_sampling import NearestCaptions, Pool, WordCounts, draw_scenes
 from benchmarks.contra4.parse_answer import parse_choice
 from benchmarks.contra4.sample import Contra4Sample, Scene, parse_scene
@@ -35,14 +34,7 @@ from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import SkippedRow, read_rows
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text_model import TextModel, generate_all
-from benchmarks.vocabulary import Decoding, Generation, Message, Modality, Request, Text, canonical_json, digest
-
-ACCEPTED_FILTER = "PUF"
-"""The filter whose samples become the build's (the paper's choice)."""
-
-_SMALLEST_WAVE, _LARGEST_WAVE = 8, 64
-_DRAWN = 20
-"""The maximum number of candidates drawn per requested sample."""
+from benchmarks.vocabulary import Decoding, Generation, Message, Modality, Request, Text, canonical_json
 
 _STEPS = {
     "question": Decoding(max_tokens=120, temperature=1.05, top_p=0.9),
@@ -61,104 +53,6 @@ class ConstructedQuestions:
     report: Mapping[str, Any]
 
 
-@dataclass
-class _Candidate:
-    """A group of scenes under construction: requests, replies, and the problem if it is given up."""
-
-    scenes: tuple[Scene, ...]
-    kind: str
-    files: tuple[Path, ...]
-    question: str = ""
-    answer: int = 0
-    topic: str = ""
-    category: str = NO_CATEGORY
-    problem: str = ""
-    filters: tuple[str, ...] = ()
-    votes: list[Votes] = field(default_factory=list)
-
-    @property
-    def captions(self) -> list[str]:
-        return [scene.caption for scene in self.scenes]
-
-    @property
-    def name(self) -> str:
-        return digest([[scene.source, scene.name, scene.modality, scene.caption] for scene in self.scenes])[:16]
-
-    @property
-    def passes(self) -> bool:
-        return not self.problem and ACCEPTED_FILTER in self.filters
-
-    @property
-    def combination(self) -> str:
-        return combination_name(tuple(scene.modality for scene in self.scenes))
-
-    @property
-    def right(self) -> Modality:
-        return self.scenes[self.answer].modality
-
-    def sample(self, source: str, position: int) -> Contra4Sample:
-        """Return its sample with the right scene at ``position``; the other scenes keep their order."""
-        others = [scene for place, scene in enumerate(self.scenes) if place != self.answer]
-        return Contra4Sample(
-            row_id=self.name,
-            question=self.question,
-            scenes=(*others[:position], self.scenes[self.answer], *others[position:]),
-            answer=position,
-            gold=LETTERS[position],
-            negatives=self.kind,
-            category=self.category,
-            source=source,
-            filters=self.filters,
-        )
-
-
-@dataclass
-class _Stratum:
-    """Candidates of one size and kind of negatives: the accepted ones, up to the target, and all tried ones."""
-
-    drawn: Iterator[_Candidate]
-    target: int
-    source: str
-    accepted: list[_Candidate] = field(default_factory=list)
-    tried: list[_Candidate] = field(default_factory=list)
-
-    def wave(self) -> list[_Candidate]:
-        """Return the next candidates; none if enough are accepted or tried, or no more can be drawn."""
-        wave_size = max(_SMALLEST_WAVE, _DRAWN * self.target) - len(self.tried)
-        missing = self.target - len(self.accepted)
-        size = min(max(_SMALLEST_WAVE, min(_LARGEST_WAVE, 2 * missing)), wave_size)
-        return list(islice(self.drawn, size)) if missing > 0 else []
-
-    def take(self, wave: Sequence[_Candidate]) -> None:
-        """Accept the passing candidates of a processed wave, balanced with the earlier ones unless as in the paper."""
-        self.tried += wave
-        passing = {candidate.name: candidate for candidate in self.tried if candidate.passes}
-        if self.source == CAPTIONED_PAPER:
-            self.accepted = list(passing.values())[: self.target]
-        else:
-            chosen = balanced([candidate.sample(self.source, 0) for candidate in passing.values()], self.target)
-            self.accepted = [passing[sample.row_id] for sample in chosen]
-
-    def rejected(self) -> Iterator[tuple[_Candidate, str]]:
-        """Yield every rejected candidate with its reason, which begins with the step."""
-        accepted = {candidate.name for candidate in self.accepted}
-        right = {(candidate.combination, candidate.right) for candidate in self.tried if candidate.passes}
-        for candidate in self.tried:
-            if candidate.problem:
-                yield candidate, candidate.problem
-            elif not candidate.passes:
-                yield candidate, f"round trip: passes {', '.join(candidate.filters) or 'no filter'}"
-            elif candidate.name not in accepted:
-                name = candidate.combination
-                never = [MODALITIES[s.modality] for s in candidate.scenes if (name, s.modality) not in right]
-                if self.source == CAPTIONED_PAPER or len(self.accepted) >= self.target:
-                    yield candidate, "enough: no more of this size and negatives are wanted"
-                elif never:
-                    yield candidate, f"balance: with {name}, the right scene is never {' or '.join(sorted(never))}"
-                else:
-                    yield candidate, f"balance: with {name}, the right scene is {MODALITIES[candidate.right]} too often"
-
-
 def construct(
     place: str, writer: BuildWriter, options: BuildOptions, checks: Sequence[Path] = (), *, source: str = CAPTIONED
 ) -> ConstructedQuestions:
@@ -175,13 +69,9 @@ def construct(
     embedder = options.embedder or WordCounts()
     nearest_captions = NearestCaptions(pool, embedder)
     strata = [
-        _Stratum(
-            _candidates(pool, size, kind, nearest_captions if kind == "similar" else None, files, options),
-            options.per_stratum,
-            source,
-        )
+        CandidateStratum(_candidates(pool, size, kind, nearest, files, options), options.per_stratum, source)
         for size in SIZES
-        for kind in ("random", "similar")
+        for kind, nearest in (("random", None), ("similar", nearest_captions))
     ]
     while waves := [(stratum, wave) for stratum in strata if (wave := stratum.wave())]:
         _process([candidate for _, wave in waves for candidate in wave], models, options.seed)
@@ -195,25 +85,26 @@ def construct(
     if not accepted_candidates:
         raise SourceError(f"no question about {place} is accepted ({_reasons(rejected)}).")
     _write_categories(accepted_candidates, models[0], options.seed)
-    voted = [_row(candidate) for candidate in tried if candidate.votes]
-    lines = "".join(canonical_json(row) + "\n" for row in voted)
-    writer.add_file("candidates.jsonl", lines.encode("utf-8"))
-    writer.add_sheet("checks.csv", checks_sheet(voted, options.seed).encode("utf-8"))
-    for name, text in filter_tables(voted, checks).items():
-        writer.add_file(name, text.encode("utf-8"))
+    _write_checks(tried, writer, options.seed, checks)
     report = {
         "models": {"writer": models[0].name, "round trip": [model.name for model in models], "embedder": embedder.name},
         "construction": _counts(tried),
-        "categories": dict(sorted(Counter(candidate.category for candidate in accepted_candidates).items())),
+        "categories": _categories(accepted_candidates),
         "per_stratum": options.per_stratum,
     }
-    return ConstructedQuestions(
-        [
-            Contra4SourceRow(candidate.name, sample, candidate.files[0])
-            for candidate, sample in _in_positions(accepted_candidates, source)
-        ],
-        report,
-    )
+    placed = _in_positions(accepted_candidates, source)
+    rows = [Contra4SourceRow(candidate.name, sample, candidate.files[0]) for candidate, sample in placed]
+    return ConstructedQuestions(rows, report)
+
+
+def _write_checks(tried: Sequence[QuestionCandidate], writer: BuildWriter, seed: int, checks: Sequence[Path]) -> None:
+    """Write the candidates that were voted on, a sheet of them for people, and the paper's tables on the filters."""
+    voted = [_row(candidate) for candidate in tried if candidate.votes]
+    lines = "".join(canonical_json(row) + "\n" for row in voted)
+    writer.add_file("candidates.jsonl", lines.encode("utf-8"))
+    writer.add_sheet("checks.csv", checks_sheet(voted, seed).encode("utf-8"))
+    for name, text in filter_tables(voted, checks).items():
+        writer.add_file(name, text.encode("utf-8"))
 
 
 def read_pool(place: str, writer: BuildWriter) -> tuple[Pool, Mapping[tuple[str, str], Path]]:
@@ -269,12 +160,12 @@ def _candidates(
     near: NearestCaptions | None,
     files: Mapping[tuple[str, str], Path],
     options: BuildOptions,
-) -> Iterator[_Candidate]:
+) -> Iterator[QuestionCandidate]:
     for scenes in draw_scenes(pool, size, near, options.seed):
-        yield _Candidate(scenes, kind, tuple(files[scene.source, scene.name] for scene in scenes))
+        yield QuestionCandidate(scenes, kind, tuple(files[scene.source, scene.name] for scene in scenes))
 
 
-def _process(wave: Sequence[_Candidate], models: Sequence[TextModel], seed: int) -> None:
+def _process(wave: Sequence[QuestionCandidate], models: Sequence[TextModel], seed: int) -> None:
     """Run steps 2 to 4 on a wave, in place; the first model asks and answers, all models choose."""
     _write_questions(wave, models[0], seed)
     with_question = [candidate for candidate in wave if not candidate.problem]
@@ -282,7 +173,7 @@ def _process(wave: Sequence[_Candidate], models: Sequence[TextModel], seed: int)
     _round_trip([candidate for candidate in with_question if not candidate.problem], models, seed)
 
 
-def _write_questions(wave: Sequence[_Candidate], writer: TextModel, seed: int) -> None:
+def _write_questions(wave: Sequence[QuestionCandidate], writer: TextModel, seed: int) -> None:
     """Step 2: have a question written for each candidate, and apply the rule filter to it."""
     prompts = [question_prompt(candidate.captions) for candidate in wave]
     for candidate, reply in _ask(writer, "question", wave, prompts, seed):
@@ -296,7 +187,7 @@ def _write_questions(wave: Sequence[_Candidate], writer: TextModel, seed: int) -
             candidate.problem = f"rule filter: {term}"
 
 
-def _write_answers(wave: Sequence[_Candidate], writer: TextModel, seed: int) -> None:
+def _write_answers(wave: Sequence[QuestionCandidate], writer: TextModel, seed: int) -> None:
     """Step 3: have each candidate's question answered."""
     prompts = [answer_prompt(candidate.captions, candidate.question) for candidate in wave]
     for candidate, reply in _ask(writer, "answer", wave, prompts, seed):
@@ -309,7 +200,7 @@ def _write_answers(wave: Sequence[_Candidate], writer: TextModel, seed: int) -> 
             candidate.answer = LETTERS.index(letter)
 
 
-def _round_trip(wave: Sequence[_Candidate], models: Sequence[TextModel], seed: int) -> None:
+def _round_trip(wave: Sequence[QuestionCandidate], models: Sequence[TextModel], seed: int) -> None:
     """Step 4: have every model choose under every permutation, and record the filters that each candidate passes."""
     trials = [(candidate, order) for candidate in wave for order in scene_orders(len(candidate.scenes))]
     prompts = [choice_prompt([candidate.captions[i] for i in order], candidate.question) for candidate, order in trials]
@@ -332,9 +223,9 @@ def _round_trip(wave: Sequence[_Candidate], models: Sequence[TextModel], seed: i
             candidate.problem, candidate.votes, candidate.filters = failed[id(candidate)], [], ()
 
 
-def _write_categories(accepted: Sequence[_Candidate], writer: TextModel, seed: int) -> None:
+def _write_categories(accepted: Sequence[QuestionCandidate], writer: TextModel, seed: int) -> None:
     """Have the topic of each distinct question named, and assign its category; without a topic it has none (Appendix D)."""
-    same_question: dict[str, list[_Candidate]] = {}
+    same_question: dict[str, list[QuestionCandidate]] = {}
     for candidate in accepted:
         same_question.setdefault(candidate.question, []).append(candidate)
     prompts = [category_prompt(question) for question in same_question]
@@ -347,8 +238,8 @@ def _write_categories(accepted: Sequence[_Candidate], writer: TextModel, seed: i
 
 
 def _ask(
-    model: TextModel, step: str, candidates: Sequence[_Candidate], texts: Sequence[str], seed: int
-) -> list[tuple[_Candidate, Generation]]:
+    model: TextModel, step: str, candidates: Sequence[QuestionCandidate], texts: Sequence[str], seed: int
+) -> list[tuple[QuestionCandidate, Generation]]:
     """Return the replies, in the order of ``texts``. Raises ModelError if a model answers none of many requests."""
     decoding = replace(_STEPS[step], seed=seed)
     requests = [
@@ -362,7 +253,9 @@ def _ask(
     ]
 
 
-def _in_positions(accepted: Sequence[_Candidate], source: str) -> Iterator[tuple[_Candidate, Contra4Sample]]:
+def _in_positions(
+    accepted: Sequence[QuestionCandidate], source: str
+) -> Iterator[tuple[QuestionCandidate, Contra4Sample]]:
     """Yield the samples with the right scene spread evenly over positions, per size and kind of negatives.
 
     They are even per combination and right modality too, unless as in the paper. A sample of PUF is right in any order, so
@@ -379,7 +272,7 @@ def _in_positions(accepted: Sequence[_Candidate], source: str) -> Iterator[tuple
         counts[group] += 1
 
 
-def _row(candidate: _Candidate) -> dict[str, Any]:
+def _row(candidate: QuestionCandidate) -> dict[str, Any]:
     return {
         "id": candidate.name,
         "size": len(candidate.scenes),
@@ -394,12 +287,16 @@ def _row(candidate: _Candidate) -> dict[str, Any]:
     }
 
 
-def _counts(tried: Sequence[_Candidate]) -> dict[str, Any]:
+def _counts(tried: Sequence[QuestionCandidate]) -> dict[str, Any]:
     counts: dict[str, Any] = {"drawn": len(tried)}
     given_up = Counter(candidate.problem.partition(":")[0] for candidate in tried if candidate.problem)
     return counts | {"given up": dict(sorted(given_up.items()))}
 
 
-def _reasons(rejected: Sequence[tuple[_Candidate, str]]) -> str:
+def _categories(accepted: Sequence[QuestionCandidate]) -> dict[str, int]:
+    return dict(sorted(Counter(candidate.category for candidate in accepted).items()))
+
+
+def _reasons(rejected: Sequence[tuple[QuestionCandidate, str]]) -> str:
     reasons = Counter(reason.partition(":")[0] for _, reason in rejected).most_common(3)
     return "; ".join(f"{n} times: {reason}" for reason, n in reasons) or "no scenes could be put together"

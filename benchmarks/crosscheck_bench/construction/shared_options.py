@@ -12,13 +12,8 @@ from typing import TypeVar
 from benchmarks.crosscheck_bench.constants import LETTERS
 from benchmarks.crosscheck_bench.construction.appendix_templates import OTHER_TITLE, SWAPPED_PRICE
 from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, interleave
-from benchmarks.crosscheck_bench.construction.perception_templates import (
-    OPTIONS,
-    brand_regions,
-    ocr_draft,
-    price_draft,
-    priced_shots,
-)
+from benchmarks.crosscheck_bench.construction.perception_templates import OPTIONS, brand_regions, ocr_draft
+from benchmarks.crosscheck_bench.construction.product_templates import price_draft, priced_shots
 from benchmarks.crosscheck_bench.construction.template_data import TemplateData, form_groups, shots, shuffle
 from benchmarks.crosscheck_bench.sources.products import Price
 from benchmarks.values import compare

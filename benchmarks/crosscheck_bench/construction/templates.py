@@ -16,6 +16,7 @@ from benchmarks.crosscheck_bench.construction import (
     appendix_templates,
     integration_templates,
     perception_templates,
+    product_templates,
     shared_options,
 )
 from benchmarks.crosscheck_bench.construction.drafts import FIGURE_8, QuestionDraft, interleave
@@ -37,7 +38,7 @@ L1_TEMPLATES: Mapping[str, Template] = {
     "BR": perception_templates.brand_recognition,
     "PMP": perception_templates.main_part,
     "PMO": shared_options.printed_words,
-    "PD*": _in_turn(perception_templates.product_diff, appendix_templates.crossed_titles),
+    "PD*": _in_turn(product_templates.product_diff, appendix_templates.crossed_titles),
     "SP": shared_options.shared_prices,
 }
 """The templates of L1, by task, in Table 1's order."""
@@ -53,8 +54,8 @@ L2_TEMPLATES: Mapping[str, Template] = {
 FIGURE_8_TEMPLATES: Mapping[str, Template] = {
     "LD": perception_templates.logo_diff,
     "PMO": perception_templates.main_part_ocr,
-    "PD*": _in_turn(perception_templates.product_diff, appendix_templates.title_consistency),
-    "SP": _in_turn(perception_templates.style_price, appendix_templates.swapped_prices),
+    "PD*": _in_turn(product_templates.product_diff, appendix_templates.title_consistency),
+    "SP": _in_turn(product_templates.style_price, appendix_templates.swapped_prices),
     "SKU": integration_templates.same_sku,
     "BDC": integration_templates.brand_category,
 }

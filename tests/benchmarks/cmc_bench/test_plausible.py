@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.build import Build, BuildOptions, Difficulty
 from benchmarks.cmc_bench import CMCBench
-from benchmarks.cmc_bench.construction.pipeline import COMPOUND
+from benchmarks.cmc_bench.construction.pairing import COMPOUND
 from benchmarks.cmc_bench.construction.plausible import fits, made_values, value_kind
 from benchmarks.cmc_bench.construction.written_number import read_number
 from benchmarks.cmc_bench.sources.base import SourceRow

@@ -11,7 +11,7 @@ from benchmarks.cmc_bench.construction import same_questions
 from benchmarks.cmc_bench.construction.same_questions import CONTRADICTORY, REPEATED_ROW, SameQuestions
 from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.values import compare
-from benchmarks.values.comparison import Comparison
+from benchmarks.values.comparison_verdicts import Comparison
 
 _ROWS = 1_500
 

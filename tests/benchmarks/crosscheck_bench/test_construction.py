@@ -23,6 +23,7 @@ from benchmarks.crosscheck_bench.construction import (
     human_written,
     integration_templates,
     perception_templates,
+    product_templates,
 )
 from benchmarks.crosscheck_bench.construction.templates import CATALOGUE
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
@@ -412,9 +413,9 @@ PAPER = SET.parents[2] / "shared" / "papers" / "crosscheck-bench.txt"
             perception_templates.PMO,
             perception_templates.PMO_FORM,
             perception_templates.PMO_REGION,
-            perception_templates.SP,
+            product_templates.SP,
         ),
-        perception_templates.SP_FORM,
+        product_templates.SP_FORM,
         appendix_templates.TITLE,
         *(
             integration_templates.BR,
@@ -437,7 +438,7 @@ PAPER = SET.parents[2] / "shared" / "papers" / "crosscheck-bench.txt"
             *human_written.PI_OPTIONS,
         ),
         # What Figure 8 breaks off, as far as it goes, and what has our instruction for the form behind it.
-        perception_templates.PD.removesuffix(" introduced, and whether it is the candidate product."),
+        product_templates.PD.removesuffix(" introduced, and whether it is the candidate product."),
         *integration_templates.SPU.split("; please select the product of the same "),
         human_written.BC_FORM.removesuffix(" Answer Yes or No."),
         "detected logos seems related to the brand",
@@ -455,8 +456,8 @@ def test_price_question_follows_its_example() -> None:
         text.rindex("StylePrice") : text.index("Brand Circumvention Content (BC*)", text.rindex("StylePrice"))
     ]
     asked, _, form = example.partition("Option: A: ")
-    assert asked.strip().endswith(perception_templates.SP)
-    assert perception_templates.SP_FORM in form
+    assert asked.strip().endswith(product_templates.SP)
+    assert product_templates.SP_FORM in form
 
 
 # --- L2 by a model -------------------------------------------------------------------------------

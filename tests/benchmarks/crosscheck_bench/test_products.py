@@ -23,7 +23,7 @@ from benchmarks.crosscheck_bench.construction.clue_graph import (
 )
 from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
 from benchmarks.crosscheck_bench.construction.human_written import read_authored_questions
-from benchmarks.crosscheck_bench.construction.perception_templates import _price_ladder
+from benchmarks.crosscheck_bench.construction.product_templates import _price_ladder
 from benchmarks.crosscheck_bench.construction.template_data import TemplateData, form_groups
 from benchmarks.crosscheck_bench.sources.products import Price, read_catalogue
 from benchmarks.errors import SourceError

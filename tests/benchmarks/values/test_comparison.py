@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.values import compare
-from benchmarks.values.comparison import compare_numbers, in_one_unit
+from benchmarks.values.number_comparison import compare_numbers, in_one_unit
 from benchmarks.values.numerals import find_numbers
 from benchmarks.values.parse import parse
 from benchmarks.values.question import read_question
