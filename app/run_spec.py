@@ -7,19 +7,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
+from app.key_declarations import FolderPath, Keys, Names
 from app.run_names import NAME, NAME_ADVICE, PATTERN, Moment, model_slug, name_at
-from benchmarks import number_ranges as ranges
+from app.spec_keys import (
+    AnswerKeys,
+    ApiKeys,
+    BatchKeys,
+    ClusterKeys,
+    DecodingKeys,
+    ExecutionKeys,
+    SelectionKeys,
+    spec_keys,
+)
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.number_ranges import STORED, TYPED, shortened
 from benchmarks.prompt_template import SUFFIX, Prompts, PromptTemplate, find_template
 from benchmarks.protocols import DirectProtocol, LikelihoodProtocol, Protocol, SystemProtocol
 from benchmarks.registry import get_benchmark
 from benchmarks.remedies import (
-    DIRECT,
     READ,
     REMEDIES,
     SAMPLES,
@@ -48,76 +64,36 @@ if TYPE_CHECKING:
     from benchmarks.base import Benchmark
 
 
-def _as_list(value: Any) -> Any:
-    value = [value] if isinstance(value, str) else value
-    # A repeated value counts once.
-    return list(dict.fromkeys(value)) if isinstance(value, list) and all(isinstance(v, str) for v in value) else value
-
-
 def _is_none(value: Any) -> bool:
     return value is None
 
 
-def _is_direct(value: Any) -> bool:
-    return bool(value == DIRECT)
-
-
-def _is_false(value: Any) -> bool:
-    return value is False
-
-
-def _is_one(value: Any) -> bool:
-    return bool(value == 1)
-
-
 M = TypeVar("M", bound=BaseModel)
-Flag = Annotated[bool, Field(strict=True)]
-Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
-
 
 LARGEST_SPEC = 1 << 20
 """The maximum size of a spec's file, in bytes."""
 
-RESTARTS = 2
-"""The default number of restarts of a worker that runs out of memory without answering in between. Not part of a run's
-identity."""
-
-Score = Literal["generate", "likelihood"]
-ProtocolName = Literal["direct", "read-then-compare", "self-consistency", "verify"]
-FolderPath = Annotated[str, Field(max_length=4096)]
-"""A folder. The length limit makes pydantic reject text that cannot be written to the spec's file."""
-Part = Literal["open", "final"]
 RunName = Annotated[str, Field(pattern=NAME, max_length=80)]
 NamePattern = Annotated[str, Field(pattern=PATTERN, max_length=560)]
 """A name or a pattern. The length is checked first, as the search takes seconds in a text of 100,000 characters."""
 
 
-class DecodingSpec(BaseModel):
+_NEWER = frozenset(name for name, declared in spec_keys().items() if declared.key.newer)
+
+
+class DecodingSpec(BaseModel, DecodingKeys):
     """Decoding settings; see :class:`benchmarks.vocabulary.Decoding`. Unset values are the benchmark's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    max_tokens: Annotated[int, ranges.MAX_TOKENS] = 256
-    temperature: Annotated[float, ranges.TEMPERATURE] = 0.0
-    top_p: Annotated[float, ranges.TOP_P] = 1.0
-    max_pixels: Annotated[int, ranges.MAX_PIXELS] | None = None
 
-
-class ApiSpec(BaseModel):
+class ApiSpec(BaseModel, ApiKeys):
     """Limits and prices of remote engines; see :class:`mlx_backends.options.RemoteOptions`.
 
     They are not part of a run's identity.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-    token_ceiling: Annotated[int, ranges.TOKEN_CEILING] | None = None
-    cost_ceiling: Annotated[float, ranges.COST_CEILING] | None = None
-    input_price: Annotated[float, ranges.PRICE] | None = None
-    output_price: Annotated[float, ranges.PRICE] | None = None
-    concurrency: Annotated[int, ranges.CONCURRENCY] = 8
-    timeout: Annotated[float, ranges.TIMEOUT] = 120.0
-    attempts: Annotated[int, ranges.ATTEMPTS] = 6
 
     def remote_options(self, replies: Path | None) -> RemoteOptions:
         """Return the options with replies cached in the file ``replies``. Raises SpecError for a cost ceiling without prices."""
@@ -135,43 +111,29 @@ class ApiSpec(BaseModel):
         )
 
 
-class BatchSpec(BaseModel):
-    """The contents of a spec file or command line; lists of models or prompt sets become several runs."""
+class _Spec(BaseModel):
+    """Base of specs: they are frozen, and leave out newer keys that have their default, as earlier releases wrote them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    benchmark: str
-    model: Names = Field(min_length=1)
-    adapter: FolderPath | None = Field(default=None, exclude_if=_is_none)
-    """The folder of an adapter that is applied to every model; ``MODEL+FOLDER`` names one for a single model."""
-    data: FolderPath | None = None
-    prompt_set: Names = ()
     prompt: PromptTemplate | None = Field(default=None, exclude_if=_is_none)
-    """The content of the prompt set of its name, as a run has it that was made from a file."""
-    judge: Names = ()
-    undecided_by: str | None = Field(default=None, exclude_if=_is_none)
-    """The judge by rule for whose undecided answers alone the models among the judges are asked; None: for every answer."""
-    conditions: Names = ()
-    strata: dict[str, Names] = {}
-    limit: Annotated[int, ranges.LIMIT] | None = None
-    part: Part | None = Field(default=None, exclude_if=_is_none)
-    """The part of a question set that is asked: all but the rows held out for a final decision, or these; None: all rows."""
-    seed: Annotated[int, ranges.SEED] = 0
-    name: NamePattern | None = None
-    exact: Flag = False
-    fresh: Flag = Field(default=False, exclude_if=_is_false)
-    score: Score = "generate"
-    protocol: ProtocolName = Field(default=DIRECT, exclude_if=_is_direct)
-    samples: Annotated[int, ranges.SAMPLES] | None = Field(default=None, exclude_if=_is_none)
-    """The number of answers that vote; None for the default."""
-    repeats: Annotated[int, ranges.REPEATS] = Field(default=1, exclude_if=_is_one)
-    """The number of times that every instance is asked."""
-    kv_bits: Annotated[int, ranges.KV_BITS] | None = Field(default=None, exclude_if=_is_none)
-    restarts: Annotated[int, ranges.RESTARTS] = RESTARTS
-    workers: str | None = Field(default=None, max_length=300, exclude_if=_is_none)
-    """The cluster whose nodes answer. It is not part of a run: a run that somebody else made never names one."""
+    """The content of a prompt set that is not the benchmark's own, so that neither a file nor a release changes it."""
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
+
+    @model_serializer(mode="wrap")
+    def _without_newer_defaults(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = type(self).model_fields
+        values: dict[str, Any] = serialize(self)
+        return {key: value for key, value in values.items() if key not in _NEWER or value != fields[key].default}
+
+
+class BatchSpec(_Spec, ClusterKeys, AnswerKeys, SelectionKeys, BatchKeys):  # the fields of the last base come first
+    """The contents of a spec file or command line; lists of models or prompt sets become several runs."""
+
+    model: Names = Field(min_length=1)
+    judge: Names = ()
+    name: NamePattern | None = None
 
     def runs(self, moment: Moment | None = None) -> list[RunSpec]:
         """Return a RunSpec for each model and prompt set; ``moment`` is that of their names, by default the present one.
@@ -281,43 +243,21 @@ class BatchSpec(BaseModel):
         return self.decoding.temperature if chosen else benchmark.decoding.temperature
 
 
-class RunSpec(BaseModel):
-    """One run: one model, one prompt set and one build of one benchmark."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _OneRun(Keys):
+    """The first fields of a run's spec."""
 
     benchmark: str
     model: str
     prompt_set: str
-    prompt: PromptTemplate | None = Field(default=None, exclude_if=_is_none)
-    """The content of a prompt set that is not the benchmark's own, so that neither a file nor a release changes it."""
+    prompt: PromptTemplate | None
     data: FolderPath | None = None
+
+
+class RunSpec(_Spec, ExecutionKeys, AnswerKeys, SelectionKeys, _OneRun):
+    """One run: one model, one prompt set and one build of one benchmark."""
+
     judge: Names = ("match",)
-    undecided_by: str | None = Field(default=None, exclude_if=_is_none)
-    conditions: Names = ()
-    strata: dict[str, Names] = {}
-    limit: Annotated[int, ranges.LIMIT] | None = None
-    part: Part | None = Field(default=None, exclude_if=_is_none)
-    seed: Annotated[int, ranges.SEED] = 0
     name: RunName | None = None
-    exact: Flag = False
-    """True to compute each answer separately, without batching and caches."""
-    fresh: Flag = Field(default=False, exclude_if=_is_false)
-    """True to reuse no answer of another run."""
-    score: Score = "generate"
-    """The source of answers: generated text, or with "likelihood" the most likely of an instance's options; answers to open
-    questions are generated in both cases, in the latter with likelihoods."""
-    protocol: ProtocolName = Field(default=DIRECT, exclude_if=_is_direct)
-    """The benchmark's own protocol, or a remedy that wraps it."""
-    samples: Annotated[int, ranges.SAMPLES] | None = Field(default=None, exclude_if=_is_none)
-    repeats: Annotated[int, ranges.REPEATS] = Field(default=1, exclude_if=_is_one)
-    kv_bits: Annotated[int, ranges.KV_BITS] | None = Field(
-        default=None, exclude_if=_is_none
-    )  # specs from before this key existed stay as they are
-    """The bits to which the model's key-value cache is quantised; None: not at all. Judges are not affected."""
-    restarts: Annotated[int, ranges.RESTARTS] = RESTARTS
-    decoding: DecodingSpec = DecodingSpec()
-    api: ApiSpec = ApiSpec()
 
     def run_name(self, data_digest: str) -> str:
         """Return the run folder's name: ``name``, or a name derived from the spec and the data."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import click
 
 from app.cli import completion
-from app.text.shell import shell_quote
+from app.key_declarations import Keys, keys_of
+from app.spec_keys import ApiKeys, spec_keys
 from benchmarks import number_ranges as ranges
 from benchmarks.number_ranges import NumberRange, shortened
 
@@ -122,16 +123,42 @@ def option_group(*options: Callable[[Any], Any]) -> Callable[[_Command], _Comman
     return add_options
 
 
+_SPECIAL: Mapping[str, Mapping[str, Any]] = {
+    "benchmark": {"shell_complete": completion.benchmarks, "is_eager": True},
+    "model": {"shell_complete": completion.models},
+    "data": {"type": BUILD, "shell_complete": completion.builds},
+    "judge": {"shell_complete": completion.judges},
+    "conditions": {"type": COMMAS, "default": "", "multiple": False, "shell_complete": completion.conditions},
+    "strata": {"multiple": True, "callback": lambda context, parameter, value: parse_strata(value)},
+}
+"""The settings of the options of some keys that do not follow from their types."""
+
+
+def key_option(key: str) -> Callable[[_Command], _Command]:
+    """Return the decorator of the option of a spec's key; its value is None where it is not given, or empty for a list."""
+    declared = spec_keys()[key]
+    settings: dict[str, Any] = {"help": declared.key.help, "metavar": declared.key.metavar}
+    if declared.number_range is not None:
+        settings["type"] = Number(declared.number_range)
+    elif declared.choices:
+        settings["type"] = click.Choice(declared.choices)
+    elif declared.is_flag:
+        settings |= {"is_flag": True, "default": None}
+    elif declared.is_list:
+        settings["multiple"] = True
+    return click.option(f"--{key.replace('_', '-')}", **{**settings, **_SPECIAL.get(key, {})})
+
+
+def key_options(*classes: type[Keys]) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds the options of the keys of ``classes``, in the order in which the help lists them."""
+    return option_group(*(key_option(key) for keys in classes for key in keys_of(keys) if spec_keys()[key].key.help))
+
+
 run_name = click.argument("run", shell_complete=completion.runs)
 run_names = click.argument("run", nargs=-1, required=True, shell_complete=completion.runs)
 some_run_names = click.argument("run", nargs=-1, shell_complete=completion.runs)
 benchmark_name = click.argument("benchmark", shell_complete=completion.benchmarks)
-build_folder = click.option(
-    "--data",
-    type=BUILD,
-    shell_complete=completion.builds,
-    help="A build's folder, or a question set as SET or SET@NUMBER; default: the build in the workspace.",
-)
+build_folder = key_option("data")
 width = click.option(
     "--width", default="column", show_default=True, metavar="WIDTH", help="Width of figures: column or page."
 )
@@ -159,12 +186,6 @@ def asks_for_events(arguments: Sequence[str]) -> bool:
 force = click.option(
     "--force", is_flag=True, help="Use the model even if it seems too large for the memory or fails the sight check."
 )
-restarts = number(
-    "--restarts",
-    ranges.RESTARTS,
-    metavar="N",
-    help="How often to restart a worker that ran out of memory without answering in between; default 2.",
-)
 until_width = number(
     "--until-width",
     ranges.UNTIL_WIDTH,
@@ -183,11 +204,6 @@ allow_address = click.option(
     metavar="URL",
     help="Allow this server (or URL,proxy=PROXY) to receive questions, images and API keys; remembered. Repeatable.",
 )
-workers = click.option(
-    "--workers",
-    metavar="CLUSTER",
-    help="Let the nodes of a Ray cluster answer: ray://HOST:10001, or ray for the one of RAY_ADDRESS or a new one here.",
-)
 allow_open_cluster = click.option(
     "--allow-open-cluster",
     is_flag=True,
@@ -203,35 +219,13 @@ worker_options = option_group(display, force, accept_engine, allow_address, wait
 """Options for starting models that answer or judge."""
 WORKER_KEYS = ("display", "force", "accept_engine", "allowed", "wait")
 """The values of these options, which are fields of ``ExecutionOptions``."""
-cluster_options = option_group(workers, allow_open_cluster)
+cluster_options = option_group(key_option("workers"), allow_open_cluster)
 """Options for letting a cluster answer."""
-run_options = option_group(until_width, restarts, cluster_options, worker_options)
+run_options = option_group(until_width, key_option("restarts"), cluster_options, worker_options)
 """Options for executing a run."""
-exact_and_fresh = option_group(
-    click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches."),
-    click.option(
-        "--fresh",
-        is_flag=True,
-        default=None,
-        help="Ask every request anew, in a new run if the last one is finished; reuse no answer of another run.",
-    ),
-)
-conditions = click.option(
-    "--conditions",
-    type=COMMAS,
-    default="",
-    metavar="C,C",
-    shell_complete=completion.conditions,
-    help="Only these conditions, separated by commas; `rashomon benchmarks` lists them. without-sources adds those that leave "
-    "sources out.",
-)
-strata = click.option(
-    "--strata",
-    multiple=True,
-    metavar="KEY=V,V",
-    callback=lambda context, parameter, value: parse_strata(value),
-    help="Only instances in these strata. Repeatable.",
-)
+exact_and_fresh = option_group(key_option("exact"), key_option("fresh"))
+conditions = key_option("conditions")
+strata = key_option("strata")
 judge = click.option(
     "--judge",
     metavar="NAME",
@@ -246,32 +240,19 @@ fetch_options = option_group(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-_API_OPTIONS: dict[str, tuple[NumberRange, str]] = {
-    "token_ceiling": (ranges.TOKEN_CEILING, "Remote models: the most tokens to use, for each run and each judge."),
-    "cost_ceiling": (ranges.COST_CEILING, "Remote models: the most to spend; needs both prices."),
-    "input_price": (ranges.PRICE, "Remote models: price of a million input tokens, in any currency."),
-    "output_price": (ranges.PRICE, "Remote models: price of a million output tokens."),
-    "concurrency": (ranges.CONCURRENCY, "Remote models: the most calls at a time; default 8."),
-    "timeout": (ranges.TIMEOUT, "Remote models: seconds before a call times out; default 120."),
-    "attempts": (ranges.ATTEMPTS, "Remote models: how often to try a failing call; default 6."),
-}
-
-api_options = option_group(
-    *(
-        number(f"--{name.replace('_', '-')}", number_range, help=text)
-        for name, (number_range, text) in _API_OPTIONS.items()
-    )
-)
+api_options = key_options(ApiKeys)
 """Limits and prices of remote models; the keys of a spec's ``api`` section."""
 
 
 def pop_api_options(options: dict[str, Any]) -> dict[str, Any]:
     """Remove the values of ``api_options`` from a command's options, and return those that were set."""
-    return {name: value for name in _API_OPTIONS if (value := options.pop(name)) is not None}
+    return {name: value for name in keys_of(ApiKeys) if (value := options.pop(name)) is not None}
 
 
 def typed_command(*without: str) -> str:
     """Return the command line of the running command for a shell, ``without`` these options."""
+    from app.text.shell import shell_quote
+
     words: list[str] = click.get_current_context().meta[ARGUMENTS]
     return " ".join(["rashomon", *(shell_quote(word) for word in words if word not in without)])
 

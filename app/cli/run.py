@@ -16,20 +16,19 @@ from app.cli.options import (
     WORKER_KEYS,
     allow_address,
     api_options,
-    build_folder,
     calls,
     cluster_options,
     conditions,
     display,
-    exact_and_fresh,
+    key_options,
     number,
     pop_api_options,
     run_name,
     run_options,
-    strata,
     typed_command,
     worker_options,
 )
+from app.spec_keys import AnswerKeys, BatchKeys, DecodingKeys, SelectionKeys
 from benchmarks import number_ranges as ranges
 
 _CLUSTER = ("workers", "allow_open_cluster")
@@ -38,78 +37,7 @@ _RUNNING = (*WORKER_KEYS, "until_width", "allow_open_cluster")
 
 @click.command()
 @click.argument("spec", required=False, type=PATH, metavar="[SPEC.toml | paper:NAME]", shell_complete=completion.specs)
-@click.option(
-    "--benchmark",
-    metavar="NAME",
-    help="The benchmark to run; `rashomon benchmarks` lists them.",
-    shell_complete=completion.benchmarks,
-    is_eager=True,
-)
-@click.option(
-    "--model",
-    multiple=True,
-    metavar="ID",
-    shell_complete=completion.models,
-    help="A folder, the Hub id of a fetched model, a remote model such as openai:NAME, or policy:NAME. Repeatable.",
-)
-@click.option(
-    "--adapter",
-    metavar="FOLDER",
-    help="Apply the adapter in this folder to the models; --model ID+FOLDER applies it to a single one.",
-)
-@build_folder
-@click.option(
-    "--prompt-set",
-    multiple=True,
-    metavar="NAME",
-    help="A prompt set; `rashomon benchmarks` and `rashomon prompts` list them. Or a file of yours. Repeatable.",
-)
-@click.option(
-    "--judge",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.judges,
-    help="A judge, or first(RULE, MODEL); `rashomon judges` lists them. Repeatable; tables show the first one's labels.",
-)
-@conditions
-@strata
-@number("--limit", ranges.LIMIT, help="Only this many examples, stratified; each keeps all its conditions.")
-@number("--seed", ranges.SEED, help="Seed for the choice of examples and for sampled answers; default 0.")
-@number("--max-tokens", ranges.MAX_TOKENS, help="The most tokens of an answer; default: the benchmark's.")
-@number(
-    "--temperature", ranges.TEMPERATURE, help="Sampling temperature, 0 for greedy decoding; default: the benchmark's."
-)
-@number("--top-p", ranges.TOP_P, help="Nucleus sampling threshold; default: the benchmark's.")
-@number("--max-pixels", ranges.MAX_PIXELS, help="Scale larger images down to this many pixels.")
-@click.option(
-    "--name",
-    help="The run's name, such as nightly-{date}; {date}, {time} and {model} stand for theirs. Default: a name derived from the "
-    "spec, the same each time.",
-)
-@exact_and_fresh
-@click.option(
-    "--score",
-    type=click.Choice(["generate", "likelihood"]),
-    help="Generate answers; or score options by likelihood, and generate with likelihoods where there are none.",
-)
-@click.option(
-    "--protocol",
-    type=click.Choice(["direct", "read-then-compare", "self-consistency", "verify"]),
-    help="Spend more calls on each answer: read the sources first, let samples vote, or check the answer; default: direct.",
-)
-@number("--samples", ranges.SAMPLES, metavar="N", help="How many answers vote in self-consistency; default 5.")
-@number(
-    "--repeats",
-    ranges.REPEATS,
-    metavar="N",
-    help="Ask every instance N times, each time with another seed; needs a temperature above 0. Default 1.",
-)
-@number(
-    "--kv-bits",
-    ranges.KV_BITS,
-    metavar="N",
-    help="Quantise the key-value cache of a model that MLX runs to 8 or 4 bits; default: not quantised.",
-)
+@key_options(BatchKeys, SelectionKeys, DecodingKeys, AnswerKeys)
 @click.option("--dry-run", is_flag=True, help="Check everything, but fetch and load no model and run nothing.")
 @click.option("--yes", is_flag=True, help="Fetch what paper:NAME needs without asking for confirmation.")
 @api_options

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from app.run_spec import Flag, FolderPath, RunName, parse
+from app.key_declarations import Flag, FolderPath
+from app.run_spec import RunName, parse
 from benchmarks import number_ranges as ranges
 from benchmarks.errors import SpecError, did_you_mean
 from mlx_backends.training import Objective, Schedule, TrainingSettings

@@ -19,7 +19,7 @@ from app.engine.workers.standby import worker_environment
 from app.engine.workers.stop_time import NOTICE_SECONDS, held_memory, stop_seconds, waiting_message
 from app.engine.workers.worker_process import Outcome, ending
 from app.exit_codes import DONE, INTERRUPTED, STOPPED, EndedError
-from app.run_spec import RESTARTS
+from app.spec_keys import RESTARTS
 from app.system.logs import Log
 from app.system.signals import handle_stop_signals, stop_process
 from benchmarks.errors import StoreError

@@ -33,6 +33,7 @@ from app.new_run.prompt_files import prompt_choices
 from app.new_run.run_estimate import BuildContents
 from app.run_spec import BatchSpec
 from app.setups import find_setup, setup_names
+from app.spec_keys import spec_keys
 from app.tui.commands import bindings
 from app.tui.confirmations import confirm_addresses
 from app.tui.hostile_text import literal
@@ -57,7 +58,7 @@ from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.dialogs import Confirm, TextDialog
 from app.tui.widgets.estimate_line import field_word, form_summary
 from app.tui.widgets.prompt_view import PromptView
-from app.tui.widgets.run_form import DEFAULTS, SECTIONS, RunForm
+from app.tui.widgets.run_form import SECTIONS, RunForm
 from app.tui.widgets.tab_line import TabLine
 from benchmarks.base import Benchmark
 from benchmarks.build import read_manifest
@@ -224,7 +225,7 @@ class NewRunScreen(RashomonScreen):
         if benchmark is None:
             return
         for key, field in self.form_view.fields().items():
-            if hasattr(benchmark.decoding, key) and key not in DEFAULTS:
+            if hasattr(benchmark.decoding, key) and not spec_keys()[key].example:
                 field.example(f"{getattr(benchmark.decoding, key)}")
         self._contents = None
         self._not_here = []
