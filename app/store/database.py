@@ -130,7 +130,10 @@ class Database:
                 connection.execute("PRAGMA fullfsync = ON")
                 connection.execute("PRAGMA checkpoint_fullfsync = ON")
                 connection.execute("PRAGMA foreign_keys = ON")
+                if schema_version(connection) == 0:  # a new run, which is no run before it is filled and synced
+                    connection.execute("PRAGMA synchronous = OFF")
                 migrate(connection)
+                connection.execute("PRAGMA synchronous = FULL")
                 return cls(folder, connection)
             except BaseException:
                 connection.close()

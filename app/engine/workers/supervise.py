@@ -29,6 +29,7 @@ from app.engine.workers.stop_time import NOTICE_SECONDS, end_worker, held_memory
 from app.engine.workers.worker_job import Job
 from app.engine.workers.worker_process import Outcome, ending
 from app.exit_codes import INTERRUPTED, STOPPED
+from app.store.connection import DATABASE
 from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.run_facts import WorkerDeath
@@ -208,9 +209,10 @@ class Supervisor:
         pump.finish()
         log.close()
         for folder in job.runs:
-            with suppress(StoreError):
-                # Our reading may have kept the worker from merging its database into one file (see RunStore.close).
-                RunStore.open(folder).close()
+            if (folder / f"{DATABASE}-wal").exists():
+                with suppress(StoreError):
+                    # Our reading may have kept the worker from merging its database into one file (see RunStore.close).
+                    RunStore.open(folder).close()
         assert worker.stdout is not None
         report = worker.stdout.read()
         for stream in (worker.stdin, worker.stdout):
