@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import NamedTuple
@@ -90,6 +90,11 @@ def answer_on_chart(question: str, lines: Sequence[Line]) -> str:
     scores = [(_score(value, weights), value) for value in values]
     if best := max((score for score, _ in scores if score[0] > 0), default=None):
         return next(value.text for score, value in scores if score == best)
+    return _extreme(values, asked)
+
+
+def _extreme(values: Sequence[_Value], asked: Set[str]) -> str:
+    """Return the only value, or the highest or lowest one if the words ``asked`` say so; else nothing."""
     by_amount = sorted(values, key=lambda value: value.amount)
     if by_amount and (asked & _HIGHEST or len(values) == 1):
         return by_amount[-1].text

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from app.cli import data, people, results, run, sharing, system, training
-from app.cli.options import ARGUMENTS, EVENT_COMMANDS, PATH, on_terminal
+from app.cli.options import ARGUMENTS, COMMAND_ARGUMENTS, EVENT_COMMANDS, PATH, on_terminal
 from app.exit_codes import MEANINGS
 from app.system.blas import use_one_thread
 
@@ -94,7 +94,8 @@ class RashomonGroup(click.Group):
         if "--batch" in rest and rest[0] not in self.commands:
             rest.remove("--batch")
             rest.insert(0, "batch")
-        return super().parse_args(ctx, front + rest)
+        ctx.meta[COMMAND_ARGUMENTS] = super().parse_args(ctx, front + rest)
+        return ctx.args
 
 
 def _summary(command: click.Command) -> str:
@@ -156,6 +157,8 @@ To run a model without the interface: `rashomon --batch --benchmark NAME --model
 @click.pass_context
 def cli(context: click.Context, workspace: Path | None, images: str | None) -> int:
     """Open the interface, or print the help page where there is no terminal; a command does its own work."""
+    if context.invoked_subcommand == run.batch.name:
+        run.start_worker(context)
     from app.store.workspace import Workspace
 
     if context.invoked_subcommand in _TABLES:

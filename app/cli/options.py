@@ -21,8 +21,8 @@ from benchmarks import number_ranges as ranges
 from benchmarks.number_ranges import NumberRange, shortened
 
 PATH = click.Path(path_type=Path)
-ARGUMENTS = "rashomon.arguments"
-"""The key in a context's ``meta`` of the command line as it was typed."""
+ARGUMENTS, COMMAND_ARGUMENTS = "rashomon.arguments", "rashomon.command-arguments"
+"""The keys in a context's ``meta`` of the command line as it was typed, and of the arguments that follow the command's name."""
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 RUN_HELP = (

@@ -11,6 +11,7 @@ import click
 from app.cli import completion
 from app.cli.options import (
     BUILD,
+    COMMAND_ARGUMENTS,
     PATH,
     RUN_HELP,
     WORKER_KEYS,
@@ -49,13 +50,9 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
     paper:NAME is the setup of a benchmark's paper, such as paper:cmc-bench; `rashomon benchmarks NAME` prints it with its
     sources. Options override the spec file. `rashomon --batch` is the same as `rashomon batch`.
     """
-    from app.engine.workers import standby
-    from app.setups import setup_file
-
-    if not (options["dry_run"] or options["workers"]):
-        standby.start(standby.first_model(setup_file(spec) or spec, options["model"]))
     from app.commands.batch import ExecutionOptions
     from app.commands.batch import batch as run_batch
+    from app.setups import setup_file
     from benchmarks.untrusted.typed_paths import typed_path
 
     execution = ExecutionOptions(**{key: options.pop(key) for key in _RUNNING})
@@ -72,6 +69,18 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
         command = typed_command("--dry-run", "--yes")
         return run_setup(workspace, str(spec), overrides, execution, command, dry_run=dry_run, yes=yes)
     return run_batch(workspace, spec, overrides, execution, dry_run=dry_run)
+
+
+def start_worker(context: click.Context) -> None:
+    """Start the worker of ``rashomon batch`` by its arguments, before what the command itself needs is imported."""
+    from app.engine.workers import standby
+    from app.setups import setup_file
+
+    arguments = list(context.meta[COMMAND_ARGUMENTS])
+    options = batch.make_context("batch", arguments, context, resilient_parsing=True).params
+    if not (options["dry_run"] or options["workers"]):
+        spec = options["spec"]
+        standby.start(standby.first_model(setup_file(spec) or spec, options["model"]))
 
 
 @click.command(epilog=RUN_HELP)

@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.store.answer_sums import ENDPOINT_KEY
 from app.store.run import RunStore
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Request
-from mlx_backends.remote.backend import RemoteBackend
+from mlx_backends.base import Backend
 from mlx_backends.remote.errors import EndpointChangedError
 from mlx_backends.remote.examination import EVIDENCE, TRUNCATES, EndpointCheck, Evidence, has_pictures
 from mlx_backends.remote.model_names import parse
 from mlx_backends.remote.presets import PRESETS
+
+if TYPE_CHECKING:
+    from mlx_backends.remote.backend import RemoteBackend
+
+
+def as_remote(backend: Backend) -> RemoteBackend | None:
+    """Return ``backend`` if a server answers behind it; None for any other."""
+    if backend.info.device != "remote":
+        return None
+    from mlx_backends.remote.backend import RemoteBackend
+
+    return backend if isinstance(backend, RemoteBackend) else None
 
 
 def examine_endpoint(
@@ -66,12 +78,12 @@ def _repair(model: str, problem: str) -> str:
 
 
 @contextmanager
-def confirmed_answers(store: RunStore, backend: object, stop: Callable[[], bool]) -> Iterator[None]:
-    """Check the server once more when the block ends, and record its examination.
+def confirmed_answers(store: RunStore, backend: RemoteBackend | None, stop: Callable[[], bool]) -> Iterator[None]:
+    """Check the server, if there is one, once more when the block ends, and record its examination.
 
     If the server no longer gives the model its pictures, the answers since the last check are set aside, to be requested again.
     """
-    if not isinstance(backend, RemoteBackend):
+    if backend is None:
         yield
         return
     try:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from app.engine.unsupported_media import ExclusionCounts, supports
 from app.store.run_facts import ExcludedInstances
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.factors.instances import instances_of
 from benchmarks.hashed import DuplicateHashes
 from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import Instance, Modality, Text
@@ -29,12 +27,18 @@ class BuildInstances:
     prompt_set: Prompts
 
     def __iter__(self) -> Iterator[Instance]:
-        # Without sources, all cells of a varied build would show the same.
-        read = partial(instances_of, self.benchmark) if self.build.is_varied else self.benchmark.all_instances
         with self.build.reading():
-            for instance in read(self.build, self.prompt_set):
+            for instance in self._read():
                 _check_texts(instance)
                 yield instance
+
+    def _read(self) -> Iterator[Instance]:
+        if not self.build.is_varied:
+            return self.benchmark.all_instances(self.build, self.prompt_set)
+        from benchmarks.factors.instances import instances_of  # with the code that constructs passages
+
+        # Without sources, all cells of a varied build would show the same.
+        return instances_of(self.benchmark, self.build, self.prompt_set)
 
 
 def _check_texts(instance: Instance) -> None:

@@ -57,60 +57,86 @@ def judge_answers(
     ``paused()``, no new request is submitted. Raises BudgetError at the budget's limit, and DeviceLostError where the GPU fails
     repeatedly; all verdicts until then are kept. A request on which two workers lost the GPU is a failure of the judge.
     """
-    unsaved: set[int] = set()
-    waiting = _cases(store, judge, more, unsaved)
-    in_flight: dict[str, _Case] = {}
-    verdicts = GroupCommit(partial(_save, store, unsaved))
-    exhausted = False
+    _ModelJudging(store, judge, backend, width, more, paused).run(stop)
 
-    def ask(case: _Case) -> None:
-        request = judge.request(f"answer {case.generation}", case.record, case.replies)
-        in_flight[request.id] = case
-        backend.submit(request)
 
-    def conclude(case: _Case, verdict: Verdict) -> None:
-        verdicts.add((case.generation, case.record.instance.condition, verdict))
+class _ModelJudging:
+    """Judging of the answers of one run by a model; the arguments are those of :func:`judge_answers`."""
 
-    try:
-        while not stop() and not (exhausted and not in_flight):
-            capacity = min(backend.capacity, width or backend.capacity)  # which shrinks where memory runs short
-            while not exhausted and len(in_flight) < capacity and not paused():
-                try:
-                    case = next(waiting)
-                except StopIteration:
-                    exhausted = True
-                    break
-                if case is None:
-                    break
-                verdict = judge.verdict_without_model(case.record)
-                if verdict is None:
-                    ask(case)
-                else:
-                    conclude(case, verdict)
-            if not in_flight and not exhausted:
-                time.sleep(_POLL_SECONDS)
-            for reply in backend.step():
-                case = in_flight.pop(reply.request_id)
-                case = replace(case, replies=(*case.replies, usable_answer(reply)))
-                verdict = judge.verdict(case.replies)
-                if verdict is None:
-                    ask(case)
-                else:
-                    conclude(case, verdict)
-            verdicts.commit_if_due()
-    except DeviceLostError as error:
-        if (lost_request := in_flight.get(error.request_id or "")) is not None:
-            key = [judge.id, lost_request.generation]
-            if key in store.meta(_LOST, []):
-                conclude(lost_request, Verdict(judge.id, "judge-failed", reason=f"the judge gave no reply: {error}"))
-            else:
-                store.change_meta(_LOST, lambda known: [*(known or []), key])
-        raise
-    finally:
-        for request_id in in_flight:
-            backend.cancel(request_id)
-        verdicts.commit()
-        save_remarks(store, backend)
+    def __init__(
+        self,
+        store: RunStore,
+        judge: RubricJudge,
+        backend: Backend,
+        width: int | None,
+        more: Callable[[], bool],
+        paused: Callable[[], bool],
+    ) -> None:
+        self._store = store
+        self._judge = judge
+        self._backend = backend
+        self._width = width
+        self._paused = paused
+        unsaved: set[int] = set()
+        self._waiting = _cases(store, judge, more, unsaved)
+        self._exhausted = False
+        self._in_flight: dict[str, _Case] = {}
+        self._verdicts = GroupCommit(partial(_save, store, unsaved))
+
+    def run(self, stop: Callable[[], bool]) -> None:
+        """Judge until no answer is left, or until ``stop()``."""
+        try:
+            while not stop() and not (self._exhausted and not self._in_flight):
+                self._submit()
+                if not self._in_flight and not self._exhausted:
+                    time.sleep(_POLL_SECONDS)
+                for reply in self._backend.step():
+                    case = self._in_flight.pop(reply.request_id)
+                    case = replace(case, replies=(*case.replies, usable_answer(reply)))
+                    self._conclude_or_ask(case, self._judge.verdict(case.replies))
+                self._verdicts.commit_if_due()
+        except DeviceLostError as error:
+            self._note_lost(error)
+            raise
+        finally:
+            for request_id in self._in_flight:
+                self._backend.cancel(request_id)
+            self._verdicts.commit()
+            save_remarks(self._store, self._backend)
+
+    def _submit(self) -> None:
+        """Submit requests up to the backend's capacity, which shrinks where memory runs short."""
+        capacity = min(self._backend.capacity, self._width or self._backend.capacity)
+        while not self._exhausted and len(self._in_flight) < capacity and not self._paused():
+            try:
+                case = next(self._waiting)
+            except StopIteration:
+                self._exhausted = True
+                break
+            if case is None:
+                break
+            self._conclude_or_ask(case, self._judge.verdict_without_model(case.record))
+
+    def _conclude_or_ask(self, case: _Case, verdict: Verdict | None) -> None:
+        """Take the verdict on a case; without one, ask the model."""
+        if verdict is not None:
+            self._verdicts.add((case.generation, case.record.instance.condition, verdict))
+            return
+        request = self._judge.request(f"answer {case.generation}", case.record, case.replies)
+        self._in_flight[request.id] = case
+        self._backend.submit(request)
+
+    def _note_lost(self, error: DeviceLostError) -> None:
+        """Record the request on which the GPU was lost; the second time, the judge has failed on it."""
+        case = self._in_flight.get(error.request_id or "")
+        if case is None:
+            return
+        key = [self._judge.id, case.generation]
+        if key in self._store.meta(_LOST, []):
+            verdict = Verdict(self._judge.id, "judge-failed", reason=f"the judge gave no reply: {error}")
+            self._conclude_or_ask(case, verdict)
+        else:
+            self._store.change_meta(_LOST, lambda known: [*(known or []), key])
 
 
 def first_judge_requests(store: RunStore, judge: RubricJudge, count: int) -> list[Request]:

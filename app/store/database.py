@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -130,7 +130,10 @@ class Database:
                 connection.execute("PRAGMA fullfsync = ON")
                 connection.execute("PRAGMA checkpoint_fullfsync = ON")
                 connection.execute("PRAGMA foreign_keys = ON")
+                if schema_version(connection) == 0:  # a new run, which is no run before it is filled and synced
+                    connection.execute("PRAGMA synchronous = OFF")
                 migrate(connection)
+                connection.execute("PRAGMA synchronous = FULL")
                 return cls(folder, connection)
             except BaseException:
                 connection.close()
@@ -386,15 +389,27 @@ class Database:
         # All rows are read, so that a deleted value is not mistaken for one that was never stored.
         return next((row for row in self._whole("meta") if row["key"] == key), None)
 
-    def set_meta(self, key: str, value: Any) -> None:
-        """Store a JSON value with the run."""
-        self.change_meta(key, lambda _: value)
+    def set_meta(self, key: str, value: Any, *, durable: bool = True) -> None:
+        """Store a JSON value with the run; otherwise as :meth:`change_meta`."""
+        self.change_meta(key, lambda _: value, durable=durable)
 
-    def change_meta(self, key: str, change: Callable[[Any], Any]) -> None:
-        """Replace a stored value by ``change(value)`` in one transaction; the value is None if there is none."""
-        with self._transaction():
+    def change_meta(self, key: str, change: Callable[[Any], Any], *, durable: bool = True) -> None:
+        """Replace a stored value by ``change(value)`` in one transaction; the value is None if there is none.
+
+        A change that is not ``durable`` is so only once something else that is stored afterwards is.
+        """
+        with nullcontext() if durable else self._not_synced(), self._transaction():
             row = self._meta_row(key)
             self._store(key, change(None if row is None else self.meta(key)))
+
+    @contextmanager
+    def _not_synced(self) -> Iterator[None]:
+        with self._explained():
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            try:
+                yield
+            finally:
+                self._db.execute("PRAGMA synchronous = FULL")
 
     def _store(self, key: str, value: Any) -> None:
         self._write("meta", {"key": key, "value": storable(canonical_json(value))}, self._meta_row(key))

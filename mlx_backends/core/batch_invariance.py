@@ -42,9 +42,6 @@ less than 0.0001 on a CPU; a step of bf16 is some 0.04 of it for logits of real 
 CHECK = "batches"
 """The check's name among the stored checks."""
 
-_PADDED_CASES = 2
-"""Number of cases that measure the noise."""
-
 _EVIDENCE = ("way", "cases", "tokens", "noise", "shift", "failed")
 _REQUESTS_OF_SETS, _TEXT_REQUESTS, _MIN_REQUESTS = (2, 2, 1), 1, 4
 """Requests for each set of images, without images, and the fewest in all.
@@ -286,7 +283,7 @@ def check_batch_invariance(
     deviation = float(np.median([case.logits.std(axis=-1).mean() for case in cases]))
     result = BatchInvariance(SEQUENTIAL, len(cases), sum(len(case.tokens) for case in cases))
     try:
-        measured = cases[:_PADDED_CASES]
+        measured = _measured(cases)
         noise = max(largest_shift(case.logits, logits) for case, logits in zip(measured, padded(measured), strict=True))
     except Exception as error:
         if metal_fault(error) is not None:
@@ -318,6 +315,11 @@ def check_batch_invariance(
             return replace(result, way=name, failed=failed, shift=shift)
         failed[name] = reason
     return replace(result, failed=failed)
+
+
+def _measured(cases: Sequence[ReferenceAnswer]) -> list[ReferenceAnswer]:
+    """Return the cases that measure the noise: the first, and the one with the fewest media, which is quickly read."""
+    return [*cases[:1], *sorted(cases[1:], key=lambda case: len(media_of(case.request)))[:1]]
 
 
 def media_of(request: Request) -> tuple[Media, ...]:

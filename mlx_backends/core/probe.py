@@ -114,11 +114,7 @@ def split_pixels(tensors: Mapping[str, Any], count: int) -> list[Any]:
     if tensors.get(_PIXELS) is None:
         return []
     if tensors.get(_SLICE_SIZES) is not None and tensors[_PIXELS] and tensors[_PIXELS][0]:
-        parts = [_array(part) for part in tensors[_PIXELS][0]]
-        if len({part.shape[:-1] for part in parts}) > 1:  # of images of different sizes
-            return parts
-        pixels = np.concatenate(parts, axis=-1)  # transformers has the patches of all slices in one row
-        return [pixels] if count == 1 else [pixels[None]]
+        return _joined_slices([_array(part) for part in tensors[_PIXELS][0]], count)
     if isinstance(tensors[_PIXELS], list) and len(tensors[_PIXELS]) == count:  # of different sizes
         return [_array(pixels) for pixels in tensors[_PIXELS]]
     pixels, grid = _array(tensors[_PIXELS]), tensors.get(_GRID)
@@ -133,6 +129,16 @@ def split_pixels(tensors: Mapping[str, Any], count: int) -> list[Any]:
     if pixels.ndim >= 3 and len(pixels) == count:
         return list(pixels)
     return [pixels]
+
+
+def _joined_slices(parts: list[Any], count: int) -> list[Any]:
+    """Return the slices of ``count`` images as one array, unless they are of images of different sizes."""
+    import numpy as np
+
+    if len({part.shape[:-1] for part in parts}) > 1:
+        return parts
+    pixels = np.concatenate(parts, axis=-1)  # transformers has the patches of all slices in one row
+    return [pixels] if count == 1 else [pixels[None]]
 
 
 def _array(value: Any) -> Any:

@@ -206,14 +206,7 @@ class BatchedAnswers:
         except Exception as error:
             self._recover(root_cause(error))
             return []
-        seconds, peak = perf_counter() - started, int(mx.get_peak_memory())
-        for work in self._started:
-            work.peak_memory = max(work.peak_memory, peak)
-            for row in work.rows:
-                if row in worked and len(row.tokens) > 1:
-                    work.decode_s += seconds / len(worked)
-                elif row in worked:
-                    work.prefill_s += seconds / len(worked)
+        self._share_cost(worked, perf_counter() - started, int(mx.get_peak_memory()))
         for work in self._started:
             if work.row.finished is not None and work.scoring is not None and work.forced is None:
                 self._start_forced(work)
@@ -227,6 +220,16 @@ class BatchedAnswers:
         if done:
             self._limits.relieve()
         return generations
+
+    def _share_cost(self, worked: Sequence[VLMRow], seconds: float, peak: int) -> None:
+        """Divide the time of a step among the rows that moved on."""
+        for work in self._started:
+            work.peak_memory = max(work.peak_memory, peak)
+            for row in work.rows:
+                if row in worked and len(row.tokens) > 1:
+                    work.decode_s += seconds / len(worked)
+                elif row in worked:
+                    work.prefill_s += seconds / len(worked)
 
     def _recover(self, error: Exception) -> None:
         """Abandon all rows, so that only the request at fault becomes an error; halve the width where memory ran out.

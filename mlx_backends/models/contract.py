@@ -7,7 +7,7 @@ are not the model's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -72,23 +72,33 @@ def check_tokens(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, 
     words, added = _words(tokenizer), _added(tokenizer)
     rows, ids = max(_embedding_rows(_present_weights(path)), default=0), words.keys() | added.keys()
     if rows and ids:
-        beyond = sum(number >= rows for number in ids)
-        if beyond > _SPARE_TOKENS:
-            raise ModelError(
-                f"{file} has {beyond:,} tokens beyond the {rows:,} of the model's embedding, so it is of another model; "
-                f"{fetch_again(file)}."
-            )
-        if rows > _LARGEST_PADDING * (max(ids) + 1):
-            raise ModelError(
-                f"{file} has {max(ids) + 1:,} tokens, and the model's embedding {rows:,}, so it is of another model; "
-                f"{fetch_again(file)}."
-            )
+        _check_count(file, ids, rows)
     ordinary = {number: word for number, word in words.items() if number not in added and not _MARKER.fullmatch(word)}
     for key in ("image_token_id", "image_token_index"):
         if (word := ordinary.get(_number(config, key))) is not None:
             raise _other_token(path, key, word)
-    tokens = words | added
-    ends, begin = end_tokens(path, config), _number(config, "bos_token_id")
+    _check_end(path, words | added, ordinary, end_tokens(path, config), _number(config, "bos_token_id"))
+
+
+def _check_count(file: Path, ids: Set[int], rows: int) -> None:
+    """Raise ModelError where the tokens ``ids`` of a file are far more or fewer than the ``rows`` of the model's embedding."""
+    beyond = sum(number >= rows for number in ids)
+    if beyond > _SPARE_TOKENS:
+        raise ModelError(
+            f"{file} has {beyond:,} tokens beyond the {rows:,} of the model's embedding, so it is of another model; "
+            f"{fetch_again(file)}."
+        )
+    if rows > _LARGEST_PADDING * (max(ids) + 1):
+        raise ModelError(
+            f"{file} has {max(ids) + 1:,} tokens, and the model's embedding {rows:,}, so it is of another model; "
+            f"{fetch_again(file)}."
+        )
+
+
+def _check_end(
+    path: Path, tokens: Mapping[int, str], ordinary: Mapping[int, str], ends: Sequence[int], begin: int
+) -> None:
+    """Raise ModelError where the tokens ``ends``, by which answers end, cannot be meant; some tokens are ``ordinary`` words."""
     end = _check_special_tokens(path, tokens)
     is_begun_by_a_word = begin in ordinary and begin > _DEFAULT_TOKENS
     if any(tokens.get(number) == end for number in ends) or not (end or is_begun_by_a_word):

@@ -174,6 +174,13 @@ class Examiner:
             return self._shown("number")
         if shown.finish_reason == "error":
             return self._open(f"the server refused a picture of a number ({shown.error})")
+        return (yield from self._examine_unread(request, probe, (real, shown, alone)))
+
+    def _examine_unread(
+        self, request: Request, probe: Probe, answers: tuple[Generation, Generation, Generation]
+    ) -> Conversation:
+        """Examine a model that misread the number of a ``probe``; the answers are to ``request``, to it, and to no picture."""
+        real, shown, alone = answers
         _, other = yield from self._ask_probe(unlike=probe.number)
         while self._required == "number" and not _is_any_read(self._probes) and len(self._probes) < MOST_NUMBERS:
             yield from self._ask_probe()

@@ -72,14 +72,17 @@ def find_test_builds(workspace: Workspace, named: Iterable[Path], sources: Colle
             unread.append(f"the rows are not compared with {build.path}: {str(error).rstrip('.')}")
     for (place, digest), names in runs.items():
         if digest and digest not in builds:
-            others = (
-                "" if len(names) == 1 else " and another run" if len(names) == 2 else f" and {len(names) - 1} others"
-            )
             reason = (
                 "which is the build of the rows" if digest in sources else f"whose build is not in {place} any more"
             )
-            unread.append(f"the rows are not compared with the test data of {names[0]}{others}, {reason}")
+            unread.append(f"the rows are not compared with the test data of {_first_of(names)}, {reason}")
     return TestData(tests, unread)
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """Return the first of the names of runs, and how many others there are."""
+    others = "" if len(names) == 1 else " and another run" if len(names) == 2 else f" and {len(names) - 1} others"
+    return f"{names[0]}{others}"
 
 
 def find_leaks(

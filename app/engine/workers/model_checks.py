@@ -132,7 +132,7 @@ class ModelChecks:
         self.note("running")
         if result is not None:
             entry = {"at": time.time(), **asdict(result), "family": backend.family, "forced": self.forced}
-            self.store.change_meta("sight", lambda known: [*(known or []), entry])
+            self.store.change_meta("sight", lambda known: [*(known or []), entry], durable=False)
             if result.problem and not self.forced:
                 raise ModelError(
                     f"{backend.info.model} is refused: {result.problem}. Take another model, or add --force to get its answers."
@@ -168,5 +168,5 @@ def choose_mode(
     note("loading", "checking that batched answers equal sequential ones")
     if invariance := backend.choose_mode(requests, stop):
         result = {"at": time.time(), "model": backend.info.model, **asdict(invariance)}
-        store.change_meta("canary", lambda known: [*(known or []), result])
+        store.change_meta("canary", lambda known: [*(known or []), result], durable=False)
     return invariance

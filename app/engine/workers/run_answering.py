@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from app.engine.endpoint_check import confirmed_answers, examine_endpoint
+from app.engine.endpoint_check import as_remote, confirmed_answers, examine_endpoint
 from app.engine.in_flight import InFlight
 from app.engine.judging import save_remarks
 from app.engine.lenders import Lenders
@@ -16,7 +16,6 @@ from app.engine.loop import AnswerLoop, first_requests
 from app.engine.request_order import Order, PendingRequest, ordered_requests
 from app.engine.run_control import is_paused
 from app.engine.work_record import WorkRecord
-from app.engine.workers.cluster.backend import ClusterBackend
 from app.engine.workers.model_checks import CHECKED_REQUESTS, ModelChecks
 from app.engine.workers.recovery import suspects
 from app.engine.workers.worker_job import Job
@@ -26,10 +25,10 @@ from app.store.run import RunStore
 from benchmarks.base import Benchmark
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend
-from mlx_backends.mlx.metal.switches import float_facts
-from mlx_backends.models.host import host_info
-from mlx_backends.remote.backend import RemoteBackend
 from mlx_backends.sight_check import ReplaceableMedia
+
+if TYPE_CHECKING:
+    from mlx_backends.remote.backend import RemoteBackend
 
 
 @dataclass
@@ -44,6 +43,7 @@ class RunAnswering:
         judges: The judges by rule, which label each answer at once.
         backend: The loaded model.
         media: The function with which it was loaded.
+        engine: What the answers are stored with.
         width: The most requests in flight.
         stop: Returns True once the worker must end.
     """
@@ -55,22 +55,16 @@ class RunAnswering:
     judges: Sequence[FunctionJudge]
     backend: Backend
     media: ReplaceableMedia
+    engine: Mapping[str, Any]
     width: int
     stop: Callable[[], bool]
 
     def __post_init__(self) -> None:
         self._protocol = self.spec.to_protocol()
-        self._engine = self._engine_facts()
-        self.store.use_engine(self._engine)
-        self._lenders = Lenders.of(self.store, self.spec, self.backend, self._engine)
+        self.store.use_engine(self.engine)
+        self._lenders = Lenders.of(self.store, self.spec, self.backend, self.engine)
         self.backend.use_sequential_mode()
         self._work = WorkRecord(self.store, self.backend)
-
-    def _engine_facts(self) -> dict[str, Any]:
-        if isinstance(self.backend, ClusterBackend):
-            return dict(self.backend.engine)
-        info = self.backend.info
-        return {**asdict(info), "machine": asdict(host_info()), **float_facts(info.engine, info.device)}
 
     def answer(self, parts: Iterable[Sequence[int] | None]) -> None:
         """Answer ``parts``, the ordinals of each or None for all, one after the other; what killed a process comes first."""
@@ -80,25 +74,23 @@ class RunAnswering:
                 self._answer(suspect_ordinals, 1)
             for judge in self.judges:  # while the model works
                 threading.Thread(target=judge.prepare, daemon=True).start()
-            with confirmed_answers(self.store, self.backend, self.stop):
+            with confirmed_answers(self.store, as_remote(self.backend), self.stop):
                 self._answer_parts(parts)
         finally:
-            if isinstance(self.backend, ClusterBackend):
-                self.backend.unwatch()
             self._lenders.close()
             save_remarks(self.store, self.backend)
             self._work.save()
 
     def _answer_parts(self, parts: Iterable[Sequence[int] | None]) -> None:
         store, conditions = self.store, self.job.conditions
-        checks, is_examined = self._checks(), not isinstance(self.backend, RemoteBackend)
+        checks, unexamined = self._checks(), as_remote(self.backend)
         for part in parts:
             if self._lenders.has_offers and not self._is_left(self._loop(only=part, asks=False)):
                 continue
             order = store.order_by_image(conditions, only=part)
-            if not is_examined and isinstance(self.backend, RemoteBackend):
-                self._examine(self.backend, ordered_requests(store, self._protocol, conditions, order=order))
-                is_examined = True
+            if unexamined is not None:
+                self._examine(unexamined, ordered_requests(store, self._protocol, conditions, order=order))
+                unexamined = None
             if not checks.are_done:
                 pending = first_requests(store, self._protocol, conditions, CHECKED_REQUESTS, order=order)
                 checks.check(pending, self._count_left() if part is None else len(part))
@@ -113,7 +105,7 @@ class RunAnswering:
             exact=self.spec.exact,
             forced=self.job.force,
             on_cluster=self.job.workers is not None,
-            engine=self._engine,
+            engine=self.engine,
             loop=self._loop,
             judges=self.judges,
             benchmark=self.benchmark,
@@ -134,7 +126,7 @@ class RunAnswering:
         return AnswerLoop(self.store, self.backend, self._protocol, **(standard | options))
 
     def _answer(self, only: Sequence[int] | None, width: int, order: Order | None = None) -> None:
-        with InFlight(self.store.folder, self.width, self._engine) as in_flight:
+        with InFlight(self.store.folder, self.width, self.engine) as in_flight:
             self._loop(
                 only=only,
                 order=order,

@@ -9,6 +9,7 @@ lost the GPU with as many (see :mod:`app.engine.workers.recovery`).
 from __future__ import annotations
 
 import math
+import selectors
 import signal
 import subprocess
 import time
@@ -28,6 +29,7 @@ from app.engine.workers.stop_time import NOTICE_SECONDS, end_worker, held_memory
 from app.engine.workers.worker_job import Job
 from app.engine.workers.worker_process import Outcome, ending
 from app.exit_codes import INTERRUPTED, STOPPED
+from app.store.connection import DATABASE
 from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.run_facts import WorkerDeath
@@ -114,9 +116,7 @@ class Supervisor:
                 worst_code = max(worst_code, end.value)
                 del self._active[job]
                 self._placement.end(job.runs)
-        for worker in self._workers.values():
-            with suppress(subprocess.TimeoutExpired):
-                worker.wait(POLL_SECONDS / len(self._workers))
+        _wait_for_any(list(self._workers.values()))
         return worst_code
 
     def _share_nodes(self) -> None:
@@ -209,9 +209,10 @@ class Supervisor:
         pump.finish()
         log.close()
         for folder in job.runs:
-            with suppress(StoreError):
-                # Our reading may have kept the worker from merging its database into one file (see RunStore.close).
-                RunStore.open(folder).close()
+            if (folder / f"{DATABASE}-wal").exists():
+                with suppress(StoreError):
+                    # Our reading may have kept the worker from merging its database into one file (see RunStore.close).
+                    RunStore.open(folder).close()
         assert worker.stdout is not None
         report = worker.stdout.read()
         for stream in (worker.stdin, worker.stdout):
@@ -268,6 +269,17 @@ class Supervisor:
         for worker in list(self._workers.values()):
             if worker.poll() is None:
                 worker.send_signal(signal.SIGKILL if is_second else signal.SIGTERM)
+
+
+def _wait_for_any(workers: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Wait a moment, but no longer than until one of ``workers`` has ended: the other end of its output is closed then."""
+    with selectors.DefaultSelector() as selector:
+        for worker in workers:
+            assert worker.stdout is not None
+            selector.register(worker.stdout, selectors.EVENT_READ, worker)
+        for key, _ in selector.select(POLL_SECONDS) if workers else ():
+            with suppress(subprocess.TimeoutExpired):
+                key.data.wait(POLL_SECONDS)  # it has written its report, and ends now
 
 
 def _write(job: Job, text: str) -> None:

@@ -7,6 +7,7 @@ interrupted, or when its parent closes its standard input.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -30,7 +31,6 @@ from app.engine.judging import (
 )
 from app.engine.loop import judge_pending
 from app.engine.run_control import is_paused
-from app.engine.workers.cluster.backend import ClusterBackend
 from app.engine.workers.model_checks import CHECKED_REQUESTS, choose_mode
 from app.engine.workers.run_answering import RunAnswering
 from app.engine.workers.standby import STANDBY
@@ -145,18 +145,18 @@ class Worker:
         except RashomonError as error:
             state = "interrupted" if isinstance(error, BusyError) else "failed"  # nothing fails on a busy device
             with suppress(RashomonError):  # a full disk cannot take the state either
-                note_state(store, state, str(error))
+                note_state(store, state, str(error), ended=True)
             raise
         if self.stopped.is_set():
-            note_state(store, "interrupted")
+            note_state(store, "interrupted", ended=True)
         elif following:
-            note_state(store, "queued", f"waiting for its judge {without_folders(following[0])}")
+            note_state(store, "queued", f"waiting for its judge {without_folders(following[0])}", ended=True)
         elif reason := stop_reason(store):
-            note_state(store, "stopped", reason)
+            note_state(store, "stopped", reason, ended=True)
         elif is_unjudged(store):  # another judge was asked for
-            note_state(store, **UNJUDGED_STATE)
+            note_state(store, **UNJUDGED_STATE, ended=True)
         else:
-            note_state(store, "done")
+            note_state(store, "done", ended=True)
 
     def _answer_and_judge(self, store: RunStore) -> None:
         spec = parse_stored(RunSpec, store.meta("spec"), str(store.folder))
@@ -213,10 +213,22 @@ class Worker:
         backend = self.model.load(store, spec.model, media, options, spec.kv_bits)
         if backend is None:
             return
-        width = self.model.width(backend, exact=spec.exact)
-        RunAnswering(self.job, store, spec, benchmark, functions, backend, media, width, self.stopped.is_set).answer(
-            chain(first_part, parts)
+        answering = RunAnswering(
+            self.job,
+            store,
+            spec,
+            benchmark,
+            functions,
+            backend,
+            media,
+            self.model.engine(backend),
+            self.model.width(backend, exact=spec.exact),
+            self.stopped.is_set,
         )
+        try:
+            answering.answer(chain(first_part, parts))
+        finally:
+            self.model.unwatch()
 
     def _judge_with_model(self, name: str, following: Sequence[str]) -> None:
         for folder in self.job.runs:
@@ -251,8 +263,7 @@ class Worker:
                     paused = partial(is_paused, store.folder)
                     judge_answers(store, judge, backend, width=width, stop=self.stopped.is_set, paused=paused)
             finally:
-                if isinstance(backend, ClusterBackend):
-                    backend.unwatch()
+                self.model.unwatch()
 
     def _forget_failures(self, store: RunStore, judge: Judge) -> None:
         """Set aside the failures of ``judge`` if they are to be retried, now that it is able to."""
@@ -288,8 +299,11 @@ def _wait_for_job(model: str) -> Job:
     lines: SimpleQueue[bytes] = SimpleQueue()
     ready = StopFlag()
     threading.Thread(target=_read_job, args=(lines, ready), daemon=True).start()
+    gc.disable()  # it would search what is imported, which stays for good, again and again
     with suppress(Exception):  # loading the model reports what is wrong
         import_libraries(model)
+    gc.freeze()
+    gc.enable()
     job = Job.from_json(lines.get().decode())
     ready.set()
     return job

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from app.engine.workers.cluster.backend import ClusterBackend
-from app.engine.workers.cluster.connect import connect, node_job
-from app.engine.workers.cluster.recorded_engine import record_engine, recorded_engine
 from app.engine.workers.device_lock import acquire_device
 from app.engine.workers.worker_job import Job
 from app.engine.workers.worker_process import note_state
@@ -20,9 +18,14 @@ from app.store.run import RunStore
 from app.system.signals import ended_by_signals
 from judges.rubric import RubricJudge
 from mlx_backends.base import Backend, MediaPath
+from mlx_backends.mlx.metal.switches import float_facts
+from mlx_backends.models.host import host_info
 from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.stored_checks import StoredChecks
+
+if TYPE_CHECKING:
+    from app.engine.workers.cluster.backend import ClusterBackend
 
 
 class WorkerModel:
@@ -34,6 +37,7 @@ class WorkerModel:
         self._job = job
         self._stop = stop
         self._backend: Backend | None = None
+        self._on_nodes: ClusterBackend | None = None
         self._device_lock: FileLock | None = None
 
     def load(
@@ -75,6 +79,18 @@ class WorkerModel:
         most = backend.capacity if exact and self._job.workers is None else backend.max_capacity
         return min(most, self._job.width or most)
 
+    def engine(self, backend: Backend) -> dict[str, Any]:
+        """Return what the answers of ``backend`` are stored with."""
+        if self._on_nodes is not None:
+            return dict(self._on_nodes.engine)
+        info = backend.info
+        return {**asdict(info), "machine": asdict(host_info()), **float_facts(info.engine, info.device)}
+
+    def unwatch(self) -> None:
+        """Store the nodes of a cluster no more."""
+        if self._on_nodes is not None:
+            self._on_nodes.unwatch()
+
     def free(self) -> None:
         """Free the memory of the loaded model, if any."""
         if self._backend is not None:
@@ -109,6 +125,10 @@ class WorkerModel:
         kv_bits: int | None,
         judge: RubricJudge | None,
     ) -> Backend | None:
+        from app.engine.workers.cluster.backend import ClusterBackend
+        from app.engine.workers.cluster.connect import connect, node_job
+        from app.engine.workers.cluster.recorded_engine import record_engine, recorded_engine
+
         recorded = recorded_engine(store, judge, describe(model))
         watcher = partial(_save_nodes, store, "" if judge is None else judge.id)
         backend = self._backend
@@ -129,6 +149,7 @@ class WorkerModel:
         if not backend.wait(self._stop):
             return None
         record_engine(store, judge, recorded, backend.info, accept=self._job.accept_engine)
+        self._on_nodes = backend
         return backend
 
     @contextmanager

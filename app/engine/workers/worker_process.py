@@ -66,9 +66,9 @@ def take_output() -> TextIO:
     return report
 
 
-def note_state(store: RunStore, state: str, note: str = "") -> None:
-    """Record the state of a run that this process works on, and a note on it."""
-    store.set_meta("state", {"state": state, "note": note, "pid": os.getpid()})
+def note_state(store: RunStore, state: str, note: str = "", *, ended: bool = False) -> None:
+    """Record the state of a run that this process works on, and a note on it; durably if the work has ``ended``."""
+    store.set_meta("state", {"state": state, "note": note, "pid": os.getpid()}, durable=ended)
 
 
 def outcome_of(error: BaseException) -> Outcome:

@@ -7,8 +7,11 @@ text, so templates are rendered apart; nothing of them is compiled in this progr
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib import import_module
+from importlib.machinery import PathFinder
+from types import ModuleType
 from typing import IO, Any
 
 from benchmarks.errors import ModelError
@@ -121,10 +124,33 @@ def _renderer() -> BoundedProcess:
 
 
 def _prepare(request: dict[str, Any]) -> None:
-    remember_names()
-    from transformers.utils import chat_template_utils
+    if _MODULE not in sys.modules:
+        try:
+            _import_alone(_MODULE)
+        except Exception:  # another version of the library may need its packages
+            remember_names()
+            import_module(_MODULE)
+        sys.modules[_MODULE]._compile_jinja_template("")
 
-    chat_template_utils._compile_jinja_template("")
+
+def _import_alone(module: str) -> None:
+    """Import a module of a library without running the packages that it is in, which import the library's other modules."""
+    names = module.split(".")[:-1]
+    packages = [".".join(names[: number + 1]) for number in range(len(names))]
+    try:
+        path: Sequence[str] | None = None
+        for name in packages:
+            spec = PathFinder.find_spec(name, path)
+            if spec is None or spec.submodule_search_locations is None:
+                raise ImportError(name)
+            package = ModuleType(name)
+            package.__spec__, package.__path__ = spec, list(spec.submodule_search_locations)
+            sys.modules[name], path = package, package.__path__
+        import_module(module)
+    except Exception:
+        for name in [name for name in sys.modules if name.partition(".")[0] == packages[0]]:
+            del sys.modules[name]
+        raise
 
 
 def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Iterator[tuple[dict[str, Any], bytes]]:

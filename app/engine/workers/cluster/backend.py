@@ -9,7 +9,8 @@ from typing import Any
 
 from app.engine.workers.cluster.dispatch import DEATHS_ALONE, DEATHS_TOGETHER, Dispatcher
 from app.engine.workers.cluster.messages import Loaded, MediaReferences, NodeJob, Orders, Report
-from app.engine.workers.cluster.pool import Call, Node, WorkerPool
+from app.engine.workers.cluster.pool import WorkerPool
+from app.engine.workers.cluster.pooled_node import Call, Node
 from app.engine.workers.cluster.sameness import Sameness
 from app.engine.workers.cluster.seam import Cluster
 from app.engine.workers.cluster.shared_media import SharedMedia

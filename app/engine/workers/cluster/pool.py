@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any, Protocol
 
 from app.engine.workers.cluster.folder_copy import CopiedPart, part_files, pieces
-from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded, Problem, Proof
-from app.engine.workers.cluster.seam import Cluster, ClusterError, Member, WorkerLostError
-from app.store.data_types import NodeStatus
+from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded, Problem
+from app.engine.workers.cluster.pooled_node import Call, Node
+from app.engine.workers.cluster.seam import Cluster, ClusterError, WorkerLostError
 from benchmarks.errors import RashomonError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import out_of_memory
@@ -42,94 +41,8 @@ ATTEMPTS = 3
 REST_SECONDS = 60.0
 """The seconds before each of those."""
 
-_RECENT = 64
-"""The answers of a node from which its speed is computed."""
-
 _WORKING = frozenset({"starting", "copying", "waiting", "loaded", "checking", "ready"})
 _ERRORS_AS_RESULTS = frozenset({"probe", "image_rows"})
-
-
-class Call(NamedTuple):
-    """A call of a worker that has not finished: its method, when it was made, and the ids of the requests that it brought."""
-
-    method: str
-    at: float
-    requests: tuple[str, ...] = ()
-
-
-@dataclass(eq=False)
-class Node:
-    """A place for a worker, and the worker that is there now.
-
-    Attributes:
-        proofs: What the worker has answered to probe requests, of which it answers ``proving`` now.
-        epoch: The number of the answering mode that it uses.
-        failed_checks: The workers that ended while they chose a mode.
-        heard: When it last reported.
-        placed: Whether it has reported anything: until then, it may wait for a CPU or a GPU that another run has.
-        deaths: The workers in a row that ended here before they answered anything.
-        width: The most requests that the next worker may answer at a time, after one that had too many.
-    """
-
-    member: Member
-    worker: Any = None
-    state: str = "starting"
-    note: str = ""
-    loaded: Loaded | None = None
-    proofs: dict[str, Proof] = field(default_factory=dict)
-    proving: str | None = None
-    proved: bool = False
-    epoch: int = -1
-    failed_checks: int = 0
-    calls: dict[int, Call] = field(default_factory=dict)
-    ping: int | None = None
-    heard: float = 0.0
-    placed: bool = False
-    retry_at: float = 0.0
-    deaths: int = 0
-    has_answered: bool = False
-    capacity: int = 1
-    width: int | None = None
-    queued: int = 0
-    cancelled: list[str] = field(default_factory=list)
-    copy: Iterator[tuple[str, bytes]] | None = None
-    answers: int = 0
-    errors: int = 0
-    peak_memory: int = 0
-    memory: int = 0
-    times: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    reuse: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def target(self) -> int:
-        """The requests that its worker should hold: what it answers at a time, and some to go on with."""
-        return self.capacity + max(1, self.capacity // 4)
-
-    @property
-    def speed(self) -> float | None:
-        """Answers per second, of late."""
-        if len(self.times) < 2 or self.times[-1][0] <= self.times[0][0]:
-            return None
-        return sum(count for _, count in list(self.times)[1:]) / (self.times[-1][0] - self.times[0][0])
-
-    def forget_counts(self) -> None:
-        """Count answers, errors and memory from now on."""
-        self.answers = self.errors = self.peak_memory = 0
-
-    def status(self, held: int) -> NodeStatus:
-        """Return what people see of it, with the number of requests that it holds."""
-        speed = self.speed if self.state == "ready" else None
-        return NodeStatus(
-            self.member.name,
-            self.state,
-            self.note,
-            self.answers,
-            self.errors,
-            held,
-            speed,
-            self.peak_memory,
-            self.memory,
-        )
 
 
 class PoolOwner(Protocol):

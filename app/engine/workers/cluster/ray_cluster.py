@@ -1,23 +1,17 @@
-"""Cluster through Ray: the only module that knows it."""
+"""Cluster through Ray: its workers and their calls."""
 
 from __future__ import annotations
 
 import logging
 import os
-import platform
 import re
-import secrets
-import signal
-import socket
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
-from importlib.metadata import version
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -25,17 +19,22 @@ from typing import Any, TypeVar
 from app.engine.workers.cluster.address import head_of
 from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
 from app.engine.workers.cluster.node import SECRETS, NodeWorker
+from app.engine.workers.cluster.ray_connection import (
+    check_head,
+    connection_error,
+    node_address,
+    own_cluster_folder,
+    ray_environment,
+    signals_kept,
+    unreachable,
+)
 from app.engine.workers.cluster.seam import Cluster, ClusterError, Member, WorkerLostError
 from benchmarks.untrusted.own_files import OwnFolder
 from mlx_backends.core.error_text import one_line
 from mlx_backends.pytorch.spec import wants_gpu
-from mlx_backends.remote.api_keys import hidden_from_processes
 
 CONNECT_ATTEMPTS = 3
 """The attempts to connect from a machine that is no node: the server that the head starts for it may end at once."""
-
-CONNECT_SECONDS = 5.0
-"""The seconds in which a cluster's head must take a connection."""
 
 GONE_SECONDS = 30.0
 """The seconds without a head after which a cluster is given up. After 60, Ray ends the process that is connected."""
@@ -54,24 +53,9 @@ OBJECT_STORE_BYTES = 200 << 20
 
 HEALTH = "health"
 
-_MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""The variable, read on every system, without which Ray listens on the loopback address only."""
-
-_FILES = "RAY_TMPDIR"
-"""The variable with the folder for the files of a cluster that Ray starts, and the beginning of the name of ours."""
-
 T = TypeVar("T")
 
 _MISSING = re.compile(r"No module named '(\w+)")
-
-_QUIET = {
-    "RAY_AUTH_MODE": "token",
-    "RAY_DEDUP_LOGS": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_DISABLE_IMPORT_WARNING": "1",
-    "RAY_ENABLE_AUTO_CONNECT": "0",  # or a call after the connection is lost makes another, or a cluster
-}
-"""Environment variables for Ray in this process, where the user has not set them."""
 
 
 class RayWorker(NodeWorker):
@@ -143,11 +127,11 @@ class RayCluster(Cluster):
         self._head_seen = time.monotonic()
         self._folder: OwnFolder | None = None
         address = os.environ.get("RAY_ADDRESS", "") if head_of(workers) is None else workers
-        if head := head_of(address) or _node_address(address):
-            _check_head(address, *head)
+        if head := head_of(address) or node_address(address):
+            check_head(address, *head)
         if not address:
-            self._folder = _own_folder()
-        with _environment(self._folder), _signals_kept(), warnings.catch_warnings():
+            self._folder = own_cluster_folder()
+        with ray_environment(self._folder), signals_kept(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import ray
 
@@ -155,10 +139,10 @@ class RayCluster(Cluster):
             try:
                 self._connect(address)
                 if head_of(address) is None:
-                    self._head = _node_address(ray.get_runtime_context().gcs_address)
+                    self._head = node_address(ray.get_runtime_context().gcs_address)
             except Exception as error:
                 self.close()
-                raise _explained(address or workers, error) from error
+                raise connection_error(address or workers, error) from error
 
     def _connect(self, address: str) -> None:
         """Connect to the cluster at an address; without one, start a new one on this machine."""
@@ -174,7 +158,7 @@ class RayCluster(Cluster):
         self._ray.init(**options)
 
     def members(self) -> Sequence[Member]:
-        if self._listing is None and (self._head is None or not _unreachable(*self._head)):
+        if self._listing is None and (self._head is None or not unreachable(*self._head)):
             self._listing = _in_thread(self._living)
             wait_for([self._listing], LIST_SECONDS if self._members else GONE_SECONDS)
         if self._listing is not None and self._listing.done():
@@ -275,17 +259,6 @@ class RayCluster(Cluster):
             self._folder.remove()
 
 
-def _own_folder() -> OwnFolder:
-    """Return a new folder for the files of a cluster of our own. Raises ModelError."""
-    parent = Path(os.environ.get(_FILES) or "/tmp")  # not TMPDIR: a path of Ray's sockets has at most 103 bytes
-    try:
-        return OwnFolder(parent)
-    except OSError as error:
-        raise ClusterError(
-            f"{parent} cannot be written ({error.strerror}); set {_FILES} to a folder that can."
-        ) from error
-
-
 def places(nodes: Sequence[Mapping[str, Any]], *, uses_gpus: bool, only_gpus: bool) -> list[Member]:
     """Return the places on ``nodes``, as Ray describes them: one for each GPU if those are used, and otherwise for each node."""
     names = [str(node["NodeManagerHostname"]) for node in nodes]
@@ -326,21 +299,6 @@ def _lost(error: BaseException) -> WorkerLostError:
     return WorkerLostError(cause[1] if cause else one_line(error), crashed="worker process has died" in text)
 
 
-def _node_address(address: str) -> tuple[str, int] | None:
-    """Return the host and the port of an address as ``RAY_ADDRESS`` gives it to a node; None for any other."""
-    host, _, port = address.rpartition(":")
-    return (host.strip("[]"), int(port)) if host and "/" not in host and port.isdecimal() and len(port) < 6 else None
-
-
-def _check_head(address: str, host: str, port: int) -> None:
-    """Raise ModelError if nothing listens there: Ray would try for half a minute."""
-    if error := _unreachable(host, port):
-        raise ClusterError(
-            f"no cluster answers at {address} ({error.strerror or error}); check its address, and that `ray start --head` "
-            "runs there with this port."
-        ) from error
-
-
 def _in_thread(function: Callable[[], T]) -> Future[T]:
     """Call a function that may wait for the network, in a thread that does not keep this process from ending."""
     future: Future[T] = Future()
@@ -353,72 +311,3 @@ def _in_thread(function: Callable[[], T]) -> Future[T]:
 
     Thread(target=call, daemon=True).start()
     return future
-
-
-def _unreachable(host: str, port: int) -> OSError | None:
-    """Return why nothing takes connections there; None if something does."""
-    try:
-        socket.create_connection((host, port), CONNECT_SECONDS).close()
-    except OSError as error:
-        return error
-    return None
-
-
-def _explained(address: str, error: Exception) -> ClusterError:
-    from ray.exceptions import AuthenticationError
-
-    hint, cause = "", one_line(error)
-    if isinstance(error, AuthenticationError):
-        cause = "this machine lacks its token"
-        hint = "; copy ~/.ray/auth_token from the head, or set RAY_AUTH_TOKEN to what `ray get-auth-token` prints there"
-    elif isinstance(error, ConnectionAbortedError):  # what the head reports, as a traceback
-        cause = one_line(type(error)(str(error).strip().rpartition("\n")[2].strip()))
-        versions = f"Ray {version('ray')} and Python {platform.python_version()}"
-        hint = f"; try again if its head is busy, and check that it has what this machine has: {versions}"
-    elif isinstance(error, ConnectionError) and "//" in address:
-        hint = (
-            "; check that the port is the client server's (10001 unless the head has another), and that this machine has "
-            "the cluster's token (`ray get-auth-token`), its TLS settings and the same Ray"
-        )
-    elif isinstance(error, ConnectionError):
-        hint = (
-            "; check that this machine is a node of it (any other needs --workers ray://HOST:10001), and has its token "
-            "(`ray get-auth-token`)"
-        )
-    return ClusterError(f"the cluster {address} cannot be used: {cause}{hint}.")
-
-
-@contextmanager
-def _environment(own_folder: OwnFolder | None) -> Iterator[None]:
-    """Set Ray's variables, and hide keys from the processes that start within the block.
-
-    A cluster of our own, with a folder for its files, listens on the loopback address only.
-    """
-    for name, value in _QUIET.items():
-        os.environ.setdefault(name, value)
-    own = {}
-    if own_folder is not None:
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # otherwise Ray would store one
-        own = {_MANY_MACHINES: "0", _FILES: str(own_folder.path)}
-    before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)
-    try:
-        with hidden_from_processes(SECRETS):
-            yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = earlier
-
-
-@contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Keep this process's handlers of signals, which Ray replaces."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.engine.workers.cluster import pool
+from app.engine.workers.cluster import pool, pooled_node
 from app.engine.workers.cluster.backend import ClusterBackend
 from app.engine.workers.cluster.dispatch import DEATHS_ALONE, DEATHS_TOGETHER
 from app.engine.workers.cluster.messages import (
@@ -81,7 +81,7 @@ def test_requests_that_only_wait_on_a_node_are_not_suspected(capacity: int, begu
         backend.submit(item)
     received, coming = (tuple(item.id for item in backend._dispatcher.take("a", count)) for count in (3, 2))
     node.state, node.capacity = "ready", capacity
-    node.calls = {1: pool.Call("exchange", 0.0, received), 2: pool.Call("exchange", 0.0, coming)}
+    node.calls = {1: pooled_node.Call("exchange", 0.0, received), 2: pooled_node.Call("exchange", 0.0, coming)}
     assert backend._begun(node) == list(received)[:begun]
 
 

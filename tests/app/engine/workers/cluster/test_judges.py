@@ -62,7 +62,7 @@ def test_nodes_judge_and_leave_the_device_of_this_machine_alone(
         return backend
 
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: tmp_path / "cache")
-    monkeypatch.setattr("app.engine.workers.worker_model.connect", connect)
+    monkeypatch.setattr("app.engine.workers.cluster.connect.connect", connect)
     monkeypatch.setattr(
         "app.engine.workers.worker_model.load_backend", lambda *_, **__: pytest.fail("loads the judge itself")
     )
@@ -107,7 +107,7 @@ def test_nodes_are_shown_before_the_first_one_has_loaded_the_model(
     def saved(store: RunStore, judge: str, nodes: Sequence[NodeStatus]) -> None:
         lines.extend(node_lines(nodes))
 
-    monkeypatch.setattr("app.engine.workers.worker_model.connect", connect)
+    monkeypatch.setattr("app.engine.workers.cluster.connect.connect", connect)
     monkeypatch.setattr("app.engine.workers.worker_model._save_nodes", saved)
     monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", lambda model, *_, **__: Strict(model))
     monkeypatch.setattr("app.engine.workers.cluster.node.NodeWorker._lock_device", lambda *_: "")

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from app.engine.workers.cluster.ray_cluster import RayCluster, RayWorker, _environment, _lost, _own_folder, places
+from app.engine.workers.cluster.ray_cluster import RayCluster, RayWorker, _lost, places
+from app.engine.workers.cluster.ray_connection import own_cluster_folder, ray_environment
 from app.engine.workers.cluster.seam import Member
 from benchmarks.errors import ModelError
 from tests.support.local_cluster import job_of
@@ -77,8 +78,8 @@ def test_folder_for_files_is_the_users_while_ray_starts_and_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
-    folder = _own_folder()
-    with _environment(folder):
+    folder = own_cluster_folder()
+    with ray_environment(folder):
         assert Path(os.environ["RAY_TMPDIR"]) == folder.path
     assert folder.path.parent == tmp_path
     assert os.environ["RAY_TMPDIR"] == str(tmp_path)

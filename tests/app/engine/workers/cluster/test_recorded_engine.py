@@ -47,7 +47,7 @@ def nodes(**facts: Any) -> Iterator[None]:
         )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.engine.workers.worker_model.connect", connect)
+        patch.setattr("app.engine.workers.cluster.connect.connect", connect)
         patch.setattr("app.engine.workers.cluster.address.require_extra", lambda *_: None)
         yield
 
