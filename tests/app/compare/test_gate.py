@@ -27,7 +27,8 @@ from app.compare.run_view import RunView, RunViews
 from app.compare.trust import trust_target
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Estimate, Generation, Instance, Record
-from docs.claims import Layout, World, draw, random_reader, scaled_to, true_accuracy, views_of
+from docs.simulated_readers import random_reader, scaled_to, true_accuracy
+from docs.simulated_runs import Layout, World, draw, views_of
 from tests.support.compared_runs import CONDITIONS, RIGHT, WRONG, side, sides
 
 MARGIN = 0.03
