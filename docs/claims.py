@@ -38,12 +38,14 @@ from app.compare.advice import rule_sentences
 from app.compare.cost import accuracy_difference
 from app.compare.differences import differences_table
 from app.compare.headline import headlines
-from app.compare.non_inferiority import ALPHA, target_metric, target_shares
+from app.compare.non_inferiority import ALPHA
 from app.compare.packed_answers import LabelledAnswer, PackedAnswers
 from app.compare.pairs import RunPair
 from app.compare.recommend import Recommendation, recommend_views
 from app.compare.run_view import RunCost, RunView, RunViews
 from app.compare.tables import compare
+from app.compare.target_metric import target_metric
+from app.compare.target_shares import target_shares
 from app.compare.trust import trust_target
 from app.engine.plan import create_run
 from app.json_output.tables import EstimateJson, table_json

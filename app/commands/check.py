@@ -22,9 +22,9 @@ from app.compare.gate import (
     paired_tests,
     published_test,
 )
-from app.compare.non_inferiority import TargetMetric, is_lower_better, target_metric
 from app.compare.published import paper_value
 from app.compare.run_view import RunViews, load_views, reject_duplicates, unlabelled_outcomes
+from app.compare.target_metric import TargetMetric, is_lower_better, target_metric
 from app.compare.trust import decisive_target, reading_targets
 from app.exports.verdict_files import VerdictCase, VerdictReport, check_files, is_printed, write_verdict
 from app.json_output.check import check_result

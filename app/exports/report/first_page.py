@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from app.compare.advice import RuleLead, rule_clause
+from app.compare.advice import rule_clause
 from app.compare.fine_tuning import fine_tunings
-from app.compare.non_inferiority import TargetShares, format_points
+from app.compare.non_inferiority import format_points
 from app.compare.pairs import RunPair
+from app.compare.recommendation_evidence import RuleLead
 from app.compare.run_view import RunView
+from app.compare.target_shares import TargetShares
 from app.compare.transitions import transitions_headline
 from app.compare.verdict import verdict as tuning_verdict
 from app.exports.report.document import Block, Bullets, Paragraph, Shares, Verdict

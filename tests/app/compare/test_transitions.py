@@ -83,7 +83,7 @@ def test_an_answer_lost_and_an_invention_that_the_metric_rewards_are_two_losses(
     assert "gains" not in first, "there is nothing that it could gain"
     assert "points" not in first
     assert second.startswith(
-        "By the benchmark's own accuracy (where both sources are wrong, it counts even an invented "
+        "By benchmark accuracy (where both sources are wrong, it counts even an invented "
     )
     assert ": 0 points (" in second
 
