@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 from app.store import connection as connections
 from app.store.connection import DATABASE, StatementTimeLimit
-from app.store.integrity import ownership, stored_values
+from app.store.integrity import ownership, stored_meta, stored_values
 from app.store.integrity.digests import (
     COLUMNS,
     EMPTY,
@@ -377,9 +377,7 @@ class Database:
         if row is None and default is None and key in _REQUIRED:
             raise DamagedError(self.folder, "table meta", f"{key!r} is missing")
         return (
-            default
-            if row is None
-            else self._parsed("meta", row, lambda row: stored_values.meta_value(key, row["value"]))
+            default if row is None else self._parsed("meta", row, lambda row: stored_meta.meta_value(key, row["value"]))
         )
 
     def _meta_row(self, key: str) -> Row | None:

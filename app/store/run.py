@@ -19,7 +19,7 @@ from typing import Any, Self
 from app.store.answer_sums import AnswerSums
 from app.store.data_types import ConditionProgress, InstancePosition, JudgedCounts, NewAnswer, PendingInstance
 from app.store.database import PAGE, Row, Values, storable
-from app.store.integrity import stored_values
+from app.store.integrity import stored_meta, stored_values
 from app.store.integrity.digests import COLUMNS, EMPTY
 from app.store.integrity.ownership import new_id
 from app.store.schema import LIST_SAMPLES
@@ -449,7 +449,7 @@ class RunStore(AnswerSums):
     def engines(self) -> list[dict[str, Any]]:
         """Return every engine that answered in this run. Raises DamagedError."""
         rows = sorted(self._whole("engine"), key=lambda row: row["id"])
-        return [self._parsed("engine", row, lambda row: stored_values.engine_info(row["info"])) for row in rows]
+        return [self._parsed("engine", row, lambda row: stored_meta.engine_info(row["info"])) for row in rows]
 
 
 def _restriction(conditions: Sequence[str], only: Sequence[int] | None) -> tuple[str, list[Any]]:
