@@ -38,8 +38,9 @@ from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_facts import worker_deaths
 from app.store.run_references import changeable_run
+from app.store.run_summary import RunSummary, read_summary
 from app.store.sqlite_errors import DamagedError
-from app.store.workspace import RunSummary, Workspace, read_summary
+from app.store.workspace import Workspace
 from app.text.plural import count_of
 from benchmarks.errors import BusyError, ModelError, RashomonError, SpecError, did_you_mean
 from benchmarks.registry import get_benchmark

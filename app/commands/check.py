@@ -37,8 +37,9 @@ from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_facts import stop_reason
 from app.store.run_references import PublishedRow, StoredRun, find_reference, run_folder
+from app.store.run_summary import RunSummary, read_summary, supervised_worker
 from app.store.tried_models import read_tried
-from app.store.workspace import RunSummary, Workspace, read_summary, supervised_worker
+from app.store.workspace import Workspace
 from app.text.escape import clean
 from app.text.plural import count_of
 from app.text.shell import shell_quote

@@ -30,8 +30,9 @@ from app.store.lending import ReusedAnswers
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, worker_deaths
 from app.store.run_references import run_folders
+from app.store.run_summary import read_summary
 from app.store.sample_lookup import find_sample_id
-from app.store.workspace import Workspace, read_summary
+from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.answer_confidence import likelihood_remarks
 from benchmarks.errors import StoreError

@@ -25,7 +25,7 @@ from app.store.lending import ReusedAnswers
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
 from app.store.run_facts import NOT_TRAINED, TrainedExamples
-from app.store.workspace import read_summary
+from app.store.run_summary import read_summary
 from app.system.parallel import map_shares
 from benchmarks.answer_quality import AnswerQuality
 from benchmarks.answers import AnswerKind, Answers

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from app.report.conflict_acts import Acts, is_own_data
 from app.store.data_types import ConditionProgress
 from app.store.run_facts import judge_progress
-from app.store.workspace import RunSummary
+from app.store.run_summary import RunSummary
 from app.text.escape import clean
 from benchmarks.acts import ACTS, FOLLOWS, name_rules, names_sources
 from benchmarks.base import Benchmark

@@ -23,8 +23,9 @@ from app.report.running_accuracy import overall_accuracy
 from app.report.tables import tables_of
 from app.store.answers import read_answers
 from app.store.run import RunStore
+from app.store.run_summary import read_summary
 from app.store.samples import SampleFilter, SampleOutcome
-from app.store.workspace import Workspace, read_summary
+from app.store.workspace import Workspace
 from benchmarks.answers import kind_of
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES

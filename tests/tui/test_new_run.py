@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from app.new_run.run_estimate import BuildContents
 from app.run_spec import load_spec
-from app.store.workspace import read_summary
+from app.store.run_summary import read_summary
 from app.tui.app import RashomonApp
 from app.tui.screens.new_run import NewRunScreen
 from app.tui.screens.new_run_options import LIKELIHOOD

@@ -15,7 +15,8 @@ from textual.widgets import Input, OptionList, Static
 
 from app.engine.run_control import is_paused
 from app.store.data_types import ConditionProgress, JudgedCounts
-from app.store.workspace import RunSummary, Workspace
+from app.store.run_summary import RunSummary
+from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
 from app.tui.commands import COMMANDS, commands_of
 from app.tui.screens.label import LabelScreen

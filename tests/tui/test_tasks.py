@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from app.store.workspace import read_summary
+from app.store.run_summary import read_summary
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
 from app.tui.screens.new_run import NewRunScreen

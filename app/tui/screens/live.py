@@ -25,8 +25,8 @@ from app.report.running_accuracy import accuracy, conflict_result, overall_accur
 from app.report.throughput import duration
 from app.store.data_types import ConditionProgress
 from app.store.run_facts import judge_progress
+from app.store.run_summary import RunSummary
 from app.store.tail import RunUpdate, Tail
-from app.store.workspace import RunSummary
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal, sanitize
 from app.tui.screens.base import RashomonScreen

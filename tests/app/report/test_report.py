@@ -24,7 +24,8 @@ from app.report.tables import model_label, tables_of
 from app.report.throughput import Throughput, duration
 from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.run import RunStore
-from app.store.workspace import RunSummary, Workspace
+from app.store.run_summary import RunSummary
+from app.store.workspace import Workspace
 from app.text.escape import clean, latex, markdown, spreadsheet_cell
 from benchmarks.rows.spreadsheet_formulas import SIGNS, csv_line, guard_formulas, unguard_formulas
 from benchmarks.vocabulary import Estimate, Record, Table

@@ -8,7 +8,7 @@ import pytest
 
 from app.report.running_accuracy import judging_progress, overall_accuracy
 from app.store.data_types import ConditionProgress, JudgedCounts
-from app.store.workspace import RunSummary
+from app.store.run_summary import RunSummary
 from app.tui.screens.live import _judges
 
 MODEL = "model-4bit@cmc-bench-2"
