@@ -18,12 +18,13 @@ from typing import Any, Self
 
 from app.store.answer_sums import AnswerSums
 from app.store.data_types import ConditionProgress, InstancePosition, JudgedCounts, NewAnswer, PendingInstance
-from app.store.database import PAGE, Row, Values, storable
+from app.store.database import storable
 from app.store.integrity import stored_meta, stored_values
 from app.store.integrity.digests import COLUMNS, EMPTY
 from app.store.integrity.ownership import new_id
 from app.store.schema import LIST_SAMPLES
 from app.store.verdicts import Counters
+from app.store.verified_rows import PAGE, Row, Values
 from benchmarks.vocabulary import Generation, Instance, Record, canonical_json, instance_to_json
 
 _READ_PAGE = 1024

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from app.store.database import DATABASE, PAGE, Row
+from app.store.database import DATABASE
 from app.store.integrity import stored_meta, stored_values
 from app.store.integrity.digests import COLUMNS, COUNTED, EMPTY, KEYS
 from app.store.run import RunStore
 from app.store.sqlite_errors import DamagedError
+from app.store.verified_rows import PAGE, Row
 from benchmarks.errors import StoreError
 from benchmarks.vocabulary import Generation, Instance, Verdict
 
