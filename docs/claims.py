@@ -42,7 +42,8 @@ from app.compare.non_inferiority import ALPHA
 from app.compare.packed_answers import LabelledAnswer, PackedAnswers
 from app.compare.pairs import RunPair
 from app.compare.recommend import Recommendation, recommend_views
-from app.compare.run_view import RunCost, RunView, RunViews
+from app.compare.run_cost import RunCost
+from app.compare.run_view import RunView, RunViews
 from app.compare.tables import compare
 from app.compare.target_metric import target_metric
 from app.compare.target_shares import target_shares

@@ -23,9 +23,10 @@ from app.compare.gate import (
     published_test,
 )
 from app.compare.published import paper_value
-from app.compare.run_view import RunViews, load_views, reject_duplicates, unlabelled_outcomes
+from app.compare.run_view import RunViews, reject_duplicates, unlabelled_outcomes
 from app.compare.target_metric import TargetMetric, is_lower_better, target_metric
 from app.compare.trust import decisive_target, reading_targets
+from app.compare.view_reader import load_views
 from app.exports.verdict_files import VerdictCase, VerdictReport, check_files, is_printed, write_verdict
 from app.json_output.check import check_result
 from app.json_output.envelope import print_json

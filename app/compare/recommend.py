@@ -19,11 +19,12 @@ from app.compare.non_inferiority import Decision, decide
 from app.compare.pairs import label_codes
 from app.compare.recommendation_evidence import Evidence, RuleLead
 from app.compare.recommendation_table import recommendation_table, single_sources_table
-from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, split_policies
+from app.compare.run_view import RunView, RunViews, reject_duplicates, split_policies
 from app.compare.target_metric import TargetMetric, target_metric
 from app.compare.target_shares import TargetShares, target_shares
 from app.compare.trust import ceiling, rules_of, trust_target
 from app.compare.utility import UserCosts, cost_ratios_table, has_costs, utility_target
+from app.compare.view_reader import load_views
 from app.report.competence import Counted, CountedAnswers
 from app.report.remedies import remedies, remedies_title
 from benchmarks import number_ranges as ranges

@@ -15,9 +15,10 @@ from app.compare.flips import changes_table, flipped_table, flips_table
 from app.compare.pairs import RunPair, empty_label, run_metrics
 from app.compare.published import published_table
 from app.compare.received import received_table
-from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, unlabelled_outcomes
+from app.compare.run_view import RunView, RunViews, reject_duplicates, unlabelled_outcomes
 from app.compare.spec_diff import difference_warnings, unquantised_model
 from app.compare.transitions import transitions_table
+from app.compare.view_reader import load_views
 from app.report.competence import join_names
 from app.report.judge_selection import caveat
 from app.report.tables import RESAMPLES, tables_of

@@ -14,9 +14,9 @@ import pytest
 from app.compare.cost import accuracy as compared_accuracy
 from app.compare.decided import decided_score
 from app.compare.recommend import recommend
-from app.compare.run_view import load_views
 from app.compare.target_metric import target_metric
 from app.compare.target_shares import target_shares
+from app.compare.view_reader import load_views
 from app.exports.export_input import score_of
 from app.report.headline import headline, score_under
 from app.report.running_accuracy import overall_accuracy

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.compare.packed_answers import LabelledAnswer
-from app.compare.run_view import RunCost, RunView, RunViews
+from app.compare.run_cost import RunCost
+from app.compare.run_view import RunView, RunViews
 from app.compare.target_metric import target_metric
 from app.compare.target_shares import TargetShares
 from app.engine.loop import AnswerLoop

@@ -13,7 +13,8 @@ import pytest
 from app.compare.non_inferiority import decide, format_points
 from app.compare.packed_answers import LabelledAnswer
 from app.compare.recommend import Recommendation, recommend, recommend_views
-from app.compare.run_view import RunCost, RunView
+from app.compare.run_cost import RunCost
+from app.compare.run_view import RunView
 from app.compare.sample_size import plan
 from app.compare.target_metric import target_metric
 from app.compare.target_shares import target_shares

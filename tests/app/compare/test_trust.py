@@ -10,7 +10,8 @@ import pytest
 from app.compare.advice import rule_sentences
 from app.compare.packed_answers import LabelledAnswer
 from app.compare.recommend import Recommendation, recommend_views
-from app.compare.run_view import RunCost, RunView, RunViews
+from app.compare.run_cost import RunCost
+from app.compare.run_view import RunView, RunViews
 from app.compare.trust import OBEDIENCE, ceiling
 from app.compare.utility import UserCosts
 from benchmarks.abstention import Costs

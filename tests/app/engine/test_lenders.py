@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.compare.cost import cost_cells
-from app.compare.run_view import load_views
 from app.compare.spec_diff import difference_warnings
+from app.compare.view_reader import load_views
 from app.engine import lenders as lending
 from app.engine.lenders import CHECK_EVERY, LOAN_SECONDS, Lenders
 from app.engine.loop import AnswerLoop

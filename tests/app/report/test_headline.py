@@ -12,7 +12,7 @@ import pytest
 from app.annotation.people_report import read_people
 from app.cli import run_cli
 from app.compare.cost import accuracy as compared_accuracy
-from app.compare.run_view import load_views
+from app.compare.view_reader import load_views
 from app.engine.plan import create_run
 from app.exports.export_input import score_of
 from app.report.headline import headline

@@ -11,8 +11,8 @@ import rashomon
 from app.compare.published import paper_models
 from app.compare.recommend import recommend
 from app.compare.result_cache import ResultCache
-from app.compare.run_view import load_views
 from app.compare.tables import compare
+from app.compare.view_reader import load_views
 from app.exports.formats import export_runs
 from app.exports.hub_data_set import make_data_set
 from app.report import tables as tables_module
