@@ -24,7 +24,8 @@ from app.report.run_overview import lead_table, run_headlines, run_remedies
 from app.report.samples import origin_clause
 from app.report.speed import lines as speed_lines
 from app.report.speed import read_speed
-from app.report.tables import TableInputs, read_inputs, tables_from
+from app.report.table_inputs import TableInputs, read_inputs
+from app.report.tables import tables_from
 from app.store.answer_sums import ENDPOINT_KEY
 from app.store.lending import ReusedAnswers
 from app.store.run import RunStore

@@ -17,7 +17,9 @@ from app.compare.tables import Comparison, compare_views
 from app.compare.utility import has_costs, parse_requirements
 from app.compare.view_reader import RunReading, load_views, read_views
 from app.report.judge_selection import present_judges
-from app.report.tables import TableInputs, read_inputs, tables_from, without_published
+from app.report.paper_rows import without_published
+from app.report.table_inputs import TableInputs, read_inputs
+from app.report.tables import tables_from
 from app.store.run import RunStore
 from benchmarks.acts import names_sources
 from benchmarks.errors import SpecError

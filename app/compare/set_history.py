@@ -16,7 +16,7 @@ from app.compare.run_view import RunView, RunViews
 from app.compare.target_shares import TargetShares, target_shares
 from app.compare.trust import OBEDIENCE, decisive_target, rules_of
 from app.compare.view_reader import load_views
-from app.report.tables import model_label, unique_labels
+from app.report.run_labels import model_label, unique_labels
 from app.store.question_sets import QuestionSet
 from app.store.set_runs import SetRun, all_subjects, newest_runs, read_runs
 from app.store.tried_models import TriedModels

@@ -18,7 +18,7 @@ from app.compare.run_view import RunView, RunViews
 from app.report.imported import known_identity, known_spec
 from app.report.judge_selection import present_judges, resolve_judge, resolve_panel
 from app.report.published import has_only_own_rows
-from app.report.tables import run_labels, shared_benchmark
+from app.report.run_labels import run_labels, shared_benchmark
 from app.store.answers import KnownInstance, StepUsage, read_answers, runs_per_share
 from app.store.blind_scores import with_blind_scores
 from app.store.lending import ReusedAnswers

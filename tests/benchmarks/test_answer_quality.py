@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import run_cli
-from app.report.tables import read_inputs
+from app.report.table_inputs import read_inputs
 from app.store import tail
 from app.store.answers import empty_quality
 from app.store.run_summary import read_summary

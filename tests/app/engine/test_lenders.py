@@ -26,7 +26,8 @@ from app.engine.plan import create_run
 from app.parity.compare_runs import compare_runs
 from app.parity.probing import ProbeOptions
 from app.parity.tables import agreement_table
-from app.report.tables import read_inputs, tables_from
+from app.report.table_inputs import read_inputs
+from app.report.tables import tables_from
 from app.run_spec import BatchSpec
 from app.store.database import storable
 from app.store.integrity import stored_values

@@ -9,7 +9,7 @@ import pytest
 
 from app.report.conflict_acts import ConflictActs
 from app.report.running_accuracy import conflict_result
-from app.report.tables import read_inputs
+from app.report.table_inputs import read_inputs
 from app.store.run import RunStore
 from app.store.run_summary import read_summary
 from app.store.workspace import Workspace
