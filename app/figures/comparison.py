@@ -10,7 +10,8 @@ from app.compare.flips import used_labels
 from app.compare.pairs import RunPair, run_metrics
 from app.compare.run_view import RunView
 from app.compare.tables import Comparison
-from app.figures.drawing import Point, flips, scatter
+from app.figures.drawing import Point, scatter
+from app.figures.heat_map import flips
 from app.report.tables import RESAMPLES
 
 if TYPE_CHECKING:
