@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from app.compare.fine_tuning import fine_tunings
 from app.compare.pairs import RunPair
@@ -136,42 +137,59 @@ def _range(counts: Sequence[int]) -> str:
 
 def _shares(evidence: Evidence) -> Shares:
     """Return the share of right answers of each run, where sources agree, where they disagree, and alone."""
-    agree = tuple(name for name in evidence.counted if name not in evidence.conflicts)
-    columns: list[tuple[str, str, tuple[str, ...]]] = []
-    if evidence.conflicts:
-        columns += [(f"{_both(evidence)} agree", "", agree)] if agree else []
-        columns.append((f"{_both(evidence)} disagree", "", evidence.conflicts))
-    elif evidence.counted:
-        columns.append(("all questions", "", agree))
-    else:
-        conflicts = tuple(name for name in evidence.present if name in evidence.benchmark.conflicts)
-        behaviours = [label for label in evidence.benchmark.labels if label in evidence.benchmark.behaviours]
-        columns += [(evidence.behaviour(label), label, conflicts) for label in behaviours if conflicts]
+    columns = _columns(evidence)
     sources = evidence.sources
     rows = []
-    hardest = {floor.policy.label: floor.policy for floor in evidence.floors}
-    policies = [*hardest.values(), *(run for run in evidence.policies if run.label not in hardest)][:_MOST_POLICIES]
+    policies = _shown_policies(evidence)
     models = _most_right(evidence, evidence.models)
     for run in (*models, *policies):
-        cells = [
-            evidence.share_labelled(run.label, label, conditions)
-            if label
-            else evidence.share_right(run.label, conditions)
-            for _, label, conditions in columns
-        ]
+        cells = [column.share(evidence, run.label) for column in columns]
         cells += [evidence.reading(run.label, source) for source in sources]
         rule = evidence.describe_policy(run) if run.is_policy else ""
         rows.append(("simple rule" if rule else run.label, rule, tuple(cells)))
-    blind = tuple(None if label else evidence.share_blind(conditions) for _, label, conditions in columns)
+    blind = [None if column.label else evidence.share_blind(column.conditions) for column in columns]
     if any(blind):
         closed = (
             f"the best rule that looks at no source, on {max(share.n for share in blind if share):,} closed questions"
         )
         rows.append(("without looking", closed, (*blind, *[None] * len(sources))))
-    titles = (*(title for title, _, _ in columns), *(f"{source} alone" for source in sources))
+    titles = (*(column.title for column in columns), *(f"{source} alone" for source in sources))
     note = "Alone: asked with nothing else, which tells whether the model can read it at all. " if sources else ""
     left_out = len(evidence.models) + len(evidence.policies) - len(models) - len(policies)
     return Shares(titles, tuple(rows), note, left_out)
+
+
+class _Column(NamedTuple):
+    """A column of shares: of right answers under some conditions, or of a label."""
+
+    title: str
+    conditions: tuple[str, ...]
+    label: str = ""
+
+    def share(self, evidence: Evidence, run: str) -> Estimate | None:
+        if self.label:
+            return evidence.share_labelled(run, self.label, self.conditions)
+        return evidence.share_right(run, self.conditions)
+
+
+def _columns(evidence: Evidence) -> list[_Column]:
+    """Return the columns where sources agree and disagree; where no answer is right or wrong, those of behaviours."""
+    agree = tuple(name for name in evidence.counted if name not in evidence.conflicts)
+    both = _both(evidence)
+    if evidence.conflicts:
+        disagree = _Column(f"{both} disagree", evidence.conflicts)
+        return [_Column(f"{both} agree", agree), disagree] if agree else [disagree]
+    if evidence.counted:
+        return [_Column("all questions", agree)]
+    conflicts = tuple(name for name in evidence.present if name in evidence.benchmark.conflicts)
+    behaviours = [label for label in evidence.benchmark.labels if label in evidence.benchmark.behaviours]
+    return [_Column(evidence.behaviour(label), conflicts, label) for label in behaviours if conflicts]
+
+
+def _shown_policies(evidence: Evidence) -> list[RunView]:
+    """Return the policies that the page has room for, those that are hardest to beat first."""
+    hardest = {floor.policy.label: floor.policy for floor in evidence.floors}
+    return [*hardest.values(), *(run for run in evidence.policies if run.label not in hardest)][:_MOST_POLICIES]
 
 
 def _scorecard(evidence: Evidence, table: Table) -> Iterator[Block | str]:
