@@ -29,6 +29,7 @@ from app.store.run_summary import RunSummary
 from app.store.tail import RunUpdate, Tail
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal, sanitize
+from app.tui.run_actions import pause_or_resume, resume_run, stop_run
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, HEADING, PARTIAL, RIGHT, state_appearance
 from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar, sparkline
@@ -306,15 +307,15 @@ class LiveScreen(RashomonScreen):
 
     def action_pause(self) -> None:
         if self._run is not None:
-            self.rashomon.pause_or_resume(self._run)
+            pause_or_resume(self.rashomon, self._run)
 
     def action_stop(self) -> None:
         if self._run is not None:
-            self.rashomon.stop_run(self._run)
+            stop_run(self.rashomon, self._run)
 
     def action_resume(self) -> None:
         if self._run is not None:
-            self.rashomon.resume(self._run)
+            resume_run(self.rashomon, self._run)
 
     def action_log(self) -> None:
         self.toggle_class("-log")

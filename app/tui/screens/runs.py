@@ -24,6 +24,7 @@ from app.tui.commands import COMMANDS, bindings
 from app.tui.confirmations import confirm_adoption
 from app.tui.hostile_text import literal
 from app.tui.keymap import format_keys
+from app.tui.run_actions import pause_or_resume, resume_run, stop_run
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.run_list import NEWEST, Group, RunList, RunRow
 from app.tui.theme import DIM, WRONG, state_appearance
@@ -359,15 +360,15 @@ class RunsScreen(RashomonScreen):
 
     def action_pause(self) -> None:
         for run in self.under_cursor():
-            self.rashomon.pause_or_resume(run)
+            pause_or_resume(self.rashomon, run)
 
     def action_resume(self) -> None:
         for run in self.under_cursor():
-            self.rashomon.resume(run)
+            resume_run(self.rashomon, run)
 
     def action_stop(self) -> None:
         for run in self.under_cursor():
-            self.rashomon.stop_run(run)
+            stop_run(self.rashomon, run)
 
     def action_adopt(self) -> None:
         if self.rashomon.may_write():
