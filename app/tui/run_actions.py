@@ -1,16 +1,21 @@
-"""What the interface can do to a run: resume, pause, stop and kill it."""
+"""What the interface can do to a run: resume, pause, stop, kill and delete it, and make its baselines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from app.engine.run_control import batch_pid
 from app.store.run import RunStore
+from app.store.trash import Trash
 from app.tui.confirmations import confirm_addresses
-from app.tui.services import Services
+from app.tui.services import BackgroundScreen, Services
 from app.tui.widgets.dialogs import Confirm, StopDialog
 from app.tui.workspace_watcher import WatchedRun
-from benchmarks.errors import RashomonError
+from benchmarks.errors import RashomonError, StoreError
+
+_MAX_NAMED = 8
+"""The number of runs that a confirmation names."""
 
 
 def resume_run(app: Services, run: WatchedRun) -> None:
@@ -103,7 +108,71 @@ def _kill(app: Services, run: WatchedRun) -> None:
     app.push_screen(Confirm("Kill the worker?", text, yes="Kill"), on_answer)
 
 
-def _try(app: Services, work: Callable[[], None], message: str) -> None:
+def make_baselines(app: Services, run: WatchedRun) -> None:
+    """Make the baselines of a run after a confirmation; they appear in the list."""
+    try:
+        app.workspace.require_writable()
+    except StoreError as error:
+        app.show_error(error)
+        return
+
+    def on_answer(yes: bool | None) -> None:
+        if yes:
+            message = f"making the baselines of {run.name}; they appear in this list"
+            _try(app, lambda: app.processes.start(["baselines", run.name]), message)
+
+    text = f"{run.name}\n\nThey are runs of their own, of its answers to each source alone. No model is asked."
+    app.push_screen(Confirm("Make baselines?", text, yes="Make"), on_answer)
+
+
+def delete_runs(screen: BackgroundScreen, runs: Sequence[WatchedRun], deleted: Callable[[Sequence[str]], None]) -> None:
+    """Delete inactive runs after a confirmation, then call ``deleted`` with their names."""
+    app = screen.rashomon
+    if not runs or not app.may_write():
+        return
+    busy = [run.name for run in runs if run.active]
+    if busy:
+        app.show_error(f"{', '.join(busy)}: still active; stop with x first.")
+        return
+    names = [f"  {run.name}" for run in runs[:_MAX_NAMED]]
+    names += [f"  and {len(runs) - _MAX_NAMED} more"] * (len(runs) > _MAX_NAMED)
+    subject = f"the run {runs[0].name}" if len(runs) == 1 else "\n".join([f"{len(runs)} marked runs:", *names])
+    answers = sum(run.summary.done for run in runs)
+    text = (
+        f"{subject}\n\nThis deletes {answers:,} answers and their labels; builds and exports stay. "
+        "u restores until you quit."
+    )
+    trash = app.trash
+
+    def report(result: tuple[list[str], list[str]]) -> None:
+        names, problems = result
+        deleted(names)
+        if names:
+            app.toast(f"deleted: {', '.join(names)}; u restores until you quit")
+        if problems:
+            app.show_error("\n".join(problems))
+
+    def on_answer(yes: bool | None) -> None:
+        if yes:
+            screen.attempt(lambda: _delete(trash, [run.folder for run in runs]), report, group="delete")
+
+    app.push_screen(Confirm("Delete?", text, yes="Delete", no="Keep"), on_answer)
+
+
+def _delete(trash: Trash, folders: Sequence[Path]) -> tuple[list[str], list[str]]:
+    """Delete runs; return the names of the deleted ones, and the errors of the others."""
+    names, problems = [], []
+    for folder in folders:
+        try:
+            trash.delete(folder)
+        except StoreError as error:
+            problems.append(str(error))
+        else:
+            names.append(folder.name)
+    return names, problems
+
+
+def _try(app: Services, work: Callable[[], object], message: str) -> None:
     """Do ``work`` and show ``message``, or the error."""
     try:
         work()
