@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.tui.widgets.virtual_table import Cell
+from app.tui.widgets.table_columns import Cell
 
 _FIRST_STEPS = (
     (

@@ -35,7 +35,8 @@ from app.tui.theme import DIM, HEADING, PARTIAL, RIGHT, state_appearance
 from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar, sparkline
 from app.tui.widgets.newest_answer import NewestAnswer
 from app.tui.widgets.panel import panel
-from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from app.tui.widgets.table_columns import Cell, Column, Row
+from app.tui.widgets.virtual_table import VirtualTable
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
 from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError

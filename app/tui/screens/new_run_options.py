@@ -16,7 +16,7 @@ from app.setups import PREFIX, Setup
 from app.tui.theme import DIM, RIGHT, WRONG
 from app.tui.widgets.choice_table import ChoiceOption
 from app.tui.widgets.estimate_line import memory_words
-from app.tui.widgets.virtual_table import Cell, Row
+from app.tui.widgets.table_columns import Cell, Row
 from benchmarks.base import Benchmark
 from benchmarks.vocabulary import WITHOUT_SOURCES
 from benchmarks.without_sources import shows_no_source

@@ -28,7 +28,8 @@ from app.tui.theme import DIM, WRONG
 from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.run_glance import RunGlance
-from app.tui.widgets.virtual_table import Cell, Row, VirtualTable
+from app.tui.widgets.table_columns import Cell, Row
+from app.tui.widgets.virtual_table import VirtualTable
 from app.tui.workspace_choice import choose_workspace, display_name, open_demo
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
 from benchmarks.errors import SpecError

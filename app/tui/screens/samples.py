@@ -39,7 +39,8 @@ from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.sample_text import question_text, sample_appearance, sample_text
 from app.tui.widgets.sample_view import SampleView, number_media
 from app.tui.widgets.sibling_strip import SiblingStrip, sibling_names
-from app.tui.widgets.virtual_table import Column, Row, VirtualTable
+from app.tui.widgets.table_columns import Column, Row
+from app.tui.widgets.virtual_table import VirtualTable
 from app.tui.workspace_watcher import WorkspaceSnapshot
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark

@@ -10,7 +10,7 @@ from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.field import Field
 from app.tui.widgets.panel import panel
 from app.tui.widgets.prompt_view import PromptView
-from app.tui.widgets.virtual_table import Column
+from app.tui.widgets.table_columns import Column
 
 SECTIONS = {
     "benchmark": ("Benchmark", ("benchmark", "data")),
