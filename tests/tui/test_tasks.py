@@ -73,7 +73,7 @@ def test_a_table_of_ones_own_becomes_a_finished_run(outlived: Stage, tmp_path: P
         await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
         form = app.screen
         assert isinstance(form, NewRunScreen)
-        await until(pilot, lambda: form._contents is not None and form._models)
+        await until(pilot, lambda: form.choices.contents is not None and form.choices.models)
         await keys.press("ctrl+n", "space")
         await known(pilot, form)
         await keys.press("ctrl+r", "y")
