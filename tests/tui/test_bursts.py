@@ -205,8 +205,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 
     monkeypatch.setattr(RunProcesses, "start_job", start_job)
     monkeypatch.setattr(Trash, "delete", note("delete", refused))
-    monkeypatch.setattr("app.tui.screens.samples.override", note("override", refused))
-    monkeypatch.setattr("app.tui.screens.samples.retract_override", note("take back", refused))
+    monkeypatch.setattr("app.tui.screens.session_overrides.override", note("override", refused))
+    monkeypatch.setattr("app.tui.screens.session_overrides.retract_override", note("take back", refused))
     monkeypatch.setattr("app.tui.screens.samples.open_in_viewer", lambda path: None)
     monkeypatch.setattr("app.tui.confirmations.adopt", note("adopt", refused))
     monkeypatch.setattr("app.tui.screens.spec_actions.prepare_job", note("begin", refused))

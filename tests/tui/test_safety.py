@@ -20,7 +20,8 @@ from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
 from app.tui.commands import COMMANDS, commands_of
 from app.tui.screens.label import LabelScreen
-from app.tui.screens.live import LiveScreen, _judges
+from app.tui.screens.live import LiveScreen
+from app.tui.screens.live_lines import judge_lines
 from app.tui.screens.new_run import NewRunScreen
 from app.tui.screens.runs import RunsScreen
 from app.tui.screens.samples import SamplesScreen
@@ -212,7 +213,7 @@ def test_who_overrides_is_behind_nothing(stage: Stage) -> None:
         p = ConditionProgress("aligned", 4, 4, 0, 0, 10, 1.0, 0, judged)
         run = RunSummary("r", "done", {"judge": ["match"]}, (p,))
         assert judging_progress(run) == []
-        assert _judges(run) == ["match@4: 4 labelled"]
+        assert judge_lines(run) == ["match@4: 4 labelled"]
 
 
 def test_an_undone_override_leaves_no_judge_behind(stage: Stage) -> None:
