@@ -1,4 +1,4 @@
-"""What the interface can do to a run: resume, pause, stop, kill and delete it, and make its baselines."""
+"""Actions on a run: resume, pause, stop, kill and delete it, and make its baselines."""
 
 from __future__ import annotations
 

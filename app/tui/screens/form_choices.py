@@ -1,4 +1,4 @@
-"""What can be selected in the form of a new run, and what is."""
+"""Choices in the form of a new run: the rows of its tables, and the selected ones."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ class SessionOverrides:
 
     def __init__(self, screen: BackgroundScreen, folder: Path, changed: Callable[[int | None], None]) -> None:
         self._screen, self._folder, self._changed = screen, folder, changed
-        self._given: list[tuple[int, str, str, Verdict | None]] = []
+        self._history: list[tuple[int, str, str, Verdict | None]] = []
         """Ordinal, instance, annotator, and the annotator's previous verdict of each."""
 
     def _annotator(self) -> str:
-        return self._given[-1][2] if self._given else default_annotator()
+        return self._history[-1][2] if self._history else default_annotator()
 
     def ask(self, current: SampleDetail) -> None:
         """Ask for a label of an answer."""
@@ -47,7 +47,7 @@ class SessionOverrides:
         instance, folder = current.record.instance.id, self._folder
 
         def finish(previous: Verdict | None) -> None:
-            self._given.append((current.row.ordinal, instance, new.person, previous))
+            self._history.append((current.row.ordinal, instance, new.person, previous))
             self._screen.rashomon.toast(f"{new.label} by {new.person}; u undoes it")
             self._changed(None)
 
@@ -58,8 +58,8 @@ class SessionOverrides:
     def undo(self, current: SampleDetail | None) -> None:
         """Undo the last override of this session; without one, ask whether to undo an earlier one of this answer."""
         app, annotator = self._screen.rashomon, self._annotator()
-        if self._given:
-            self._undo(*self._given.pop())
+        if self._history:
+            self._undo(*self._history.pop())
         elif current is not None and override_id(annotator) in current.record.verdicts:
             verdict = current.record.verdicts[override_id(annotator)]
             text = f"{current.record.instance.id}: {verdict.label} by {annotator}, from an earlier session: {verdict.reason}"

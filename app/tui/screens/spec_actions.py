@@ -1,4 +1,4 @@
-"""What is done with the spec of a form: it is saved as a file, or its runs are started."""
+"""Actions on the spec of a form: saving it as a file, and starting its runs."""
 
 from __future__ import annotations
 
