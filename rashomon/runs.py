@@ -11,11 +11,11 @@ from typing import Any, overload
 from app.engine.loop import judge_pending
 from app.exports.export_input import ExportedRun, load_runs
 from app.exports.tabular import samples_to_arrow
+from app.report.run_labels import model_label
 from app.report.samples import sample_to_row
-from app.report.tables import model_label
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
-from app.store.workspace import RunSummary, read_summary
+from app.store.run_summary import RunSummary, read_summary
 from app.store.workspace import Workspace as Folders
 from app.text.escape import clean
 from benchmarks.errors import SpecError, StoreError

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from app.exports.html_markup import notes_markup, table_markup
 from app.exports.tabular import tables_to_arrow
+from app.report.paper_rows import without_published
 from app.report.render import print_table
-from app.report.tables import tables_of, without_published
+from app.report.tables import tables_of
 from app.text.console import Terminal
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.vocabulary import Cell, Table

@@ -86,6 +86,10 @@ def _seconds(record: Record) -> float:
 
 def people_tables(people: Sequence[PersonAnswers], benchmark: Benchmark, *, seed: int = 0) -> list[Table]:
     """Return the tables people and strata; for two or more people, also agreement and right."""
+    return [_people(people, benchmark), _strata(people, benchmark), *_agreements(people, benchmark, seed)]
+
+
+def _people(people: Sequence[PersonAnswers], benchmark: Benchmark) -> Table:
     conditions = [c for c in benchmark.conditions if any(c == group[0] for p in people for group in p.groups.values())]
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     by_person = [_shares(person, 0) for person in people]
@@ -103,23 +107,24 @@ def people_tables(people: Sequence[PersonAnswers], benchmark: Benchmark, *, seed
         "seconds: the median time of an answer.",
     )
     columns = ("answered", *conditions, _ALL, "seconds", *(["justified"] if justified else []))
-    tables = [Table("people", "Human baseline", columns, tuple(rows), note, judges=())]
-    tables.append(_strata(people, benchmark))
-    if len(people) > 1:
-        labels = {person.person: person.labels for person in people if person.labels}
-        if len(labels) > 1:
-            tables.append(
-                agreement_table(
-                    "agreement", "Agreement of the labels of people's answers", labels, benchmark.labels, seed
-                )
-            )
-            right = {
-                person.person: {item: "right" if is_right else "wrong" for item, is_right in person.right.items()}
-                for person in people
-            }
-            title = "Agreement on which questions are answered right"
-            tables.append(agreement_table("right", title, right, ("right", "wrong"), seed))
-    return tables
+    return Table("people", "Human baseline", columns, tuple(rows), note, judges=())
+
+
+def _agreements(people: Sequence[PersonAnswers], benchmark: Benchmark, seed: int) -> list[Table]:
+    """Return the agreement of labels and of right answers between people; nothing of a single person."""
+    labels = {person.person: person.labels for person in people if person.labels}
+    if len(people) < 2 or len(labels) < 2:
+        return []
+    right = {
+        person.person: {item: "right" if is_right else "wrong" for item, is_right in person.right.items()}
+        for person in people
+    }
+    title = "Agreement of the labels of people's answers"
+    right_title = "Agreement on which questions are answered right"
+    return [
+        agreement_table("agreement", title, labels, benchmark.labels, seed),
+        agreement_table("right", right_title, right, ("right", "wrong"), seed),
+    ]
 
 
 def _strata(people: Sequence[PersonAnswers], benchmark: Benchmark) -> Table:

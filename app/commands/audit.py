@@ -14,7 +14,7 @@ from app.json_output.audit import AuditedBuild, AuditResult, QuestionScore, Task
 from app.json_output.envelope import print_json
 from app.json_output.tables import estimate_json
 from app.report.render import print_table
-from app.report.tables import read_inputs
+from app.report.table_inputs import read_inputs
 from app.store.blind_scores import unchanged_build
 from app.store.question_sets import set_folder, set_folders
 from app.store.run import RunStore

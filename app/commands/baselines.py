@@ -12,7 +12,8 @@ from app.run_spec import RunSpec, parse_stored
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_references import run_folder
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from app.text.plural import count_of
 from benchmarks.errors import BusyError
 from benchmarks.registry import get_benchmark

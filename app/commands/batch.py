@@ -39,8 +39,9 @@ from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_facts import worker_deaths
 from app.store.run_references import changeable_run
+from app.store.run_summary import RunSummary, read_summary
 from app.store.sqlite_errors import DamagedError
-from app.store.workspace import RunSummary, Workspace, read_summary
+from app.store.workspace import Workspace
 from app.text.plural import count_of
 from benchmarks.errors import BusyError, ModelError, RashomonError, SpecError, did_you_mean
 from benchmarks.registry import get_benchmark
@@ -53,7 +54,7 @@ from mlx_backends.registry import describe, refusal, required_memory
 from mlx_backends.remote import check_all_ready, is_remote, readiness_problem
 
 if TYPE_CHECKING:
-    from app.report.tables import TableInputs
+    from app.report.table_inputs import TableInputs
 
 _DEVICE = "device"
 _STAND_IN = "policy:random"
@@ -493,7 +494,7 @@ def _remote_models(run: CheckedSpec) -> list[str]:
 def _verify(planned: Sequence[PlannedRun], *, read: bool) -> TableInputs | None:
     """Read all answers and verdicts, for tables if they are to be ``read``. Raises DamagedError."""
     if read:
-        from app.report.tables import read_inputs
+        from app.report.table_inputs import read_inputs
 
         return read_inputs([run.folder for run in planned])
     for run in planned:

@@ -30,7 +30,7 @@ from app.report.nodes import node_line
 from app.report.portable import portable_path
 from app.run_spec import ApiSpec, parse, resolve_models
 from app.store.data_types import NodeStatus
-from app.store.question_sets import is_version_link
+from app.store.set_writer import is_version_link
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks import number_ranges as ranges

@@ -22,10 +22,11 @@ from app.compare.gate import (
     paired_tests,
     published_test,
 )
-from app.compare.non_inferiority import TargetMetric, is_lower_better, target_metric
 from app.compare.published import paper_value
-from app.compare.run_view import RunViews, load_views, reject_duplicates, unlabelled_outcomes
+from app.compare.run_view import RunViews, reject_duplicates, unlabelled_outcomes
+from app.compare.target_metric import TargetMetric, is_lower_better, target_metric
 from app.compare.trust import decisive_target, reading_targets
+from app.compare.view_reader import load_views
 from app.exports.verdict_files import VerdictCase, VerdictReport, check_files, is_printed, write_verdict
 from app.json_output.check import check_result
 from app.json_output.envelope import print_json
@@ -37,8 +38,9 @@ from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
 from app.store.run_facts import stop_reason
 from app.store.run_references import PublishedRow, StoredRun, find_reference, run_folder
+from app.store.run_summary import RunSummary, read_summary, supervised_worker
 from app.store.tried_models import read_tried
-from app.store.workspace import RunSummary, Workspace, read_summary, supervised_worker
+from app.store.workspace import Workspace
 from app.text.escape import clean
 from app.text.plural import count_of
 from app.text.shell import shell_quote

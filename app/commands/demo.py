@@ -29,7 +29,7 @@ from benchmarks.untrusted.safe_files import make_folder
 from benchmarks.vocabulary import Estimate, Table
 
 if TYPE_CHECKING:
-    from app.report.tables import TableInputs
+    from app.report.table_inputs import TableInputs
 
 _MODELS_BY_BITS = {16: "model-bf16", 4: "model-4bit"}
 MODELS = tuple(_MODELS_BY_BITS.values())

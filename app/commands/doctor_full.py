@@ -23,7 +23,8 @@ from app.engine.plan import check_spec, plan_run
 from app.exit_codes import DONE, FAILURES, INTERRUPTED, EndedError
 from app.report.throughput import duration
 from app.run_spec import BatchSpec
-from app.store.workspace import RunSummary, Workspace, read_summary
+from app.store.run_summary import RunSummary, read_summary
+from app.store.workspace import Workspace
 from app.text.escape import clean
 from app.text.plural import count_of
 from benchmarks.build import BuildOptions

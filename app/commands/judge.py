@@ -20,7 +20,8 @@ from app.run_spec import ApiSpec, RunSpec, parse, parse_stored, resolve_judges
 from app.store.data_types import JudgedCounts
 from app.store.run import RunStore
 from app.store.run_references import changeable_run
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from app.text.plural import count_of
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark

@@ -20,7 +20,7 @@ from app.compare.learning_curve import (
     find_metric,
     learning_curve,
 )
-from app.compare.run_view import load_views
+from app.compare.view_reader import load_views
 from app.engine.plan import open_build
 from app.engine.training.folder import DIVERGED, Training, find_training
 from app.engine.training.spec import RESUMED_WITH, plain_name, training_spec

@@ -16,7 +16,7 @@ from app.report.nodes import node_lines
 from app.report.render import cell_text, terminal_cell
 from app.report.running_accuracy import accuracy, judging_progress
 from app.report.throughput import Throughput, duration
-from app.store.workspace import RunSummary
+from app.store.run_summary import RunSummary
 from app.text.escape import clean
 
 if TYPE_CHECKING:

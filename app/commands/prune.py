@@ -18,10 +18,11 @@ from app.store.lending import ReusedAnswers
 from app.store.locks import FileLock
 from app.store.question_sets import QuestionSet, read_set, set_folders
 from app.store.run import RunStore
+from app.store.run_summary import RunSummary, supervised_worker
 from app.store.set_runs import newest_runs, read_runs
 from app.store.trash import Trash, folder_size
 from app.store.tried_models import read_tried
-from app.store.workspace import RunSummary, Workspace, supervised_worker
+from app.store.workspace import Workspace
 from app.text.escape import clean, size
 from app.text.plural import count_of
 from benchmarks.errors import SpecError, StoreError, StoreFullError

@@ -18,21 +18,17 @@ from app.json_output.envelope import print_json
 from app.report.portable import portable_message, portable_path
 from app.store.question_sets import (
     QuestionSet,
-    building,
     changed_media,
     default_name,
     is_own_build,
-    is_version_link,
     read_set,
-    record_version,
-    remove_set,
-    restore_set,
     set_folders,
     set_name,
     set_of_build,
     share_of_rows,
 )
 from app.store.set_changes import SetChanges, latest_changes
+from app.store.set_writer import building, is_version_link, record_version, remove_set, restore_set
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from app.text.plural import count_of

@@ -24,14 +24,16 @@ from app.report.run_overview import lead_table, run_headlines, run_remedies
 from app.report.samples import origin_clause
 from app.report.speed import lines as speed_lines
 from app.report.speed import read_speed
-from app.report.tables import TableInputs, read_inputs, tables_from
+from app.report.table_inputs import TableInputs, read_inputs
+from app.report.tables import tables_from
 from app.store.answer_sums import ENDPOINT_KEY
 from app.store.lending import ReusedAnswers
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, worker_deaths
 from app.store.run_references import run_folders
+from app.store.run_summary import read_summary
 from app.store.sample_lookup import find_sample_id
-from app.store.workspace import Workspace, read_summary
+from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.answer_confidence import likelihood_remarks
 from benchmarks.errors import StoreError

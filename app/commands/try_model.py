@@ -32,12 +32,13 @@ from app.exports.verdict_files import VerdictCase, VerdictReport, check_files, i
 from app.json_output.envelope import print_json
 from app.json_output.events import outcome
 from app.json_output.question_sets import ChangedAnswerJson, LeadJson, TryResult
-from app.report.tables import model_label
+from app.report.run_labels import model_label
 from app.run_spec import RunSpec, parse_spec
 from app.store.question_sets import QuestionSet, changed_media
+from app.store.run_summary import read_summary
 from app.store.set_runs import FINAL, SetRun, all_subjects, read_runs, subject_of
 from app.store.tried_models import TriedModels, read_tried, update_tried
-from app.store.workspace import Workspace, read_summary
+from app.store.workspace import Workspace
 from app.text.elide import elide_shared
 from app.text.escape import clean, size
 from app.text.plural import count_of

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Mapping
 
-from app.compare.decided import MissingAnswers
-from app.compare.floor import Floor, floor_sentence, none_beats_sentence, rules_sentence
-from app.compare.non_inferiority import ALPHA, Decision, TargetShares, format_points
-from app.compare.run_view import RunView
-from app.compare.sample_size import examples_for_margin
-from app.report.competence import SourceAccuracy, join_names, unread_sentence, unread_sources
+from app.compare.choice_sentences import brief_choice, choice_lines
+from app.compare.floor import floor_sentence, none_beats_sentence, rules_sentence
+from app.compare.non_inferiority import Decision
+from app.compare.recommendation_evidence import Evidence, RuleLead
+from app.report.competence import join_names, unread_sentence
 from benchmarks.stats.intervals import few_pages, percent, span
 from benchmarks.vocabulary import RULES, Estimate
 from mlx_backends.policy import policy_description
@@ -25,74 +22,6 @@ _MOST_NAMED = 3
 """The most models that are named behind the first."""
 _HALF = 0.5
 """The share of conflicts below which a model that follows a rule is not to be relied on."""
-
-
-class RuleLead(NamedTuple):
-    """The shares of conflicts in which models follow a rule, the greatest first, and whether that one is shown to lead."""
-
-    shares: tuple[tuple[str, Estimate], ...]
-    is_shown: bool
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The evidence for a recommendation: the decision, each model's floor, and its accuracy on each source alone."""
-
-    decision: Decision
-    floors: Sequence[Floor]
-    readings: Mapping[str, Mapping[str, SourceAccuracy]]
-    models: bool
-    beyond: tuple[str, ...] = ()
-    """A sentence on each model that exceeds a limit."""
-    missing: Mapping[str, MissingAnswers] = field(default_factory=dict)
-    """The missing answers of each model."""
-    ceilings: Mapping[str, Estimate] = field(default_factory=dict)
-    """Each model's share of conflicts in which it could follow the rule, by what it reads alone; empty without a rule."""
-    ends: tuple[Estimate, Estimate] | None = None
-    """The best model's share if none of the user's questions had a conflict, and if all had; None where that is known."""
-    follows: Mapping[str, float] = field(default_factory=dict)
-    """Each model's share of conflicts in which it follows the rule; empty without a rule."""
-    by_rule: Mapping[str, RuleLead] = field(default_factory=dict)
-    """The leaders by rule, over own documents for which the user has not said what should win."""
-    by_rows: str = ""
-    """A sentence on the rows that say what should win where others do not."""
-
-    def floor(self, index: int) -> Floor | None:
-        label = self.decision.basis.views.runs[index].label
-        return next((floor for floor in self.floors if floor.model.label == label), None)
-
-    @property
-    def unread(self) -> dict[str, list[str]]:
-        """The sources that some models do not read, with these models."""
-        return unread_sources(self.readings)
-
-    @property
-    def hopeless(self) -> bool:
-        """True if there is a source that no model reads, so that more examples would not help."""
-        return any(len(failing) == len(self.readings) for failing in self.unread.values())
-
-    @property
-    def is_unbeaten(self) -> bool:
-        """True if no model beats its floor."""
-        return bool(self.floors) and not any(floor.beats for floor in self.floors)
-
-    @property
-    def missing_matter(self) -> bool:
-        """True if the missing answers, were they right or wrong, could change which runs are within the margin."""
-        shares, margin = self.decision.basis, self.decision.margin
-        runs = shares.views.runs
-        numbers = [self.missing.get(run.label, MissingAnswers({}, 0)) for run in runs]
-        absent = [missing.total / max(1, missing.of) for missing in numbers]
-        if len(runs) == 1:
-            return absent[0] > 0
-        pairs = ((i, j) for i in range(len(runs)) for j in range(len(runs)) if i != j and absent[i] + absent[j])
-        bounds = ((shares.least(i, j).lower(1 - ALPHA) + margin, absent[i] + absent[j]) for i, j in pairs)
-        return any(abs(distance) <= moved for distance, moved in bounds)
-
-    def is_worse(self, run: int) -> bool:
-        """Return True if a run is shown to be worse than the best by more than the margin."""
-        high = self.decision.basis.interval(run, self.decision.basis.best, 1 - 2 * ALPHA)[1]
-        return high < -self.decision.margin
 
 
 def advice(evidence: Evidence) -> list[str]:
@@ -120,10 +49,7 @@ def advice(evidence: Evidence) -> list[str]:
         is_first = bool(evidence.by_rule) or not beaten
         opening = [rules] if rules and is_first else []
         last = [*beaten, *([] if is_first else [rules]), *last]
-    choice = _choice(evidence)
-    if (evidence.is_unbeaten or first) and choice:
-        choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
-    lines = [*first, *choice, *last]
+    lines = [*first, *choice_lines(evidence), *last]
     unreliable = [*filter(None, [unreliable_sentence(evidence)])]
     if evidence.by_rule:
         lines = [*opening, _asks(evidence), *unreliable, *_rules(evidence), *lines]
@@ -183,27 +109,10 @@ def summary(evidence: Evidence) -> str:
     floor = _floor_summary(evidence)
     if evidence.by_rule:
         return " ".join(filter(None, [*floor, _asks(evidence), unreliable_sentence(evidence), *_rules(evidence)]))
-    decision, shares = evidence.decision, evidence.decision.basis
+    shares = evidence.decision.basis
     labels = [run.label for run in shares.views.runs]
-    within = f"shown to be within {format_points(decision.margin)} points of the best {shares.metric.compared}"
     sentences = [*filter(None, [unreliable_sentence(evidence)]), *(floor if evidence.is_unbeaten else ())]
-    if len(labels) > 1 and not decision.holds:
-        best = f"({labels[shares.best]}, {shares.shares[shares.best]:.1%})"
-        sentences.append(f"No run can be recommended yet: none is {within} {best}.{_more(evidence)}")
-    elif len(decision.holds) == 1 and len(labels) > 1:
-        sentences.append(f"Recommended: {_named(shares, decision.holds[0])}, the only run that is {within}.")
-    elif len(labels) > 1:
-        smallest, fastest = decision.smallest, decision.fastest
-        least = "needs the least memory" if decision.least_memory is not None else "is the smallest on disk"
-        count = f"{len(decision.holds)} are {within}"
-        if smallest is not None and fastest is not None and decision.is_as_fast(smallest):
-            sentences.append(
-                f"Recommended: {_named(shares, smallest)}. {count}; it {least} and {decision.speed_clause}."
-            )
-        elif smallest is not None and fastest is not None:
-            sentences.append(f"{count}: {labels[smallest]} {least}, {labels[fastest]} is faster.")
-        else:
-            sentences.append(f"{count}; choose between them by their behaviour.")
+    sentences += [brief_choice(evidence)] if len(labels) > 1 else []
     sentences += [
         f"No model reads the {source}s." for source, failing in evidence.unread.items() if len(failing) == len(labels)
     ]
@@ -298,90 +207,3 @@ def unreliable_sentence(evidence: Evidence) -> str:
 def _recommended(decision: Decision) -> set[int]:
     runs = {run for run in (decision.least_memory, decision.smallest_on_disk, decision.fastest) if run is not None}
     return runs or set(decision.holds)
-
-
-def _more(evidence: Evidence) -> str:
-    """Return about how many examples would tell whether the runs are within the margin, after a space; "" if unknown."""
-    if evidence.hopeless:
-        return ""
-    shares = evidence.decision.basis
-    needed = examples_for_margin(shares, evidence.decision.margin)
-    if needed is None:
-        return ""
-    if needed <= shares.examples:
-        return " More examples would tell."
-    return (
-        f" About {needed:,} examples would show that the runs are, if they are in truth as good (not which is better); you have "
-        f"{shares.examples:,}."
-    )
-
-
-def _choice(evidence: Evidence) -> list[str]:
-    decision, shares = evidence.decision, evidence.decision.basis
-    if len(shares.views.runs) == 1:
-        return []
-    within = f"shown to be within {format_points(decision.margin)} points of the best {shares.metric.compared}"
-    if not decision.holds:
-        return [
-            f"No run can be recommended yet: none is {within}, not even {_named(shares, shares.best)}, which has the best value "
-            f"here.{_more(evidence)}"
-        ]
-    if len(decision.holds) == 1:
-        return [f"Recommended: {_named(shares, decision.holds[0])}, the only run that is {within}."]
-    smallest, fastest = decision.smallest, decision.fastest
-    if smallest is not None and fastest is not None and decision.is_as_fast(smallest):
-        needs = "needs the least memory" if decision.least_memory is not None else "is the smallest on disk"
-        return [
-            f"Recommended: {_named(shares, smallest)}. Of the {len(decision.holds)} that are {within}, it {needs} "
-            f"({_size(decision, smallest)}) and {decision.speed_clause} ({_speed(shares, smallest)})."
-        ]
-    return _trade_offs(decision, within)
-
-
-def _trade_offs(decision: Decision, within: str) -> list[str]:
-    """Return the advice where the smallest run is not the fastest."""
-    shares, runs = decision.basis, decision.basis.views.runs
-    least_memory, on_disk, fastest = decision.least_memory, decision.smallest_on_disk, decision.fastest
-    lines = [f"{len(decision.holds)} are {within}: {', '.join(_named(shares, i) for i in decision.holds)}."]
-    if least_memory is not None:
-        lines.append(f"For the least memory: {runs[least_memory].label} ({_size(decision, least_memory)}).")
-    if on_disk is not None and on_disk != least_memory:
-        lines.append(f"For the least disk space: {runs[on_disk].label} ({_on_disk(runs[on_disk])}).")
-    if fastest is not None:
-        lines.append(f"For speed: {runs[fastest].label} ({_speed(shares, fastest)}).")
-    if decision.smallest is None and fastest is None:
-        lines.append("Choose between them by their behaviour.")
-    return lines
-
-
-def _named(shares: TargetShares, index: int) -> str:
-    return f"{shares.views.runs[index].label} ({shares.shares[index]:.1%})"
-
-
-def _size(decision: Decision, index: int) -> str:
-    """Return the measured peak memory that decided, with the highest of the runs that hold; else the size on disk."""
-    runs = decision.basis.views.runs
-    if decision.least_memory is None:
-        return _on_disk(runs[index])
-    peaks = [peak for i in decision.holds if (peak := runs[i].cost.peak_memory) is not None]
-    peak_note = (
-        f"; up to {_bytes(max(peaks))} for the others" if max(peaks) > (runs[index].cost.peak_memory or 0) else ""
-    )
-    holding, weights = [runs[i] for i in decision.holds], runs[index].weights_bytes
-    if weights and any(run.weights_bytes and run.weights_bytes < weights for run in holding):
-        peak_note += "; the weights of others are smaller"
-        if all((run.weights_bytes or 0) < (run.cost.peak_memory or 0) / 2 for run in holding):
-            peak_note += ", but images and batches take most of so small a peak"
-    return f"{_bytes(runs[index].cost.peak_memory or 0)} at its measured peak{peak_note}"
-
-
-def _on_disk(run: RunView) -> str:
-    return f"{_bytes(run.weights_bytes or 0)} on disk"
-
-
-def _bytes(count: int) -> str:
-    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
-
-
-def _speed(shares: TargetShares, index: int) -> str:
-    return f"{shares.views.runs[index].cost.seconds_per_answer:.3g} s per answer"

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.compare.non_inferiority import ALPHA, Decision, TargetMetric, TargetShares, UndecidedAnswers, format_points
+from app.compare.non_inferiority import ALPHA, Decision, format_points
+from app.compare.target_metric import TargetMetric
+from app.compare.target_shares import TargetShares, UndecidedAnswers
 from benchmarks.stats.intervals import span
 
 _MOST_BEHAVIOURS = 3

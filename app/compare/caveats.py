@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.compare.advice import Evidence
 from app.compare.non_inferiority import ALPHA, Decision, format_points
+from app.compare.recommendation_evidence import Evidence
 from app.compare.run_view import RunViews, split_policies
 from app.compare.spec_diff import difference_warnings
 from app.compare.tables import coverage_warnings

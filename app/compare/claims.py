@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.compare.non_inferiority import ALPHA, Credits, TargetShares
+from app.compare.non_inferiority import ALPHA
 from app.compare.pairs import Array
+from app.compare.target_shares import Credits, TargetShares
 from benchmarks.stats.intervals import resample
 from benchmarks.stats.paired_tests import holm, paired_p
 

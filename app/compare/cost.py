@@ -14,6 +14,8 @@ from benchmarks.stats.intervals import INTERVALS
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 COSTS = ("tokens per second", "seconds per answer", "peak memory, GB", "size on disk, GB")
+BENCHMARK_ACCURACY = "benchmark accuracy"
+"""The share of right labels as the benchmark's tables count them: what a comparison displays."""
 _GB = 1e9
 _NOT_TIMED, _NO_TOKENS = "no answer was timed", "the engine does not count tokens"
 _REUSED = "most answers were reused from runs that are not here"
@@ -62,11 +64,11 @@ def tradeoff_table(
             label = f"{unquantised_model(run)} / {run.quantisation or run.label}"
             rows.append((label, (accuracy(run, views, resamples), difference, *cost_cells(run))))
     notes = (
-        f"accuracy: the share of right labels over {', '.join(views.label_metrics.conditions)} together; difference: to the "
+        f"{_accuracy_note(views)}; difference: to the "
         f"first row of the same model, over the answers {counted_in_both(views.runs, views.label_metrics)}.",
         INTERVALS,
     )
-    columns = ("accuracy", "difference", *COSTS)
+    columns = (BENCHMARK_ACCURACY, "difference", *COSTS)
     return Table("tradeoff", "Quality against memory and speed, by quantisation", columns, tuple(rows), notes)
 
 
@@ -79,14 +81,14 @@ def remedies_table(pairs: Sequence[RunPair], views: RunViews, resamples: int) ->
     rows: list[tuple[str, tuple[Cell, ...]]] = [(first.label, _remedy_cells(first, None, views, resamples))]
     rows += [(pair.second.label, _remedy_cells(pair.second, pair, views, resamples)) for pair in pairs]
     notes = (
-        f"accuracy: the share of right labels over {', '.join(views.label_metrics.conditions)} together; gain: its difference "
+        f"{_accuracy_note(views)}; gain: its difference "
         f"from {first.label}, over the answers {counted_in_both(views.runs, views.label_metrics)}. Tokens: of prompts "
         "and answers, of all calls for an answer; seconds: of all calls for an answer.",
         INTERVALS,
     )
     columns = (
         "protocol",
-        "accuracy",
+        BENCHMARK_ACCURACY,
         "gain",
         "tokens per answer",
         "extra tokens",
@@ -94,6 +96,12 @@ def remedies_table(pairs: Sequence[RunPair], views: RunViews, resamples: int) ->
         "extra seconds",
     )
     return Table("remedies", "Gain and cost of protocols", columns, tuple(rows), notes)
+
+
+def _accuracy_note(views: RunViews) -> str:
+    """Return the definition of the benchmark accuracy."""
+    conditions = ", ".join(views.label_metrics.conditions)
+    return f"{BENCHMARK_ACCURACY}: the share of right labels over {conditions} together, counted as in the benchmark's tables"
 
 
 def _remedy_cells(run: RunView, pair: RunPair | None, views: RunViews, resamples: int) -> tuple[Cell, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from app.compare.non_inferiority import TargetMetric, TargetShares, format_points, target_shares
+from app.compare.non_inferiority import format_points
 from app.compare.run_view import RunView, RunViews
+from app.compare.target_metric import TargetMetric
+from app.compare.target_shares import TargetShares, target_shares
 from app.report.competence import join_names
 from app.report.policies import policies_sentence
 from app.text.plural import count_of

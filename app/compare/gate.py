@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.compare.claims import lead_p, pair_lead
-from app.compare.non_inferiority import ALPHA, TargetMetric, TargetShares, format_points, target_shares
+from app.compare.non_inferiority import ALPHA, format_points
 from app.compare.run_view import RunViews
 from app.compare.sample_size import TWO_SIDED, examples_to_show
 from app.compare.spec_diff import difference_warnings
 from app.compare.tables import coverage_warnings
+from app.compare.target_metric import TargetMetric
+from app.compare.target_shares import TargetShares, target_shares
 from app.compare.trust import reading_targets
 from app.report.competence import join_names
 from app.text.elide import elide_shared

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.compare.cost import LabelMask, accuracy_difference, correct_labels
+from app.compare.cost import BENCHMARK_ACCURACY, LabelMask, accuracy_difference, correct_labels
 from app.compare.decided import missing_answers
 from app.compare.differences import CORRECTED, correction
 from app.compare.floor import Floor, compare_with, rules_sentence
@@ -27,9 +27,7 @@ _NAMED = 4
 """The most metrics of a pair that are named of those that are not worse."""
 _EVASIONS = {"flags": "by abstaining", "invents": "by inventing a value", "none": "without an answer"}
 """The acts that no source need be read for, in words."""
-_BY_ACCURACY = (
-    "By the benchmark's own accuracy (where both sources are wrong, it counts even an invented value as right), "
-)
+_BY_ACCURACY = f"By {BENCHMARK_ACCURACY} (where both sources are wrong, it counts even an invented value as right), "
 
 
 def headlines(comparison: Comparison) -> list[str]:

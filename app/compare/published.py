@@ -86,27 +86,32 @@ def paper_columns(ours: Sequence[Table], views: RunViews, rows: Sequence[str]) -
     _check_comparable(views)
     chosen_rows = [_find_row(row, paper_models(ours, views)) for row in rows]
     runs = [run.label for run in views.runs]
-    values: dict[str, dict[str, Cell]] = {}
-    for table in ours:
-        own_rows = dict(table.rows)
-        for name, cells in published_rows(table, views.benchmark.name):
-            spelling, rest = _split_row(name)
-            model = next(
-                (choice for choice in chosen_rows if normalised_name(choice) == normalised_name(spelling)), None
-            )
-            for i, column in enumerate(table.columns):
-                if model is not None and cells[i] is not None:
-                    row = values.setdefault(_PART.join(part for part in (table.name, rest, column) if part), {})
-                    row[model] = cells[i]
-                    for run in runs:
-                        label = f"{run}{_PART}{rest}" if rest else run
-                        row[run] = own_rows[label][i] if label in own_rows else None
+    values = _values_by_row(ours, views, chosen_rows)
     columns = (*runs, *(f"{row} (paper)" for row in chosen_rows))
     filled = tuple((label, tuple(row.get(key) for key in (*runs, *chosen_rows))) for label, row in values.items())
     percent = bool(ours) and all(table.percent for table in ours if published_rows(table, views.benchmark.name))
     return Table(
         "paper", f"Beside {views.benchmark.paper}", columns, filled, tuple(comparability(views, chosen_rows)), percent
     )
+
+
+def _values_by_row(ours: Sequence[Table], views: RunViews, models: Sequence[str]) -> dict[str, dict[str, Cell]]:
+    """Return the values of the paper's ``models`` and of the runs, by table, row and column."""
+    spellings = {normalised_name(model): model for model in reversed(models)}
+    values: dict[str, dict[str, Cell]] = {}
+    for table in ours:
+        own_rows = dict(table.rows)
+        for name, cells in published_rows(table, views.benchmark.name):
+            spelling, rest = _split_row(name)
+            model = spellings.get(normalised_name(spelling))
+            for i, column in enumerate(table.columns):
+                if model is not None and cells[i] is not None:
+                    row = values.setdefault(_PART.join(part for part in (table.name, rest, column) if part), {})
+                    row[model] = cells[i]
+                    for run in views.runs:
+                        label = f"{run.label}{_PART}{rest}" if rest else run.label
+                        row[run.label] = own_rows[label][i] if label in own_rows else None
+    return values
 
 
 def comparability(views: RunViews, rows: Sequence[str]) -> list[str]:

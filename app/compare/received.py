@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from app.compare.published import compared_cells, decoding_text, is_share_column, matching_cells
-from app.compare.run_view import RunView, RunViews, load_views
+from app.compare.run_view import RunView, RunViews
+from app.compare.view_reader import load_views
 from app.report.tables import tables_of
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Cell, Estimate, Table

@@ -9,42 +9,28 @@ from pathlib import Path
 
 import numpy as np
 
-from app.compare.advice import (
-    Evidence,
-    RuleLead,
-    advice,
-    bounds_sentence,
-    missing_sentence,
-    summary,
-    unreliable_sentence,
-)
+from app.compare.advice import advice, bounds_sentence, missing_sentence, summary, unreliable_sentence
 from app.compare.behaviour import behaviour
 from app.compare.caveats import caveats
-from app.compare.cost import COSTS, cost_cells
 from app.compare.decided import missing_answers
-from app.compare.floor import compare_with, hardest_floors
+from app.compare.floor import hardest_floors
 from app.compare.limits import NO_LIMITS, Limits, within_limits
-from app.compare.non_inferiority import (
-    ACCURACY,
-    ALPHA,
-    Decision,
-    TargetMetric,
-    TargetShares,
-    decide,
-    format_points,
-    target_metric,
-    target_shares,
-)
+from app.compare.non_inferiority import Decision, decide
 from app.compare.pairs import label_codes
-from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, split_policies
-from app.compare.trust import OBEDIENCE, ceiling, rules_of, trust_target, truth
+from app.compare.recommendation_evidence import Evidence, RuleLead
+from app.compare.recommendation_table import recommendation_table, single_sources_table
+from app.compare.run_view import RunView, RunViews, reject_duplicates, split_policies
+from app.compare.target_metric import TargetMetric, target_metric
+from app.compare.target_shares import TargetShares, target_shares
+from app.compare.trust import ceiling, rules_of, trust_target
 from app.compare.utility import UserCosts, cost_ratios_table, has_costs, utility_target
-from app.report.competence import Counted, CountedAnswers, SourceAccuracy
+from app.compare.view_reader import load_views
+from app.report.competence import Counted, CountedAnswers
 from app.report.remedies import remedies, remedies_title
 from benchmarks import number_ranges as ranges
 from benchmarks.acts import name_rules, names_sources
 from benchmarks.errors import SpecError
-from benchmarks.vocabulary import RULES, Cell, Estimate, Table
+from benchmarks.vocabulary import RULES, Estimate, Table
 
 
 @dataclass(frozen=True)
@@ -170,11 +156,11 @@ def recommend_views(
         )
     return Recommendation(
         decision,
-        _table(decision, policies if models else (), views, target),
+        recommendation_table(decision, policies if models else (), views, target),
         tuple(advice(evidence)),
         tuple(behaviour(decision)),
         tuple(caveats(evidence, views)),
-        _single_sources_table(evidence.readings),
+        single_sources_table(evidence.readings),
         _cost_ratios(models, policies, views, user),
         summary(evidence) or " ".join(advice(evidence)[:1]),
         _to_try(decision, views) if models else ("", ()),
@@ -313,84 +299,3 @@ def _counted_answers(run: RunView, views: RunViews) -> CountedAnswers:
         places.append(place)
         keys.append((answer.condition, answer.single_source, is_right))
     return CountedAnswers(keys, run.coded.clusters.at(np.array(places, dtype=np.int64)), missing)
-
-
-def _single_sources_table(readings: Mapping[str, Mapping[str, SourceAccuracy]]) -> Table | None:
-    """Return each model's accuracy on prompts with one source; None where the benchmark has no such prompts."""
-    sources = list(dict.fromkeys(source for by_source in readings.values() for source in by_source))
-    if not sources:
-        return None
-    missing = Estimate(None, reason="no answer to this source alone is labelled")
-    rows = tuple(
-        (run, tuple(by_source[source].share if source in by_source else missing for source in sources))
-        for run, by_source in readings.items()
-    )
-    note = "Shares of right labels where the prompt has the right source only; n is printed where some answers have no label."
-    return Table("alone", "Each source alone", tuple(f"{source} alone" for source in sources), rows, (note,))
-
-
-def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, target: TargetMetric) -> Table:
-    shares, runs = decision.basis, decision.basis.views.runs
-    rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for index, run in enumerate(runs):
-        n = len(shares.group)
-        bound: Estimate | None = None
-        difference: Estimate | None = None
-        if index != shares.best:
-            lead = shares.difference(index, shares.best)
-            bound = Estimate(shares.least(index, shares.best).lower(1 - ALPHA), n=n)
-            difference = Estimate(lead.value, n=n)
-        holds = "floor" if run.is_policy else "yes" if index in decision.holds else "no"
-        status = f"{holds}, the best value" if index == shares.best and not run.is_policy else holds
-        status = "the only model" if len(runs) == 1 else status
-        cells = (
-            Estimate(float(shares.shares[index]), n=n),
-            difference,
-            bound,
-            status,
-            Estimate(decision.p_values[index], n=n),
-        )
-        rows.append((run.label, (*cells, *cost_cells(run))))
-    best = runs[shares.best]
-    ceilings = [run for run in views.runs if run.is_oracle and not best.is_policy]
-    for other in (*policies, *ceilings):
-        if (floor := compare_with(best, other, views, target)) is not None:
-            n, lead = len(floor.basis.group), floor.basis.difference(1, 0)
-            share, value, bound = (
-                Estimate(x, n=n)
-                for x in (float(floor.basis.shares[1]), lead.value, floor.basis.least(1, 0).lower(1 - ALPHA))
-            )
-            status = "ceiling" if other.is_oracle or floor.is_perfect else "floor"
-            rows.append((other.label, (share, value, bound, status, None, *cost_cells(other))))
-    obeys = any(cells[3] == "ceiling" for label, cells in rows) and not ceilings
-    right: tuple[str, ...] = ()
-    if target.name == OBEDIENCE:
-        right, by_label = ("right value",), {run.label: run for run in views.runs}
-        rows = [(label, (cells[0], truth(by_label[label], views), *cells[1:])) for label, cells in rows]
-    lower = ", lower is better" if shares.metric.lower_is_better else ""
-    margin = format_points(decision.margin)
-    notes = (
-        f"{_metric_note(shares)}, over the {len(shares.group)} answers that count for all models{lower}. better by: the "
-        "difference to the model with the best value; at least: its one-sided 95% lower bound, over clusters (Zou and "
-        "Donner 2008).",
-        f"holds: shown not to be worse than any other run by {margin} points or more, and so not than the best, whichever that "
-        "is; p tests against that, corrected for the number of runs (Holm 1979).",
-        *(["right value: the share of answers under conflict that give it, whatever should win."] if right else ()),
-        *(["floor: a policy, a rule that answers without looking; it is not recommended."] if policies else ()),
-        *(["ceiling: an oracle, which knows the right source; it is no run to choose."] if ceilings else ()),
-        *(["ceiling: a policy that does what the rule asks for, whatever the sources say."] if obeys else ()),
-    )
-    columns = (shares.metric.name, *right, "better by", "at least", "holds", "p (Holm)", *COSTS)
-    return Table("recommend", f"Within {margin} points of the best", columns, tuple(rows), notes)
-
-
-def _metric_note(shares: TargetShares) -> str:
-    """Return the metric's name with its definition."""
-    if shares.metric.note:
-        return shares.metric.note
-    if shares.metric.name != ACCURACY:
-        return f"{shares.metric.name}: as in the tables"
-    condition_indexes = sorted(set(shares.condition.tolist()))
-    conditions = shares.views.label_metrics.conditions
-    names = ", ".join(conditions[i] for i in condition_indexes)
-    return f"accuracy: the share of right labels under {names} together, where {shares.metric.strictness}"

@@ -11,12 +11,15 @@ from typing import Any, TypeVar, cast
 from app.compare.instances import Change, text_changes
 from app.compare.published import paper_columns, paper_models
 from app.compare.recommend import Recommendation, recommend_views
-from app.compare.run_view import RunReading, RunViews, load_views, read_views
+from app.compare.run_view import RunViews
 from app.compare.sample_size import planned_examples
 from app.compare.tables import Comparison, compare_views
 from app.compare.utility import has_costs, parse_requirements
+from app.compare.view_reader import RunReading, load_views, read_views
 from app.report.judge_selection import present_judges
-from app.report.tables import TableInputs, read_inputs, tables_from, without_published
+from app.report.paper_rows import without_published
+from app.report.table_inputs import TableInputs, read_inputs
+from app.report.tables import tables_from
 from app.store.run import RunStore
 from benchmarks.acts import names_sources
 from benchmarks.errors import SpecError

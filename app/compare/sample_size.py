@@ -8,18 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
 
-from app.compare.non_inferiority import (
-    ACCURACY,
-    ALPHA,
-    TargetMetric,
-    TargetShares,
-    format_points,
-    target_metric,
-    target_shares,
-)
+from app.compare.non_inferiority import ALPHA, format_points
 from app.compare.pairs import run_metrics, share_of_labels
-from app.compare.run_view import RunView, RunViews, load_views
+from app.compare.run_view import RunView, RunViews
+from app.compare.target_metric import ACCURACY, TargetMetric, target_metric
+from app.compare.target_shares import TargetShares, target_shares
 from app.compare.trust import trust_target
+from app.compare.view_reader import load_views
 from app.store.run import RunStore
 from benchmarks import number_ranges as ranges
 from benchmarks.build import Build

@@ -11,10 +11,12 @@ import numpy as np
 from app.compare.claims import BETTER, NOT_SHOWN, WORSE, Claim, claims
 from app.compare.common_answers import on_common_answers, prompt_settings
 from app.compare.cost import cost_cells
-from app.compare.non_inferiority import TargetShares, format_points, target_shares
-from app.compare.run_view import RunView, RunViews, load_views
+from app.compare.non_inferiority import format_points
+from app.compare.run_view import RunView, RunViews
+from app.compare.target_shares import TargetShares, target_shares
 from app.compare.trust import OBEDIENCE, decisive_target, rules_of
-from app.report.tables import model_label, unique_labels
+from app.compare.view_reader import load_views
+from app.report.run_labels import model_label, unique_labels
 from app.store.question_sets import QuestionSet
 from app.store.set_runs import SetRun, all_subjects, newest_runs, read_runs
 from app.store.tried_models import TriedModels

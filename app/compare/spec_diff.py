@@ -7,7 +7,7 @@ from typing import Any
 
 from app.compare.run_view import RunView
 from app.report.imported import DECODING_KEYS, is_imported
-from app.report.tables import model_label
+from app.report.run_labels import model_label
 from mlx_backends.models.model_names import unquantised_name
 
 _MODEL = (

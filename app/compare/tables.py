@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,9 +15,10 @@ from app.compare.flips import changes_table, flipped_table, flips_table
 from app.compare.pairs import RunPair, empty_label, run_metrics
 from app.compare.published import published_table
 from app.compare.received import received_table
-from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, unlabelled_outcomes
+from app.compare.run_view import RunView, RunViews, reject_duplicates, unlabelled_outcomes
 from app.compare.spec_diff import difference_warnings, unquantised_model
 from app.compare.transitions import transitions_table
+from app.compare.view_reader import load_views
 from app.report.competence import join_names
 from app.report.judge_selection import caveat
 from app.report.tables import RESAMPLES, tables_of
@@ -225,10 +226,20 @@ def _size(run: RunView) -> float:
 
 def coverage_warnings(views: RunViews) -> list[str]:
     """Return a sentence on each run that lacks labels or instances that the others have."""
-    messages = []
+    return [
+        *_label_warnings(views),
+        *_shared_warnings(views),
+        *dict.fromkeys(run.cell_note for run in views.runs if run.cell_note),
+        *_repeat_warnings(views),
+        *(f"{run.label}: {remark}" for run in views.runs for remark in run.remarks),
+    ]
+
+
+def _label_warnings(views: RunViews) -> Iterator[str]:
+    """Yield a sentence on each run that lacks labels."""
     for run in views.runs:
         if not run.judged:
-            messages.append(
+            yield (
                 f"{views.judge} has not labelled {run.label}, so it cannot be compared: `rashomon judge "
                 f"{run.name} --judge {views.judge.rpartition('@')[0] or views.judge}`."
             )
@@ -236,27 +247,32 @@ def coverage_warnings(views: RunViews) -> list[str]:
             outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(unlabelled.items()))
             count_note = " (unparsed ones count)" if views.label_metrics.unparsed and unlabelled["unparsed"] else ""
             share = f"{sum(unlabelled.values())} of its {len(run.answers)} instances have no label"
-            messages.append(f"{run.label} is {run.state}: {share}: {outcomes}{count_note}.")
+            yield f"{run.label} is {run.state}: {share}: {outcomes}{count_note}."
+
+
+def _shared_warnings(views: RunViews) -> Iterator[str]:
+    """Yield a sentence on each run that does not share all instances with the first one."""
     first = views.runs[0]
     for run in views.runs[1:]:
         shared = len(first.coded.paired_places(run.coded)[0])
         if not shared:
-            messages.append(f"{first.label} and {run.label} share no instance, so no difference can be tested.")
+            yield f"{first.label} and {run.label} share no instance, so no difference can be tested."
         elif shared < max(len(run.answers), len(first.answers)):
-            messages.append(
+            yield (
                 f"{first.label} ({len(first.answers)} instances) and {run.label} ({len(run.answers)}) share {shared}: "
                 "differences rest on those."
             )
-    messages += dict.fromkeys(run.cell_note for run in views.runs if run.cell_note)
+
+
+def _repeat_warnings(views: RunViews) -> Iterator[str]:
+    """Yield a sentence on the runs that have repeats, where others have none."""
     repeated, once = ([run.label for run in views.runs if run.coded.is_repeated == has] for has in (True, False))
     if repeated and once:
-        messages.append(
+        yield (
             f"{join_names(repeated)} {'has' if len(repeated) == 1 else 'have'} repeats, and {join_names(once)} "
             f"{'has' if len(once) == 1 else 'have'} none: each repeat is paired with the one answer to its instance, so that "
             "differences are those of means over repeats."
         )
-    messages += [f"{run.label}: {remark}" for run in views.runs for remark in run.remarks]
-    return messages
 
 
 def _values_table(views: RunViews, names: Sequence[str], resamples: int) -> Table:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.compare.non_inferiority import ConditionShares, TargetMetric, target_metric
 from app.compare.run_view import RunView, RunViews
+from app.compare.target_metric import ConditionShares, TargetMetric, target_metric
 from app.compare.transitions import acts_of_answers
 from benchmarks import number_ranges as ranges
 from benchmarks.acts import (

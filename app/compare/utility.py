@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.compare.limits import Limits
-from app.compare.non_inferiority import ConditionShares, TargetMetric, TargetShares, target_shares
 from app.compare.run_view import RunView, RunViews
+from app.compare.target_metric import ConditionShares, TargetMetric
+from app.compare.target_shares import TargetShares, target_shares
 from benchmarks import number_ranges as ranges
 from benchmarks.abstention import EQUAL_COSTS, RATIOS, Costs, at_ratio, response_places
 from benchmarks.errors import SpecError

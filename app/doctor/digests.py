@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,12 +66,7 @@ def _check(sections: dict[str, list[str]]) -> Iterator[CheckResult]:
         yield CheckResult("report", False, "it has no digests: its end is lost, or it is an older version's", advice)
         return
     expected = dict(line.rpartition(": ")[::2] for line in covered)
-    problems = [
-        (title, "edited" if title in sections else "removed")
-        for title, digest in expected.items()
-        if title not in sections or _digest(sections[title]) != digest
-    ]
-    problems += [(title, "added or renamed, or its digest removed,") for title in before if title not in expected]
+    problems = _problems(sections, expected, before)
     if end is None:
         problems.append(("report", f"cut off, or its line {_WHOLE!r} removed,"))
     elif _digest(covered) != lines[end].rpartition(": ")[2]:
@@ -82,6 +77,22 @@ def _check(sections: dict[str, list[str]]) -> Iterator[CheckResult]:
         yield CheckResult("report", True, f"its {len(expected)} sections are as written; this shows no forgery")
     for title in [name for name in sections if name not in expected and name not in before][:_MAX_LISTED]:
         yield CheckResult(title, True, "added after the report was written, as `make mac` does")
+
+
+def _problems(
+    sections: Mapping[str, list[str]], expected: Mapping[str, str], before: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return the sections that differ from the ``expected`` digests, each with its problem.
+
+    ``before`` are the sections before the one of digests.
+    """
+    changed = [
+        (title, "edited" if title in sections else "removed")
+        for title, digest in expected.items()
+        if title not in sections or _digest(sections[title]) != digest
+    ]
+    added = [(title, "added or renamed, or its digest removed,") for title in before if title not in expected]
+    return changed + added
 
 
 def _plain(text: str) -> str:

@@ -21,7 +21,8 @@ from typing import Any
 from app.doctor.check_result import CheckResult
 from app.doctor.child import child_json
 from app.doctor.digests import TITLE, digest_lines
-from app.store.workspace import RunSummary, Workspace
+from app.store.run_summary import RunSummary
+from app.store.workspace import Workspace
 from app.system.mac import load_state, panics_problem, recent_panics
 from app.text.escape import clean
 from app.text.plural import count_of

@@ -11,7 +11,8 @@ from app.engine.plan import identity_of, open_build
 from app.run_names import Moment, is_pattern, moment_of
 from app.run_spec import BatchSpec, RunSpec
 from app.store.run import RunStore
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from benchmarks.errors import RashomonError
 from mlx_backends.registry import describe
 

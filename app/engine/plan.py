@@ -18,7 +18,7 @@ from app.fetch.recipes import build_commands
 from app.run_spec import LARGEST_SPEC, RunSpec, parse_stored
 from app.store.data_types import CELLS_KEY, COUNTS_FLAGS_KEY, SCORES_KEY
 from app.store.database import DATABASE
-from app.store.question_sets import is_version_link, read_set, version_of_digest
+from app.store.question_sets import read_set, version_of_digest
 from app.store.run import RunStore
 from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
 from app.store.run_facts import (
@@ -30,6 +30,7 @@ from app.store.run_facts import (
     ExcludedInstances,
     TrainedExamples,
 )
+from app.store.set_writer import is_version_link
 from app.store.workspace import Workspace
 from app.text.shell import shell_quote
 from benchmarks.base import Benchmark

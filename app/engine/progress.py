@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Protocol, Self
 
-from app.store.workspace import RunSummary
+from app.store.run_summary import RunSummary
 from app.text.escape import clean
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from app.store.locks import FileLock
-from app.store.workspace import PAUSE_FILE
+from app.store.run_summary import PAUSE_FILE
 from app.system.signals import stop_process
 from benchmarks.errors import NoAccessError, StoreError
 from benchmarks.untrusted.safe_files import exists, open_write, remove_file

@@ -15,7 +15,9 @@ from app.compare.tables import Comparison
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
 from app.report.judge_selection import caveat, judged_records, resolve_judge
 from app.report.portable import portable_identity, portable_spec
-from app.report.tables import TABLES, TableInputs, read_inputs, run_labels, unique_labels
+from app.report.run_labels import run_labels, unique_labels
+from app.report.table_inputs import TableInputs, read_inputs
+from app.report.tables import TABLES
 from app.report.thumbnails import Thumbnail, make_thumbnails
 from app.store.lending import ReusedAnswers
 from app.store.parsed_texts import ParsedTexts

@@ -9,7 +9,7 @@ from app.exports.export_input import Export, Files
 from app.figures.comparison import comparison_figures as compared
 from app.figures.style import to_bytes
 from app.figures.tables import draw_quality_and_memory, draw_table
-from app.report.tables import without_published
+from app.report.paper_rows import without_published
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,8 @@ from pathlib import Path
 from app.exports.export_input import Export, ExportOptions, Files, benchmark_of, load_runs
 from app.exports.writer import check_formats, write_files
 from app.figures.style import FIGURE_FORMATS, inches
-from app.report.tables import read_inputs, tables_from
+from app.report.table_inputs import read_inputs
+from app.report.tables import tables_from
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.untrusted.typed_paths import typed_path

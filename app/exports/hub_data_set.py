@@ -16,7 +16,8 @@ from app.exports.export_input import Export, ExportOptions, benchmark_of, load_r
 from app.exports.tabular import results_json, to_parquet_files
 from app.report.citations import Citations, cite
 from app.report.render import to_markdown
-from app.report.tables import read_inputs, tables_from
+from app.report.table_inputs import read_inputs
+from app.report.tables import tables_from
 from app.store.workspace import Workspace
 from app.text.escape import clean, markdown
 

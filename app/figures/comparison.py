@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from app.compare.cost import accuracy
+from app.compare.cost import BENCHMARK_ACCURACY, accuracy
 from app.compare.flips import used_labels
 from app.compare.pairs import RunPair, run_metrics
 from app.compare.run_view import RunView
 from app.compare.tables import Comparison
-from app.figures.drawing import Point, flips, scatter
+from app.figures.drawing import Point, scatter
+from app.figures.heat_map import flips
 from app.report.tables import RESAMPLES
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _GB = 1e9
 def comparison_figures(comparison: Comparison, *, width: str) -> Iterator[tuple[str, str, Figure]]:
     """Yield every figure of a comparison as its name, its title, and the figure.
 
-    Quality is the first of the comparison's metrics, or else the accuracy.
+    Quality is the first of the comparison's metrics, or else the benchmark accuracy.
     """
     for number, pair in enumerate(comparison.pairs):
         if pair.shared:
@@ -46,7 +47,7 @@ def _flips(pair: RunPair, comparison: Comparison, width: str) -> Figure:
 
 def _costs(comparison: Comparison, width: str) -> Iterator[tuple[str, str, Figure]]:
     runs = comparison.views
-    quality = comparison.metrics[0] if comparison.metrics else "accuracy"
+    quality = comparison.metrics[0] if comparison.metrics else BENCHMARK_ACCURACY
 
     def quality_point(run: RunView) -> Point:
         if comparison.metrics:

@@ -144,22 +144,15 @@ def draw_preference(table: Table, *, width: str) -> Figure | None:
         grid = figure.subplots(1, 2 if names else 1, sharey=True, squeeze=False)[0]
         odds = grid[0]
         odds.axvline(0, color="#888888", linewidth=0.6, linestyle="--")
-        handles: list[Any] = []
-        for number, run in enumerate(runs):
-            mine = [i for i, ((name, _, _), _) in enumerate(rows) if name == run]
-            colour = ink(_DARK[number % len(_DARK)]).fill
-            for i in mine:
-                cell = rows[i][1][0]
-                if isinstance(cell, Estimate) and cell.low is not None and cell.high is not None:
-                    odds.plot([cell.low, cell.high], [places[i], places[i]], color=colour, linewidth=0.9)
-            handles += odds.plot(
-                [_value(rows[i][1][0]) for i in mine],
-                [places[i] for i in mine],
-                MARKERS[number % len(MARKERS)],
-                color=colour,
-                markersize=4,
-                label=label(run, 34, 1),
-            )
+        cells_of_run = [
+            [(cells[0], place) for ((name, _, _), cells), place in zip(rows, places, strict=True) if name == run]
+            for run in runs
+        ]
+        handles = [
+            handle
+            for number, (run, cells) in enumerate(zip(runs, cells_of_run, strict=True))
+            for handle in _draw_odds(odds, number, run, cells)
+        ]
         if names:
             handles += _draw_labels(grid[1], table, [cells for _, cells in rows], places, step, names)
             grid[1].set_xlim(0, 1)
@@ -171,6 +164,23 @@ def draw_preference(table: Table, *, width: str) -> Figure | None:
         figure.legend(handles=handles, loc="outside lower center", ncols=2, handlelength=1.4)
         figure.suptitle(label(table.title, 54 if width_inches < 5 else 110))
     return figure
+
+
+def _draw_odds(axes: Any, number: int, run: str, cells: Sequence[tuple[Cell, float]]) -> list[Any]:
+    """Draw a run's log-odds, each at its place, with their intervals; return the legend's handles."""
+    colour = ink(_DARK[number % len(_DARK)]).fill
+    for cell, place in cells:
+        if isinstance(cell, Estimate) and cell.low is not None and cell.high is not None:
+            axes.plot([cell.low, cell.high], [place, place], color=colour, linewidth=0.9)
+    handles: list[Any] = axes.plot(
+        [_value(cell) for cell, _ in cells],
+        [place for _, place in cells],
+        MARKERS[number % len(MARKERS)],
+        color=colour,
+        markersize=4,
+        label=label(run, 34, 1),
+    )
+    return handles
 
 
 def _draw_labels(

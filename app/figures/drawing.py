@@ -1,4 +1,4 @@
-"""Kinds of figure: stacked bars, grouped bars, heat map, flip matrix and scatter plot, each as a matplotlib figure.
+"""Kinds of figure: stacked bars, grouped bars, lines and points with their intervals, each as a matplotlib figure.
 
 Values are fractions or counts; None is drawn as n/a, never as 0. ``width`` is a name of ``style.WIDTHS``.
 """
@@ -10,13 +10,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from app.figures.figure_parts import (
+    Value,
+    figure_title,
+    label_columns,
+    label_room,
+    legend,
+    new_figure,
+    patches,
+    percent_axis,
+    whisker,
+)
 from app.figures.style import MARKERS, Ink, inches, ink, label, styled
 from benchmarks.vocabulary import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Value = float | None
 
 _BAR = 0.19
 """The height of a horizontal bar with its gap, in inches."""
@@ -49,7 +59,7 @@ def stacked(groups: Sequence[tuple[str, Sequence[Bar]]], segments: Sequence[str]
     lines = sum(len(bars) + headed for _, bars in groups)
     with styled():
         # Title, scale and legend take about 0.9 inches.
-        figure = _figure(width_inches, 0.9 + _BAR * lines)
+        figure = new_figure(width_inches, 0.9 + _BAR * lines)
         axes = figure.subplots()
         at, ticks, names = 0.0, list[float](), list[str]()
         for heading, bars in groups:
@@ -59,16 +69,16 @@ def stacked(groups: Sequence[tuple[str, Sequence[Bar]]], segments: Sequence[str]
             for bar in bars:
                 _stack(axes, at, bar.shares, width_inches)
                 ticks.append(at)
-                names.append(label(bar.name, _room(width_inches)))
+                names.append(label(bar.name, label_room(width_inches)))
                 at += 1
         axes.set_yticks(ticks, names, fontsize=6, linespacing=0.9)
         axes.set_ylim(at - 0.4, -0.6)
         axes.set_xlim(0, 1)
-        _percent(axes.xaxis)
+        percent_axis(axes.xaxis)
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
-        _legend(figure, _patches(segments), width_inches)
-        figure.suptitle(_title(title, width_inches))
+        legend(figure, patches(segments), width_inches)
+        figure.suptitle(figure_title(title, width_inches))
     return figure
 
 
@@ -82,7 +92,7 @@ def bars(
     width_inches = inches(width)
     room = 0.84 / max(1, len(series))
     with styled():
-        figure = _figure(width_inches, 2.0 + 0.12 * -(-len(series) // (2 if width_inches < 5 else 4)))
+        figure = new_figure(width_inches, 2.0 + 0.12 * -(-len(series) // (2 if width_inches < 5 else 4)))
         axes = figure.subplots()
         for number, (_, values) in enumerate(series):
             kind = ink(number)
@@ -98,15 +108,15 @@ def bars(
                 linewidth=0.4,
             )
             for x, value in known:
-                _whisker(axes, x, value)
+                whisker(axes, x, value)
             for x in sorted(set(places) - {x for x, _ in known}):
                 axes.text(x, 0.01, "n/a", rotation=90, ha="center", va="bottom", fontsize=5.5)
-        _columns(axes, categories, width_inches)
+        label_columns(axes, categories, width_inches)
         estimates = [value for _, values in series for value in values]
         axes.set_ylim(_bottom(estimates), _top(estimates))
-        _percent(axes.yaxis)
-        _legend(figure, _patches([name for name, _ in series]), width_inches)
-        figure.suptitle(_title(title, width_inches))
+        percent_axis(axes.yaxis)
+        legend(figure, patches([name for name, _ in series]), width_inches)
+        figure.suptitle(figure_title(title, width_inches))
     return figure
 
 
@@ -118,14 +128,14 @@ def lines(
     is_scale = all(name.isdigit() for name in categories)
     places = [float(name) for name in categories] if is_scale else [float(i) for i in range(len(categories))]
     with styled():
-        figure = _figure(width_inches, 2.1 + 0.12 * -(-len(series) // (2 if width_inches < 5 else 4)))
+        figure = new_figure(width_inches, 2.1 + 0.12 * -(-len(series) // (2 if width_inches < 5 else 4)))
         axes = figure.subplots()
         span = (max(places, default=1) - min(places, default=0)) or 1.0
         for number, (name, values) in enumerate(series):
             shift = (number - (len(series) - 1) / 2) * 0.012 * span  # so that intervals do not hide each other
             known = [(x + shift, value) for x, value in zip(places, values, strict=True) if value.value is not None]
             for x, value in known:
-                _whisker(axes, x, value)
+                whisker(axes, x, value)
             axes.plot(
                 [x for x, _ in known],
                 [value.value or 0.0 for _, value in known],
@@ -143,71 +153,10 @@ def lines(
         axes.set_ylim(0, 1)
         axes.grid(axis="y", color="#dddddd", linewidth=0.4)
         axes.set_axisbelow(True)
-        _percent(axes.yaxis)
-        _legend(figure, axes.get_legend_handles_labels()[0], width_inches)
-        figure.suptitle(_title(title, width_inches))
+        percent_axis(axes.yaxis)
+        legend(figure, axes.get_legend_handles_labels()[0], width_inches)
+        figure.suptitle(figure_title(title, width_inches))
     return figure
-
-
-def heat(
-    rows: Sequence[tuple[str, Sequence[Value]]],
-    columns: Sequence[str],
-    *,
-    title: str,
-    width: str,
-    star: bool = False,
-    counts: bool = False,
-    across: str = "",
-    down: str = "",
-) -> Figure:
-    """Draw a heat map with its values written in the cells (CrossCheck-Bench's Figure 5).
-
-    Dark is high. ``star`` marks each column's best; ``counts`` writes whole numbers instead of percent; ``across`` and
-    ``down`` are the titles of the columns and of the rows.
-    """
-    from matplotlib.colors import LinearSegmentedColormap
-
-    width_inches = inches(width)
-    with styled():
-        figure = _figure(width_inches, 0.75 + 0.24 * len(rows) + (0.15 if across else 0))
-        axes = figure.subplots()
-        known = [value for _, values in rows for value in values if value is not None]
-        top = max([1, *known] if counts else [1.0])
-        shade = LinearSegmentedColormap.from_list("ink", ["#ffffff", "#4c96c8", "#14284b"])
-        best = [
-            max((v for _, values in rows if (v := values[i]) is not None), default=None) for i in range(len(columns))
-        ]
-        size = 6.5 if width_inches / max(1, len(columns)) > 0.35 else 5.2  # "100*" in its cell
-        for y, (_, values) in enumerate(rows):
-            for x, value in enumerate(values):
-                # The square root makes small counts visible next to large ones.
-                share = 0.0 if value is None else (value / top) ** (0.5 if counts else 1)
-                fill, hatch = ("#ffffff", "////") if value is None else (shade(share), "")
-                axes.add_patch(_cell(x, y, fill, hatch))
-                text = "n/a" if value is None else f"{value:.0f}" if counts else f"{100 * value:.0f}"
-                text += "*" if star and value is not None and value == best[x] else ""
-                colour = "white" if share > 0.55 else "black"
-                axes.text(x, y, text, ha="center", va="center", color=colour, fontsize=size)
-        axes.set_xlim(-0.5, len(columns) - 0.5)
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        _columns(axes, columns, width_inches)
-        axes.set_yticks(
-            range(len(rows)), [label(name, _room(width_inches)) for name, _ in rows], fontsize=6, linespacing=0.9
-        )
-        axes.tick_params(length=0)
-        axes.set_xlabel(label(across, 60))
-        axes.set_ylabel(label(down, 40))
-        axes.spines[:].set_visible(False)
-        figure.suptitle(_title(title if counts else f"{title}, %", width_inches))
-    return figure
-
-
-def flips(
-    matrix: Sequence[Sequence[int]], labels: Sequence[str], *, before: str, after: str, title: str, width: str
-) -> Figure:
-    """Draw the numbers of instances by their label in the run ``before`` (rows) and in the run ``after`` (columns)."""
-    rows = [(name, [float(count) for count in counts]) for name, counts in zip(labels, matrix, strict=True)]
-    return heat(rows, labels, title=title, width=width, counts=True, across=after, down=before)
 
 
 def scatter(points: Sequence[Point], *, x: str, y: str, title: str, width: str) -> Figure:
@@ -215,11 +164,11 @@ def scatter(points: Sequence[Point], *, x: str, y: str, title: str, width: str) 
     width_inches = inches(width)
     known = [(number, point) for number, point in enumerate(points) if point.y.value is not None]
     with styled():
-        figure = _figure(width_inches, 2.1 + 0.12 * -(-len(known) // (2 if width_inches < 5 else 4)))
+        figure = new_figure(width_inches, 2.1 + 0.12 * -(-len(known) // (2 if width_inches < 5 else 4)))
         axes = figure.subplots()
         for number, point in known:
             assert point.y.value is not None
-            _whisker(axes, point.x, point.y)
+            whisker(axes, point.x, point.y)
             axes.plot(
                 [point.x],
                 [point.y.value],
@@ -237,9 +186,9 @@ def scatter(points: Sequence[Point], *, x: str, y: str, title: str, width: str) 
         axes.set_axisbelow(True)
         axes.set_xlabel(label(x, 50))
         axes.set_ylabel(label(y, 40))
-        _percent(axes.yaxis)
-        _legend(figure, axes.get_legend_handles_labels()[0], width_inches)
-        figure.suptitle(_title(title, width_inches))
+        percent_axis(axes.yaxis)
+        legend(figure, axes.get_legend_handles_labels()[0], width_inches)
+        figure.suptitle(figure_title(title, width_inches))
     return figure
 
 
@@ -247,7 +196,7 @@ def intervals(rows: Sequence[tuple[str, Estimate]], *, x: str, title: str, width
     """Draw a point with its interval for each name, the first on top, beside a line at 0; n/a is written as its reason."""
     width_inches = inches(width)
     with styled():
-        figure = _figure(width_inches, 0.9 + 0.26 * len(rows))
+        figure = new_figure(width_inches, 0.9 + 0.26 * len(rows))
         axes = figure.subplots()
         axes.axvline(0, color="black", linewidth=0.5, linestyle=":")
         for y, (_, value) in enumerate(rows):
@@ -257,13 +206,13 @@ def intervals(rows: Sequence[tuple[str, Estimate]], *, x: str, title: str, width
             if value.low is not None and value.high is not None:
                 axes.plot([value.low, value.high], [y, y], color="black", linewidth=0.7)
             axes.plot([value.value], [y], "o", color=ink(0).fill, markeredgecolor="black", markersize=4)
-        names = [label(name, _room(width_inches)) for name, _ in rows]
+        names = [label(name, label_room(width_inches)) for name, _ in rows]
         axes.set_yticks(range(len(rows)), names, fontsize=6, linespacing=0.9)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlabel(label(x, 50))
         axes.locator_params(axis="x", nbins=5)
-        _percent(axes.xaxis)
-        figure.suptitle(_title(title, width_inches))
+        percent_axis(axes.xaxis)
+        figure.suptitle(figure_title(title, width_inches))
     return figure
 
 
@@ -278,13 +227,13 @@ def risk_coverage(points: Sequence[tuple[str, Estimate, Estimate]], *, title: st
         if coverage.value is not None and risk.value is not None:
             curves.setdefault(name.partition(" / ")[0], []).append((coverage, risk))
     with styled():
-        figure = _figure(width_inches, 2.1 + 0.12 * -(-len(curves) // (2 if width_inches < 5 else 4)))
+        figure = new_figure(width_inches, 2.1 + 0.12 * -(-len(curves) // (2 if width_inches < 5 else 4)))
         axes = figure.subplots()
         for number, (name, values) in enumerate(curves.items()):
             places = sorted((coverage.value or 0.0, risk.value or 0.0) for coverage, risk in values)
             if len(values) == 1:
                 (coverage, risk), ((x, y),) = values[0], places
-                _whisker(axes, x, risk)
+                whisker(axes, x, risk)
                 if coverage.low is not None and coverage.high is not None:
                     axes.plot([coverage.low, coverage.high], [y, y], color="black", linewidth=0.6)
             else:  # thin and dark, since the lightest ink is almost white
@@ -306,17 +255,11 @@ def risk_coverage(points: Sequence[tuple[str, Estimate, Estimate]], *, title: st
         axes.set_axisbelow(True)
         axes.set_xlabel("coverage")
         axes.set_ylabel("risk")
-        _percent(axes.xaxis)
-        _percent(axes.yaxis)
-        _legend(figure, axes.get_legend_handles_labels()[0], width_inches)
-        figure.suptitle(_title(title, width_inches))
+        percent_axis(axes.xaxis)
+        percent_axis(axes.yaxis)
+        legend(figure, axes.get_legend_handles_labels()[0], width_inches)
+        figure.suptitle(figure_title(title, width_inches))
     return figure
-
-
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height))
 
 
 def _stack(axes: Any, at: float, shares: Sequence[Value], width: float) -> None:
@@ -351,58 +294,6 @@ def _barh(axes: Any, at: float, start: float, share: float, kind: Ink) -> None:
     axes.barh(at, share, 0.78, left=start, color="none", edgecolor="black", linewidth=0.4)
 
 
-def _whisker(axes: Any, x: float, value: Estimate) -> None:
-    assert value.value is not None
-    low, high = value.low, value.high
-    if (low is None or high is None) and value.sd is not None:
-        low, high = value.value - value.sd, value.value + value.sd
-    if low is None or high is None:
-        return
-    # A light line under a dark one is visible on any ink.
-    for colour, line in (("white", 1.6), ("black", 0.6)):
-        axes.plot([x, x], [low, high], color=colour, linewidth=line, solid_capstyle="butt", zorder=3)
-
-
-def _cell(x: int, y: int, fill: Any, hatch: str) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=fill, hatch=hatch, edgecolor="#bbbbbb", linewidth=0.4)
-
-
-def _percent(axis: Any) -> None:
-    from matplotlib.ticker import PercentFormatter
-
-    axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-
-
-def _patches(names: Sequence[str]) -> list[Any]:
-    """Return the legend's handles for the inks, one for each of ``names``."""
-    from matplotlib.patches import Patch
-
-    return [
-        Patch(facecolor=kind.fill, hatch=kind.hatch, edgecolor="black", linewidth=0.4, label=label(name, 26))
-        for name, kind in ((name, ink(number)) for number, name in enumerate(names))
-    ]
-
-
-def _legend(figure: Figure, handles: Sequence[Any], wide: float) -> None:
-    if handles:
-        # A character takes about 0.06 inches, a handle with its space as much as five of them.
-        longest = max(len(line) for handle in handles for line in handle.get_label().splitlines() or [""])
-        lines = -(-len(handles) // max(1, int(wide / (0.06 * (longest + 5)))))
-        columns = -(-len(handles) // lines)
-        figure.legend(handles=handles, loc="outside lower center", ncols=columns, handlelength=1.4, columnspacing=1.0)
-
-
-def _columns(axes: Any, names: Sequence[str], wide: float) -> None:
-    """Label the columns, with rotated names if a word is wider than its column."""
-    room = int(0.85 * wide / 0.05 / max(1, len(names)))
-    turned = any(len(word) > room for name in names for word in name.split())
-    labels = [label(name, 24 if turned else max(1, room)) for name in names]
-    axes.set_xticks(range(len(names)), labels, rotation=30 if turned else 0, ha="right" if turned else "center")
-    axes.tick_params(axis="x", length=0)
-
-
 def _top(values: Sequence[Estimate]) -> float:
     """Return the next tenth above all values, at most 1, so that small shares remain distinguishable."""
     highest = max((v for value in values for v in (value.value, value.high) if v is not None), default=1.0)
@@ -413,11 +304,3 @@ def _bottom(values: Sequence[Estimate]) -> float:
     """Return 0, or the next tenth below all values where one is negative, as differences are."""
     lowest = min((v for value in values for v in (value.value, value.low) if v is not None), default=0.0)
     return min(0.0, math.floor(lowest * 10) / 10)
-
-
-def _room(wide: float) -> int:
-    return 22 if wide < 5 else 40
-
-
-def _title(title: str, wide: float) -> str:
-    return label(title, 54 if wide < 5 else 110)

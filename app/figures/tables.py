@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from app.figures.confidence import draw_confidence, draw_preference, draw_reliability
 from app.figures.curves import draw_curves
 from app.figures.distribution import Panel, count_panels, sunburst
-from app.figures.drawing import Bar, Point, bars, heat, lines, risk_coverage, scatter, stacked
+from app.figures.drawing import Bar, Point, bars, lines, risk_coverage, scatter, stacked
+from app.figures.heat_map import heat
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
@@ -26,31 +27,8 @@ def draw_table(table: Table, *, width: str) -> Figure | None:
         table = _turned(table)
     if table.chart is None or not table.rows:
         return None
-    if table.chart == "counts":
-        return count_panels(_panels(table), table.columns, title=table.title, width=width)
-    if table.chart == "sunburst":
-        return sunburst({name: _count(cells[0]) for name, cells in table.rows}, title=table.title, width=width)
-    if table.chart == "reliability":
-        return draw_reliability(table, width=width)
-    if table.chart == "confidence":
-        return draw_confidence(table, width=width)
-    if table.chart == "preference":
-        return draw_preference(table, width=width)
-    if table.chart == "curves":
-        return draw_curves(table, width=width)
-    if table.chart == "stacked":
-        return stacked(_grouped(table), table.columns, title=table.title, width=width)
-    if table.chart == "bars":
-        series = [(label, [_estimate(cell) for cell in cells]) for label, cells in table.rows]
-        return bars(series, table.columns, title=table.title, width=width)
-    if table.chart == "risk-coverage":
-        curve = [(label, _estimate(cells[0]), _estimate(cells[1])) for label, cells in table.rows]
-        return risk_coverage(curve, title=table.title, width=width)
-    if table.chart == "lines":
-        series = [(label, [_estimate(cell) for cell in cells]) for label, cells in table.rows]
-        return lines(series, table.columns, title=table.title, width=width)
-    rows = [(label, [_estimate(cell).value for cell in cells]) for label, cells in table.rows]
-    return heat(rows, table.columns, title=table.title, width=width, star=len(rows) > 1)
+    draw = _DRAWERS.get(table.chart, _draw_heat)
+    return draw(table, width=width)
 
 
 def draw_quality_and_memory(main: Table, column: str, peaks: Mapping[str, int], *, width: str) -> Figure | None:
@@ -64,6 +42,59 @@ def draw_quality_and_memory(main: Table, column: str, peaks: Mapping[str, int], 
         return None
     title = f"{column} against peak memory"
     return scatter(points, x="peak memory, GB", y=column, title=title, width=width)
+
+
+def _draw_counts(table: Table, *, width: str) -> Figure | None:
+    return count_panels(_panels(table), table.columns, title=table.title, width=width)
+
+
+def _draw_sunburst(table: Table, *, width: str) -> Figure | None:
+    return sunburst({name: _count(cells[0]) for name, cells in table.rows}, title=table.title, width=width)
+
+
+def _draw_stacked(table: Table, *, width: str) -> Figure | None:
+    return stacked(_grouped(table), table.columns, title=table.title, width=width)
+
+
+def _draw_bars(table: Table, *, width: str) -> Figure | None:
+    return bars(_series(table), table.columns, title=table.title, width=width)
+
+
+def _draw_lines(table: Table, *, width: str) -> Figure | None:
+    return lines(_series(table), table.columns, title=table.title, width=width)
+
+
+def _draw_risk_coverage(table: Table, *, width: str) -> Figure | None:
+    curve = [(label, _estimate(cells[0]), _estimate(cells[1])) for label, cells in table.rows]
+    return risk_coverage(curve, title=table.title, width=width)
+
+
+def _draw_heat(table: Table, *, width: str) -> Figure | None:
+    rows = [(label, [_estimate(cell).value for cell in cells]) for label, cells in table.rows]
+    return heat(rows, table.columns, title=table.title, width=width, star=len(rows) > 1)
+
+
+class _Drawer(Protocol):
+    def __call__(self, table: Table, *, width: str) -> Figure | None: ...
+
+
+_DRAWERS: Mapping[str, _Drawer] = {
+    "counts": _draw_counts,
+    "sunburst": _draw_sunburst,
+    "reliability": draw_reliability,
+    "confidence": draw_confidence,
+    "preference": draw_preference,
+    "curves": draw_curves,
+    "stacked": _draw_stacked,
+    "bars": _draw_bars,
+    "risk-coverage": _draw_risk_coverage,
+    "lines": _draw_lines,
+}
+"""The functions that draw tables, by the kind of figure; a heat map is the default."""
+
+
+def _series(table: Table) -> list[tuple[str, list[Estimate]]]:
+    return [(label, [_estimate(cell) for cell in cells]) for label, cells in table.rows]
 
 
 def _drawn_part(table: Table) -> Table:

@@ -12,8 +12,8 @@ from app.json_output.envelope import FORMAT, plain
 from app.json_output.stream import print_own
 from app.report.portable import portable_message
 from app.store.data_types import ConditionProgress, NodeStatus
+from app.store.run_summary import read_summary
 from app.store.sqlite_errors import DamagedError
-from app.store.workspace import read_summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

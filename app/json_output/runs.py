@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from app.report.portable import portable_message
 from app.report.running_accuracy import judging_progress
 from app.store.data_types import ConditionProgress, NodeStatus
-from app.store.workspace import RunSummary, Workspace
+from app.store.run_summary import RunSummary
+from app.store.workspace import Workspace
 from mlx_backends.shared_names import without_folders
 
 

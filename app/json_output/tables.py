@@ -82,6 +82,8 @@ def keys(titles: tuple[str, ...]) -> list[str]:
 
 
 _KEYS = {
+    "benchmark accuracy": "accuracy",
+    "decision accuracy": "accuracy",
     "only baseline": "lost",
     "only run": "gained",
     "score fell": "lost",

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from app.fetch import manifest
 from app.fetch.recipes import build_commands
-from app.store.question_sets import QuestionSet, is_version_link
+from app.store.question_sets import QuestionSet
+from app.store.set_writer import is_version_link
 from app.store.workspace import Workspace
 from app.system.paths import ASSETS
 from benchmarks.base import Benchmark

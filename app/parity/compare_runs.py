@@ -10,7 +10,8 @@ from typing import Any
 from app.compare.cost import accuracy, accuracy_difference
 from app.compare.flips import changes_table
 from app.compare.pairs import RunPair
-from app.compare.run_view import RunViews, load_views, reject_duplicates
+from app.compare.run_view import RunViews, reject_duplicates
+from app.compare.view_reader import load_views
 from app.parity.batching import batching_finding
 from app.parity.diagnosis import verdict_sentence, weights_cause
 from app.parity.inputs import TokenText, compare_inputs

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.compare.published import comparability, published_table
-from app.compare.run_view import load_views
+from app.compare.view_reader import load_views
 from app.report.tables import tables_of
 from benchmarks.vocabulary import Estimate, Table
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from app.report.published import own_sources
 from app.store.data_types import ConditionProgress
+from app.store.run_summary import RunSummary
 from app.store.verdict_counts import CountingStore, VerdictCounts, VerdictKind
-from app.store.workspace import RunSummary
 from benchmarks.acts import act_of, has_scorecard, names_sources
 from benchmarks.answers import AnswerKind, InstanceKind
 from benchmarks.base import Benchmark

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -73,22 +73,38 @@ def _problem(cell: Any) -> str:
     if lacking := [key for key in (*_WORDS, "value") if key not in cell]:
         return f"has no {lacking[0]}"
     for key in (*_WORDS, "ours", "note"):
-        if key in cell and not (isinstance(cell[key], str) and cell[key].strip() and cell[key].isprintable()):
+        if key in cell and not _is_line(cell[key]):
             return f"has a {key} that is not a line of text"
     value = cell["value"]
     if isinstance(value, str):
-        if not (value.strip() and value.isprintable()) or {"sd", "n", "percent"} & set(cell):
-            return "has an empty value, or a word for a value and the keys of a number"
-        return ""
+        is_word = value.strip() and value.isprintable() and not {"sd", "n", "percent"} & set(cell)
+        return "" if is_word else "has an empty value, or a word for a value and the keys of a number"
     if not _finite(value):
         return "has a value that is not a finite number"
-    if "sd" in cell and not (_finite(cell["sd"]) and cell["sd"] > 0 and isinstance(value, float)):
-        return "has a deviation that is not positive, or belongs to a count"
-    if "n" in cell and not (type(cell["n"]) is int and cell["n"] > 0):
-        return "has an n that is not a positive integer"
-    if "percent" in cell and not (cell["percent"] is True and isinstance(value, float)):
-        return "is in percent but not a fraction"
+    for key, is_valid, problem in _OF_NUMBERS:
+        if key in cell and not is_valid(cell[key], value):
+            return problem
     return ""
+
+
+_OF_NUMBERS: Sequence[tuple[str, Callable[[Any, float], bool], str]] = (
+    (
+        "sd",
+        lambda sd, value: _finite(sd) and sd > 0 and isinstance(value, float),
+        "has a deviation that is not positive, or belongs to a count",
+    ),
+    ("n", lambda n, value: type(n) is int and n > 0, "has an n that is not a positive integer"),
+    (
+        "percent",
+        lambda percent, value: percent is True and isinstance(value, float),
+        "is in percent but not a fraction",
+    ),
+)
+"""The keys of a number, each with its check, by the key's value and the number, and the problem."""
+
+
+def _is_line(text: Any) -> bool:
+    return isinstance(text, str) and bool(text.strip()) and text.isprintable()
 
 
 def _finite(value: Any) -> bool:

@@ -9,7 +9,7 @@ from app.report.headline import counted_answers, headline
 from app.report.policies import given_values_sentence
 from app.report.provenance import spec_of
 from app.report.remedies import Remedy, remedies
-from app.report.tables import TableInputs
+from app.report.table_inputs import TableInputs
 from benchmarks.scorecard import NAME as SCORECARD
 from benchmarks.scorecard import scorecard_sentences
 from benchmarks.stats.intervals import few_pages

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from app.report.conflict_acts import Acts, is_own_data
 from app.store.data_types import ConditionProgress
 from app.store.run_facts import judge_progress
-from app.store.workspace import RunSummary
+from app.store.run_summary import RunSummary
 from app.text.escape import clean
 from benchmarks.acts import ACTS, FOLLOWS, name_rules, names_sources
 from benchmarks.base import Benchmark
@@ -104,10 +104,15 @@ def conflict_result(run: RunSummary, acts: Acts | None = None, rule: str | None 
         metric = benchmark.conflict_metric if benchmark is not None and progress else ""
         measure: Literal["conflict", "all"] = "conflict" if progress else "all"
         return ConflictResult(_accuracy(counted, run), conditions, measure, answered, metric=metric)
-    by_act, n = dict.fromkeys(ACTS, 0), sum(acts.values())
-    for (_, act), count in acts.items():
-        by_act[act] += count
-    by_act = {act: count for act, count in by_act.items() if count}
+    return _own_result(benchmark, acts, rule, conditions, answered)
+
+
+def _own_result(
+    benchmark: Benchmark | None, acts: Acts, rule: str | None, conditions: tuple[str, ...], answered: int
+) -> ConflictResult:
+    """Return how many answers follow the ``rule`` or that of their row; where there is none, what they do."""
+    n = sum(acts.values())
+    by_act = {act: count for act in ACTS if (count := sum(c for (_, of), c in acts.items() if of == act))}
     says = benchmark is not None and names_sources(benchmark)
     name = name_rules({own or rule or "" for own, _ in acts}) if says else ""
     if not name:

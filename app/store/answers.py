@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.store.blind_scores import with_blind_scores
-from app.store.database import Values
 from app.store.integrity import stored_values
 from app.store.parsed_texts import ParsedTexts
 from app.store.run import RunStore
+from app.store.verified_rows import Values
 from app.system.parallel import map_shares
 from benchmarks.answer_confidence import Confidence, confidence_of
 from benchmarks.answer_quality import AnswerQuality

@@ -31,7 +31,7 @@ from app.run_spec import LARGEST_SPEC, resolve_models
 from app.store.bundles.layout import SPEC, BundleError
 from app.store.bundles.opening import is_bundle_file
 from app.store.database import DATABASE
-from app.store.question_sets import find_set, set_folder
+from app.store.question_sets import find_set, read_sets, set_folder
 from app.store.run import RunStore
 from app.store.set_runs import FINAL, newest_runs, read_runs
 from app.store.tried_models import read_tried
@@ -311,17 +311,22 @@ def _closest(text: str, known: Sequence[str]) -> str:
 
 
 def _describe(workspace: Workspace, names: Sequence[str]) -> str:
-    """List the newest of these runs, each with its date and, if their data differ, the digest of its data."""
+    """List the newest of these runs, each with its date and, if their data differ, its question set or the data's digest."""
     facts_by_name: dict[str, tuple[float, str]] = dict.fromkeys(names, (0.0, ""))
     for name in names:
         with suppress(Exception), RunStore.read(workspace.runs_folder / name) as run:  # an unreadable run has no facts
             facts_by_name[name] = run.meta("created", 0.0), run.meta("identity", {}).get("data digest") or ""
     data_differ = len({data for _, data in facts_by_name.values()}) > 1
+    sets = {
+        version.digest: f"{question_set.name}{OF_SET}{version.number}"
+        for question_set in (read_sets(workspace.path) if data_differ else ())
+        for version in question_set.versions
+    }
     descriptions = []
     for name in sorted(names, key=lambda run: facts_by_name[run], reverse=True)[:_LISTED]:
         created, data = facts_by_name[name]
         facts = [time.strftime("%Y-%m-%d %H:%M", time.localtime(created))] if created else []
-        facts += [f"data {data[:12]}"] if data and data_differ else []
+        facts += [f"set {sets[data]}" if data in sets else f"data {data[:12]}"] if data and data_differ else []
         descriptions.append(f"{name} ({', '.join(facts)})" if facts else name)
     return ", ".join(descriptions) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 

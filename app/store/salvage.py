@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from app.store.database import DATABASE, PAGE, Row
-from app.store.integrity import stored_values
+from app.store.database import DATABASE
+from app.store.integrity import stored_meta, stored_values
 from app.store.integrity.digests import COLUMNS, COUNTED, EMPTY, KEYS
 from app.store.run import RunStore
 from app.store.sqlite_errors import DamagedError
+from app.store.verified_rows import PAGE, Row
 from benchmarks.errors import StoreError
 from benchmarks.vocabulary import Generation, Instance, Verdict
 
@@ -45,14 +46,14 @@ class Salvage(RunStore):
         """Yield every valid instance in order, a few rows in memory at a time, without anything set aside."""
         engines: dict[int, dict[str, Any]] = {}
         for row in self.valid("engine", report):
-            engines[row["id"]] = stored_values.engine_info(row["info"])
+            engines[row["id"]] = stored_meta.engine_info(row["info"])
         for row in self.valid("instance", report):
             answers = self._saved_answers(row, engines, report)
             yield SavedInstance(self.instance(tuple(row.values())), bool(row["done"] and answers), answers)
 
     def saved_meta(self, report: Report) -> dict[str, Any]:
         """Return the valid values stored with the run."""
-        return {row["key"]: stored_values.meta_value(row["key"], row["value"]) for row in self.valid("meta", report)}
+        return {row["key"]: stored_meta.meta_value(row["key"], row["value"]) for row in self.valid("meta", report)}
 
     def valid(self, table: str, report: Report) -> Iterator[Row]:
         """Yield every valid row of a table, in the order of its key; report the others."""
@@ -173,9 +174,9 @@ def _rounded(row: Row | None) -> Row | None:
 
 
 _PARSERS: dict[str, Callable[[Row], Any]] = {
-    "meta": lambda row: stored_values.meta_value(row["key"], row["value"]),
+    "meta": lambda row: stored_meta.meta_value(row["key"], row["value"]),
     "instance": lambda row: stored_values.instance(tuple(row.values())),
-    "engine": lambda row: stored_values.engine_info(row["info"]),
+    "engine": lambda row: stored_meta.engine_info(row["info"]),
     "generation": lambda row: stored_values.generation("", tuple(row.values())),
     "verdict": lambda row: stored_values.verdict(tuple(row.values())),
     "progress": stored_values.counts,

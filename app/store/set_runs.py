@@ -8,8 +8,9 @@ from typing import Any
 
 from app.store.question_sets import QuestionSet
 from app.store.run import RunStore
+from app.store.run_summary import read_summary
 from app.store.tried_models import TriedModels
-from app.store.workspace import Workspace, read_summary
+from app.store.workspace import Workspace
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import digest
 from mlx_backends.baseline import split_baseline

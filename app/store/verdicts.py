@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from app.store.data_types import COUNTS_FLAGS_KEY, SCORES_KEY
-from app.store.database import PAGE, Database, Row, Values, storable
+from app.store.database import Database, storable
 from app.store.integrity import stored_values
 from app.store.integrity.digests import Tally
 from app.store.sqlite_errors import DamagedError
+from app.store.verified_rows import PAGE, Row, Values
 from benchmarks.vocabulary import Generation, Record, Verdict, canonical_json
 from judges.base import Judge
 

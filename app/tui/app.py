@@ -5,15 +5,11 @@ Imports inside functions keep start-up quick: the help page and everything that 
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
-import os
-import signal
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
@@ -24,27 +20,26 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 
-from app.engine.run_control import batch_pid
 from app.exit_codes import INTERRUPTED
-from app.store.run import RunStore
 from app.store.trash import Trash
 from app.store.workspace import Workspace
-from app.system.signals import handle_stop_signals
+from app.tui.browser_page import open_page
 from app.tui.commands import EVERYWHERE, bindings, commands_of
-from app.tui.confirmations import confirm_addresses
 from app.tui.hostile_text import sanitize, sanitize_paste
 from app.tui.key_queue import KeyQueue
 from app.tui.keymap import format_keys, keymap
-from app.tui.open_external import copy_on_mac, open_in_browser
-from app.tui.page_servers import PageServers, ServedPage
+from app.tui.open_external import copy_on_mac
+from app.tui.page_servers import PageServers
 from app.tui.processes import RunProcesses
 from app.tui.screens import SCREENS
-from app.tui.screens.base import BlindError, RashomonScreen
+from app.tui.screens.base import RashomonScreen
 from app.tui.services import Severity
 from app.tui.settings import Settings, load_settings
+from app.tui.style_sheets import STYLES
+from app.tui.terminal_watch import TerminalWatch
 from app.tui.theme import THEME, legible_colours
 from app.tui.widgets.choice_dialogs import ChoiceDialog
-from app.tui.widgets.dialogs import Confirm, ErrorDialog, LeaveDialog, StopDialog
+from app.tui.widgets.dialogs import Confirm, ErrorDialog, LeaveDialog
 from app.tui.widgets.palette import Palette
 from app.tui.widgets.picture import best_mode
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot, WorkspaceWatcher
@@ -53,32 +48,6 @@ from benchmarks.plugins import plugin_fault
 
 if TYPE_CHECKING:
     from app.compare.result_cache import ResultCache
-
-STYLES: list[str | PurePath] = [
-    Path(__file__).parent / "styles" / f"{group}.tcss"
-    for group in (
-        "widgets",
-        "dialogs",
-        "screens",
-        "runs",
-        "live",
-        "samples",
-        "label",
-        "review",
-        "compare",
-        "export",
-        "new_run",
-        "own_rows",
-        "settings",
-        "doctor",
-        "fetch",
-        "vary",
-        "sets",
-        "trainings",
-        "train",
-    )
-]
-"""The style sheets in the order of their precedence: of two equally specific rules the later one wins."""
 
 
 class RashomonApp(App[int]):
@@ -127,8 +96,7 @@ class RashomonApp(App[int]):
         self.settings = settings or Settings()
         self.keys, key_problems = keymap(self.settings.keys)
         self.settings_problems = [*settings_problems, *key_problems]
-        self._handlers: dict[signal.Signals, Any] = {}
-        """The handlers of the signals that end the interface, as they were before it."""
+        self._terminal = TerminalWatch(self)
         self.key_queue = KeyQueue(self, super().on_event)
         self.images = images
         self.image_widget = image_widget
@@ -180,20 +148,7 @@ class RashomonApp(App[int]):
         self._start_watching()
         if self._watching:
             self.set_interval(1.0, self._report_failures)
-        if not self.is_headless and _on_terminal():
-            self.set_interval(1.0, self._end_without_terminal)
-            self._end_at_signals()
-
-    def _end_at_signals(self) -> None:
-        """End at a stop signal, in the loop: an exception that a handler raises ends the task it falls into, and nothing else."""
-        loop = asyncio.get_running_loop()
-        end = partial(self.exit, return_code=INTERRUPTED)
-        self._handlers = handle_stop_signals(lambda *_: loop.call_soon_threadsafe(end))
-
-    def _end_without_terminal(self) -> None:
-        """End once the terminal is gone: Textual would wait for keys for ever, and use a processor for it."""
-        if not _on_terminal():
-            self.exit(0)
+        self._terminal.watch()
 
     def _start_watching(self) -> None:
         leftovers = self.trash.take_over()
@@ -226,8 +181,7 @@ class RashomonApp(App[int]):
             self.toast(problem, severity="warning", title="Settings")
 
     def on_unmount(self) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+        self._terminal.restore()
         self._watcher.stop()
         self.pages.close()
 
@@ -329,28 +283,8 @@ class RashomonApp(App[int]):
 
     def action_page(self) -> None:
         """Open the page of the runs on display in the browser, at the instance on display."""
-        screen = self.screen
-        if not isinstance(screen, RashomonScreen):
-            return
-        try:
-            instance = screen.page_at()
-        except BlindError as error:
-            self.toast(error)
-            return
-        workspace, folders = self.workspace, self._default_runs("tables")
-        if not folders:
-            self.toast("choose a run first")
-            return
-        page = ServedPage(workspace.path, folders, screen.page_judge(), self.settings.rule or "")
-        self.toast("◐ opening the page in the browser")
-        screen.attempt(lambda: _open_page(self.pages, page, instance), self._page_opened, group="page")
-
-    def _page_opened(self, result: tuple[str, bool]) -> None:
-        link, opened = result
-        if opened:
-            self.toast(f"the page is open in the browser: {link}")
-        else:
-            self.push_screen(ErrorDialog(f"{link}\n\n{_ONE_BROWSER}", heading="Open this link"))
+        if isinstance(self.screen, RashomonScreen):
+            open_page(self.screen, self.pages, self._default_runs("tables"))
 
     def action_help(self) -> None:
         if isinstance(self.screen, RashomonScreen):
@@ -377,7 +311,7 @@ class RashomonApp(App[int]):
         elif not (active or self.processes.running_count()):
             self.confirm_discard(partial(self.exit, 0))
         else:
-            self.push_screen(LeaveDialog(_quit_question([run.name for run in active])), partial(self._leave, active))
+            self.push_screen(LeaveDialog([run.name for run in active]), partial(self._leave, active))
 
     def _leave(self, active: Sequence[WatchedRun], choice: str | None) -> None:
         if not choice:
@@ -389,103 +323,6 @@ class RashomonApp(App[int]):
                 self.show_error(error)
                 return
         self.exit(0)
-
-    # --- what can be done to a run ---------------------------------------------------------------
-
-    def resume(self, run: WatchedRun) -> None:
-        """Resume a paused run at once, an unfinished one after a confirmation."""
-        if run.summary.state == "paused":
-            self._try(lambda: self.processes.resume(run.folder), f"{run.name} resumes")
-        elif run.resumable and self.processes.will_start(run.folder, run.summary.state):
-            self.toast(f"{run.name} is about to start")
-        elif run.resumable:
-            try:
-                RunStore.require_own(run.folder)
-            except RashomonError as error:
-                self.show_error(error)
-                return
-            missing = run.summary.total - run.summary.done
-            text = (
-                f"{run.name}\n\n{missing:,} of {run.summary.total:,} answers are missing; "
-                f"{run.summary.spec['model']} answers them."
-            )
-
-            def on_answer(yes: bool | None) -> None:
-                if yes:
-                    self._resume(run)
-
-            self.push_screen(Confirm("Resume?", text, yes="Resume"), on_answer)
-        else:
-            self.toast(f"{run.name} is {run.summary.state}; nothing to resume")
-
-    def pause_or_resume(self, run: WatchedRun) -> None:
-        """Pause an active run; resume a paused one."""
-        if run.summary.state == "paused":
-            self._resume(run)
-        elif run.active:
-            self._try(
-                lambda: self.processes.pause(run.folder), f"{run.name} pauses once the answers in progress are stored"
-            )
-        else:
-            self.toast(f"{run.name} is {run.summary.state}; nothing to pause")
-
-    def _resume(self, run: WatchedRun) -> None:
-        spec = run.summary.spec
-        models = (spec.get("model"), *spec.get("judge", ()))
-
-        def start(addresses: list[str]) -> None:
-            self._try(lambda: self.processes.resume(run.folder, addresses), f"{run.name} resumes")
-
-        confirm_addresses(self, models, start)
-
-    def stop_run(self, run: WatchedRun) -> None:
-        """Stop a run at its next answer; if it belongs to a batch, ask whether to stop the run or the batch.
-
-        If the batch was told to stop already, ask whether to kill the worker that it waits for.
-        """
-        if not run.active:
-            self.toast(f"{run.name} is {run.summary.state}; nothing to stop")
-            return
-        if self.processes.is_stopping(run.folder):
-            self._kill(run)
-            return
-        text = f"{run.name}\n\nIt stops after the next answer. All answers are kept; R resumes it."
-
-        def on_answer(choice: str | bool | None) -> None:
-            if choice == "batch":
-                self._try(
-                    lambda: self.processes.stop_batch(run.folder),
-                    f"{run.name} and its batch stop after the next answer",
-                )
-            elif choice:
-                self._try(lambda: self.processes.stop(run.folder), f"{run.name} stops after the next answer")
-
-        if batch_pid(run.folder) is None:
-            self.push_screen(Confirm("Stop?", text, yes="Stop"), on_answer)
-        else:
-            text += "\n\nIt is part of a batch, which then starts its next run unless you stop the whole batch."
-            self.push_screen(StopDialog(text), on_answer)
-
-    def _kill(self, run: WatchedRun) -> None:
-        text = (
-            f"{run.name}\n\nIts worker was told to stop, and may take a minute for each 8 GB of memory. All answers are kept "
-            "if you kill it, but a Mac may not free its memory until it restarts."
-        )
-
-        def on_answer(yes: bool | None) -> None:
-            if yes:
-                self._try(lambda: self.processes.kill(run.folder), f"the worker of {run.name} is killed")
-
-        self.push_screen(Confirm("Kill the worker?", text, yes="Kill"), on_answer)
-
-    def _try(self, work: Callable[[], None], message: str) -> None:
-        """Do ``work`` and show ``message``, or the error."""
-        try:
-            work()
-        except RashomonError as error:
-            self.show_error(error)
-        else:
-            self.toast(message)
 
     def show_error(self, error: BaseException | str) -> None:
         """Show an error in a dialog from which it can be copied; the app keeps running."""
@@ -537,37 +374,6 @@ class RashomonApp(App[int]):
         self.bell()
         self._exit_renderables.append(Segments(self.console.render(Traceback(show_locals=False), self.console.options)))
         self._close_messages_no_wait()
-
-
-_ONE_BROWSER = (
-    "It is served until you quit, to the browser that opens it first. For another browser, run `rashomon view RUN`."
-)
-
-
-def _on_terminal() -> bool:
-    """Return whether keys come from a terminal that is still there."""
-    try:
-        return os.isatty(sys.__stdin__.fileno()) if sys.__stdin__ is not None else False
-    except (OSError, ValueError):
-        return False
-
-
-def _open_page(pages: PageServers, page: ServedPage, instance: str) -> tuple[str, bool]:
-    """Serve the page; return its link, and whether it is open in the browser. Raises NoPageError."""
-    link = pages.link(page, instance)
-    return link, open_in_browser(link)
-
-
-def _quit_question(names: Sequence[str]) -> str:
-    """Return what quitting means for active runs; ``names`` is empty if a started process has not reached its run yet."""
-    if names:
-        active = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} still running."
-    else:
-        active = "A process that you started is still running."
-    return (
-        f"{active}\n\nQuit: everything keeps running; `rashomon` shows it again.\n"
-        "Stop: runs stop after the next answer and batches start no other run. All answers are kept; R resumes a run."
-    )
 
 
 def open_app(workspace: Workspace, *, images: str | None = None) -> int:

@@ -10,8 +10,9 @@ from pathlib import Path
 from app.commands.confirm_addresses import address_warning
 from app.commands.question_sets import version_lines
 from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, find_adopted, read_received_run, usable_build
-from app.store.question_sets import is_version_link, set_of_build
+from app.store.question_sets import set_of_build
 from app.store.set_changes import latest_changes
+from app.store.set_writer import is_version_link
 from app.tui.commands import COMMANDS
 from app.tui.keymap import format_keys
 from app.tui.services import BackgroundScreen, Services

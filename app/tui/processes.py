@@ -21,7 +21,8 @@ from app.engine.run_control import batch_pid, kill_worker, pause, stop_batch, st
 from app.exit_codes import VERDICTS
 from app.fetch.execute import PROGRESS_LINE
 from app.store.run import RunStore
-from app.store.workspace import Workspace, supervised_worker
+from app.store.run_summary import supervised_worker
+from app.store.workspace import Workspace
 from app.system.blas import user_environment
 from benchmarks.errors import NoAccessError
 from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, open_write

@@ -43,19 +43,8 @@ def parse_query(text: str, known: QueryVocabulary) -> SampleFilter:
     Raises:
         SpecError: If a key or value does not exist; the message names the closest ones.
     """
-    words: list[str] = []
-    terms: dict[str, list[str]] = {}
     strata = dict(known.strata or {})
-    for match in _TOKEN.finditer(text):
-        key = match["key"]
-        value = match["plain"] if match["quoted"] is None else match["quoted"]
-        if key is None:
-            words += [value] if value else []
-            continue
-        if key not in KEYS and key not in strata:
-            raise SpecError(f"no key {key[:40]!r}; {did_you_mean(key[:40], [*KEYS, *strata])}")
-        # In quotes a comma belongs to the value.
-        terms.setdefault(key, []).extend([value] if match["quoted"] is not None else value.split(","))
+    words, terms = _words_and_terms(text, [*KEYS, *strata])
     states = [_FORMER_FLAGS.get(word, word) for word in terms.get("is", [])]
     flags = [word for word in states if word in FLAGS]
     fates = _checked("is", [word for word in states if word not in FLAGS], [*SAMPLE_OUTCOMES, *FLAGS])
@@ -76,6 +65,23 @@ def parse_query(text: str, known: QueryVocabulary) -> SampleFilter:
         mismatch="mismatch" in flags,
         order=next(name for name in ORDERS if name == order),
     )
+
+
+def _words_and_terms(text: str, keys: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the words of a query and its values by key. Raises SpecError for a key that is none of ``keys``."""
+    words: list[str] = []
+    terms: dict[str, list[str]] = {}
+    for match in _TOKEN.finditer(text):
+        key = match["key"]
+        value = match["plain"] if match["quoted"] is None else match["quoted"]
+        if key is None:
+            words += [value] if value else []
+            continue
+        if key not in keys:
+            raise SpecError(f"no key {key[:40]!r}; {did_you_mean(key[:40], keys)}")
+        # In quotes a comma belongs to the value.
+        terms.setdefault(key, []).extend([value] if match["quoted"] is not None else value.split(","))
+    return words, terms
 
 
 def query_hint(known: QueryVocabulary) -> dict[str, Sequence[str]]:

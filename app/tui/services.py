@@ -17,7 +17,7 @@ from app.store.workspace import Workspace
 from app.tui.key_queue import KeyQueue
 from app.tui.processes import RunProcesses
 from app.tui.settings import Settings
-from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
+from app.tui.workspace_watcher import WorkspaceSnapshot
 from benchmarks.errors import RashomonError
 
 if TYPE_CHECKING:
@@ -67,15 +67,6 @@ class Services(Protocol):
 
     async def action_back(self) -> None:
         """Close the screen on top."""
-
-    def resume(self, run: WatchedRun) -> None:
-        """Resume a run."""
-
-    def pause_or_resume(self, run: WatchedRun) -> None:
-        """Pause an active run; resume a paused one."""
-
-    def stop_run(self, run: WatchedRun) -> None:
-        """Stop a run at its next answer."""
 
     def show_error(self, error: BaseException | str) -> None:
         """Show an error in a dialog from which it can be copied."""

@@ -158,7 +158,7 @@ STATES = {
     "failed": Appearance("✗", "failed", WRONG),
     "unreadable": Appearance("?", "unreadable", WRONG),
 }
-"""The states of a run (``app.store.workspace.RunSummary.state``)."""
+"""The states of a run (``app.store.run_summary.RunSummary.state``)."""
 
 OUTCOMES = {
     "right": Appearance("✓", "right", RIGHT),

@@ -13,7 +13,9 @@ from app.engine.workers.device_lock import device_lock_path
 from app.report.conflict_acts import Acts, ConflictActs
 from app.report.throughput import Throughput
 from app.store.locks import FileLock
-from app.store.workspace import ACTIVE_STATES, RunSummary, Summaries, Workspace
+from app.store.run_summary import ACTIVE_STATES, RunSummary
+from app.store.summary_cache import Summaries
+from app.store.workspace import Workspace
 
 POLL_SECONDS = 0.25
 RESUMABLE_STATES = ("planned", "interrupted", "partial", "stopped", "failed")

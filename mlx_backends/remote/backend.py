@@ -11,9 +11,7 @@ from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.options import RemoteOptions
 from mlx_backends.remote.budget import request_size
 from mlx_backends.remote.calls import RemoteCalls, RemoteRequest
-from mlx_backends.remote.errors import (
-    EndpointChangedError,
-)
+from mlx_backends.remote.errors import EndpointChangedError
 from mlx_backends.remote.examination import (
     EXAMINATION,
     Conversation,

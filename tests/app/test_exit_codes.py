@@ -20,7 +20,8 @@ from app.commands.batch import _failures_text
 from app.exit_codes import MEANINGS
 from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.run import RunStore
-from app.store.workspace import RunSummary, Workspace, read_summary
+from app.store.run_summary import RunSummary, read_summary
+from app.store.workspace import Workspace
 from tests.app.commands.test_batch import wait_until
 from tests.support.command import ROOT, Rashomon, children_of, kill_all
 

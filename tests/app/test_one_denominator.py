@@ -13,17 +13,19 @@ import pytest
 
 from app.compare.cost import accuracy as compared_accuracy
 from app.compare.decided import decided_score
-from app.compare.non_inferiority import target_metric, target_shares
 from app.compare.recommend import recommend
-from app.compare.run_view import load_views
+from app.compare.target_metric import target_metric
+from app.compare.target_shares import target_shares
+from app.compare.view_reader import load_views
 from app.exports.export_input import score_of
 from app.report.headline import headline, score_under
 from app.report.running_accuracy import overall_accuracy
 from app.report.tables import tables_of
 from app.store.answers import read_answers
 from app.store.run import RunStore
+from app.store.run_summary import read_summary
 from app.store.samples import SampleFilter, SampleOutcome
-from app.store.workspace import Workspace, read_summary
+from app.store.workspace import Workspace
 from benchmarks.answers import kind_of
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from app.cli import run_cli
-from app.report.tables import read_inputs
+from app.report.table_inputs import read_inputs
 from app.store import tail
 from app.store.answers import empty_quality
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from benchmarks.answer_quality import AnswerQuality, is_repetition
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import FinishReason, Generation, Instance, Media, Text

@@ -15,7 +15,8 @@ import pytest
 from app.json_output.envelope import plain
 from app.json_output.tables import table_json
 from app.report.published import published_cells
-from app.report.tables import read_inputs, tables_from
+from app.report.table_inputs import read_inputs
+from app.report.tables import tables_from
 from app.setups import find_setup
 from app.store.run import RunStore
 from app.store.run_references import run_folder

@@ -60,7 +60,7 @@ def batch_check(rashomon: Rashomon, run: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("value", ['"today"', "-1", "1e300", "[]"])
 def test_received_run_with_a_time_that_is_none_is_damaged(value: str, rashomon: Rashomon) -> None:
-    from app.store.integrity.stored_values import meta_value
+    from app.store.integrity.stored_meta import meta_value
 
     with pytest.raises(ValueError, match=r"time|checked_at"):
         meta_value("canary", f'[{{"way": "in batches", "key": "k", "checked_at": {value}}}]')

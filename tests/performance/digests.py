@@ -14,8 +14,9 @@ from app.doctor.run import check_run
 from app.store.data_types import NewAnswer
 from app.store.integrity import digests
 from app.store.run import RunStore
+from app.store.run_summary import read_summary
 from app.store.schema import NO_DIGESTS
-from app.store.workspace import Workspace, read_summary
+from app.store.workspace import Workspace
 from benchmarks.vocabulary import Generation, Instance, Text, Verdict
 from tests.support.old_runs import as_version
 

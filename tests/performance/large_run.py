@@ -19,7 +19,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from app.store.run import RunStore
-from app.store.workspace import read_summary
+from app.store.run_summary import read_summary
 from benchmarks.build import BuildWriter
 from benchmarks.cmc_bench.instances import CORRECT_SOURCES, InstanceDraft, single_source_drafts
 from benchmarks.vocabulary import Media

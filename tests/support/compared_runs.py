@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.non_inferiority import TargetShares, target_metric
 from app.compare.packed_answers import LabelledAnswer
-from app.compare.run_view import RunCost, RunView, RunViews
+from app.compare.run_cost import RunCost
+from app.compare.run_view import RunView, RunViews
+from app.compare.target_metric import target_metric
+from app.compare.target_shares import TargetShares
 from app.engine.loop import AnswerLoop
 from app.engine.plan import check_spec, plan_run
 from app.run_spec import BatchSpec

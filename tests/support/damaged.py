@@ -13,7 +13,8 @@ from app.store.data_types import NewAnswer
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.run_facts import ExcludedInstances, stop_reason, worker_deaths
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Generation, Instance, Verdict
 from tests.support.command import Rashomon

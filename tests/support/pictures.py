@@ -17,7 +17,7 @@ from rich.console import Console
 from app.commands.demo import DEMOS, MODELS, demo_scorecard
 from app.report.render import print_table
 from app.report.samples import prompt_text
-from app.report.tables import read_inputs
+from app.report.table_inputs import read_inputs
 from app.store.run import RunStore
 from app.store.run_references import run_folder
 from app.store.workspace import Workspace

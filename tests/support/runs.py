@@ -9,7 +9,9 @@ from app.engine.plan import create_run
 from app.run_spec import BatchSpec
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
-from app.store.workspace import RunSummary, Summaries, Workspace
+from app.store.run_summary import RunSummary
+from app.store.summary_cache import Summaries
+from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Media, Record, Text, Verdict

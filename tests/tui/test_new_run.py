@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from app.new_run.run_estimate import BuildContents
 from app.run_spec import load_spec
-from app.store.workspace import read_summary
+from app.store.run_summary import read_summary
 from app.tui.app import RashomonApp
 from app.tui.screens.new_run import NewRunScreen
 from app.tui.screens.new_run_options import LIKELIHOOD
@@ -54,7 +54,7 @@ async def opened(pilot: Pilot[Any], app: RashomonApp) -> NewRunScreen:
     await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
     screen = app.screen
     assert isinstance(screen, NewRunScreen)
-    await until(pilot, lambda: screen._contents is not None and screen._models)
+    await until(pilot, lambda: screen.choices.contents is not None and screen.choices.models)
     await pilot.pause()
     return screen
 
@@ -180,7 +180,7 @@ def test_a_problem_is_shown_at_its_field_its_section_and_below(desk: Stage) -> N
         detail = screen.query_one("#model-table-detail", Static)
         await until(pilot, lambda: "'org/none' is neither a folder" in str(detail.content))
         await pilot.press("enter")
-        await until(pilot, lambda: "org/none" in screen._models)
+        await until(pilot, lambda: "org/none" in screen.choices.models)
         await pilot.pause()
         await until(pilot, lambda: "model" in screen._problems)
         assert "models get org/none`" in screen._problems["model"]
@@ -217,7 +217,7 @@ def test_a_remote_model_is_asked_about_before_it_starts(desk: Stage) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
         await pilot.press("ctrl+n", "tab", *"openai:gpt-5", "enter")
-        await until(pilot, lambda: "openai:gpt-5" in screen._models)
+        await until(pilot, lambda: "openai:gpt-5" in screen.choices.models)
         await known(pilot, screen)
         await until(pilot, lambda: "cost    openai:gpt-5: 1,167 calls" in screen_text(app))
         assert "there is no key" in screen_text(app)
@@ -400,9 +400,9 @@ def test_likelihoods_are_offered(
         ways = screen._table("sampling-table")
         assert LIKELIHOOD in [option.key for option in ways.options]
         benchmarks = screen._table("benchmarks")
-        benchmarks.cursor = list(screen._benchmarks).index("clash")
+        benchmarks.cursor = list(screen.choices.benchmarks).index("clash")
         await pilot.press("space")
-        await until(pilot, lambda: "clash" in str(screen._contents and screen._contents.benchmark.name))
+        await until(pilot, lambda: "clash" in str(screen.choices.contents and screen.choices.contents.benchmark.name))
         models.cursor = next(i for i, option in enumerate(models.options) if option.key == "org/tiny-vl-4bit")
         await pilot.press("ctrl+n", "space", "ctrl+n", "ctrl+n")
         ways.focus()
@@ -458,7 +458,7 @@ def test_broken_plugins_are_named_and_not_listed(desk: Stage, tmp_path: Path, mo
             pilot, lambda: [note.message for note in app._notifications if "of the package broken" in note.message]
         )
         assert "it raised SystemExit" in screen_text(app)
-        assert "broken" not in screen._benchmarks
+        assert "broken" not in screen.choices.benchmarks
 
     try:
         drive(desk.app(), look)

@@ -19,7 +19,8 @@ import pytest
 from textual.pilot import Pilot
 
 from app.engine.run_control import worker_pid
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
 from app.tui.widgets.dialogs import Confirm, StopDialog

@@ -13,7 +13,8 @@ from app.compare.result_cache import ResultCache
 from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import compare
 from app.exports.formats import DEFAULT_FORMATS, FORMAT_DESCRIPTIONS, FORMATS, export_runs
-from app.report.tables import tables_of, without_published
+from app.report.paper_rows import without_published
+from app.report.tables import tables_of
 from app.store.run import RunStore
 from app.store.run_references import PublishedRow
 from app.store.workspace import Workspace

@@ -16,7 +16,8 @@ from textual.widgets import Input
 from app.engine.run_control import is_paused
 from app.store.data_types import ConditionProgress
 from app.store.run_references import run_folder
-from app.store.workspace import DEMOS_FOLDER, RunSummary
+from app.store.run_summary import RunSummary
+from app.store.workspace import DEMOS_FOLDER
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
 from app.tui.screens.own_rows import OwnRowsScreen

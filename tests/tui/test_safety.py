@@ -15,11 +15,13 @@ from textual.widgets import Input, OptionList, Static
 
 from app.engine.run_control import is_paused
 from app.store.data_types import ConditionProgress, JudgedCounts
-from app.store.workspace import RunSummary, Workspace
+from app.store.run_summary import RunSummary
+from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
 from app.tui.commands import COMMANDS, commands_of
 from app.tui.screens.label import LabelScreen
-from app.tui.screens.live import LiveScreen, _judges
+from app.tui.screens.live import LiveScreen
+from app.tui.screens.live_lines import judge_lines
 from app.tui.screens.new_run import NewRunScreen
 from app.tui.screens.runs import RunsScreen
 from app.tui.screens.samples import SamplesScreen
@@ -211,7 +213,7 @@ def test_who_overrides_is_behind_nothing(stage: Stage) -> None:
         p = ConditionProgress("aligned", 4, 4, 0, 0, 10, 1.0, 0, judged)
         run = RunSummary("r", "done", {"judge": ["match"]}, (p,))
         assert judging_progress(run) == []
-        assert _judges(run) == ["match@4: 4 labelled"]
+        assert judge_lines(run) == ["match@4: 4 labelled"]
 
 
 def test_an_undone_override_leaves_no_judge_behind(stage: Stage) -> None:

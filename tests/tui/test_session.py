@@ -16,7 +16,7 @@ from textual.widgets import Input
 
 from app.engine.run_control import worker_pid
 from app.store.run import RunStore
-from app.store.workspace import read_summary
+from app.store.run_summary import read_summary
 from app.tui.app import RashomonApp
 from app.tui.screens.compare import CompareScreen
 from app.tui.screens.export import ExportScreen

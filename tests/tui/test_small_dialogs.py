@@ -30,7 +30,7 @@ WORDS = [f"word {number}" for number in range(30)]
 
 DIALOGS: dict[str, Callable[[RashomonApp], Dialog[Any]]] = {
     "confirm": lambda app: Confirm("Discard your input?", PROSE, yes="Discard", no="Stay"),
-    "leave": lambda app: LeaveDialog(PROSE),
+    "leave": lambda app: LeaveDialog([PROSE]),
     "stop": lambda app: StopDialog(PROSE),
     "error": lambda app: ErrorDialog(PROSE),
     "text": lambda app: TextDialog("Reviewer", PROSE),

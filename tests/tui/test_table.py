@@ -12,10 +12,11 @@ from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.strip import Strip
 
-from app.tui.app import STYLES
+from app.tui.style_sheets import STYLES
 from app.tui.theme import legible_colours
+from app.tui.widgets.table_columns import Column, Row
 from app.tui.widgets.truncate import fit
-from app.tui.widgets.virtual_table import Column, Row, VirtualTable
+from app.tui.widgets.virtual_table import VirtualTable
 from tests.support.tui_stage import screen_text, strips, until
 
 MILLION = 1_000_000

@@ -9,8 +9,9 @@ import pytest
 from textual.pilot import Pilot
 
 from app.report.latex import to_latex
+from app.report.paper_rows import without_published
 from app.report.render import to_csv, to_markdown
-from app.report.tables import tables_of, without_published
+from app.report.tables import tables_of
 from app.tui.app import RashomonApp
 from app.tui.screens.tables import TablesScreen
 from app.tui.widgets.dialogs import Confirm

@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from app.store.workspace import read_summary
+from app.store.run_summary import read_summary
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
 from app.tui.screens.new_run import NewRunScreen
@@ -73,7 +73,7 @@ def test_a_table_of_ones_own_becomes_a_finished_run(outlived: Stage, tmp_path: P
         await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
         form = app.screen
         assert isinstance(form, NewRunScreen)
-        await until(pilot, lambda: form._contents is not None and form._models)
+        await until(pilot, lambda: form.choices.contents is not None and form.choices.models)
         await keys.press("ctrl+n", "space")
         await known(pilot, form)
         await keys.press("ctrl+r", "y")

@@ -85,9 +85,9 @@ def test_factors_are_crossed_counted_built_and_run(desk: Stage) -> None:
         await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
         form = app.screen
         assert isinstance(form, NewRunScreen)
-        await until(pilot, lambda: form._contents is not None)
-        assert form._contents is not None
-        assert form._contents.strata["blur"] == {"0": 12, "1": 12}
+        await until(pilot, lambda: form.choices.contents is not None)
+        assert form.choices.contents is not None
+        assert form.choices.contents.strata["blur"] == {"0": 12, "1": 12}
 
     drive(desk.app(), script, (80, 24))
 

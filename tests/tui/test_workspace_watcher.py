@@ -10,7 +10,8 @@ import pytest
 from app.engine.run_control import pause, stop_run, unpause
 from app.store.locks import FileLock
 from app.store.run import RunStore
-from app.store.workspace import Summaries, Workspace
+from app.store.summary_cache import Summaries
+from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
 from tests.support.runs import instances, make_run, read_all, says
 

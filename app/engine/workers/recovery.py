@@ -19,7 +19,7 @@ from app.store.data_types import NewAnswer
 from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.run_facts import DEATHS_KEY, WorkerDeath, death_to_json
-from app.store.workspace import ACTIVE_STATES
+from app.store.run_summary import ACTIVE_STATES
 from benchmarks.errors import StoreError
 from benchmarks.vocabulary import Generation
 

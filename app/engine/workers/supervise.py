@@ -33,7 +33,7 @@ from app.store.connection import DATABASE
 from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.run_facts import WorkerDeath
-from app.store.workspace import SUPERVISOR_FILE, read_summary, worker_text
+from app.store.run_summary import SUPERVISOR_FILE, read_summary, worker_text
 from app.system.logs import Log
 from app.system.paths import free_space
 from app.system.signals import handle_stop_signals

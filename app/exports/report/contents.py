@@ -12,9 +12,10 @@ from app.exports.export_input import ExportedRun
 from app.exports.figures import export_figures
 from app.exports.report.document import Block, Bullets, Facts, Paragraph, Plot, Report, Section
 from app.exports.report.evidence import Evidence
-from app.exports.report.first_page import few_names, first_page
+from app.exports.report.first_page import first_page
 from app.exports.report.limitations import limitations
 from app.exports.report.one_page import fitted, short_names, with_short_names
+from app.exports.report.report_verdict import few_names
 from app.report.competence import join_names
 from app.report.judge_selection import caveat
 from app.report.latex import without_commands, without_papers_number

@@ -18,7 +18,7 @@ from app.exports.export_input import Export, ExportedRun
 from app.report.citations import Citations, cite
 from app.report.competence import Counted, CountedAnswers, SourceAccuracy
 from app.report.headline import score_under
-from app.report.tables import TableInputs
+from app.report.table_inputs import TableInputs
 from benchmarks.acts import AGREES, FOLLOWS, name_rules, names_sources, rule_of, rules_under_conflict
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from app.compare.run_view import load_views
+from app.compare.view_reader import load_views
 from app.exports.export_input import Export, Files
 from app.exports.report.contents import report_of
 from app.exports.report.document import Example, Report

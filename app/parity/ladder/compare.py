@@ -8,7 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from app.compare.cost import accuracy
-from app.compare.run_view import RunViews, load_views
+from app.compare.run_view import RunViews
+from app.compare.view_reader import load_views
 from app.parity.compare_runs import ParityReport, build_report, forced_answers
 from app.parity.diagnosis import root_causes
 from app.parity.ladder.models import Rung

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.compare.published import paper_columns
-from app.compare.run_view import load_views
+from app.compare.view_reader import load_views
 from app.parity.ladder.compare import Ladder, LadderStep
 from app.report.tables import tables_of
 from benchmarks.stats.intervals import INTERVALS

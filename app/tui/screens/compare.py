@@ -15,21 +15,19 @@ from textual.content import Content
 from textual.widgets import ContentSwitcher, Static
 
 from app.compare.headline import headlines
-from app.compare.non_inferiority import format_points
 from app.compare.pair_overview import PairOverview, pair_overviews
 from app.compare.recommend import Recommendation
 from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import Comparison
-from app.compare.utility import parse_requirements
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.flips import FlippedScreen, SideBySideScreen
 from app.tui.screens.overview import FLIPS, TEXTS, Overview
+from app.tui.screens.recommendation_pane import ask_margin, ask_requirements, cost_ratios_content, recommendation_text
 from app.tui.screens.results import ResultsScreen
 from app.tui.screens.zoom import zoom
-from app.tui.theme import DIM, HEADING, PARTIAL
+from app.tui.theme import PARTIAL
 from app.tui.widgets.choice_dialogs import ChoiceDialog, MultipleChoiceDialog
-from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.matrix import Matrix
 from app.tui.widgets.panel import panel
 from app.tui.widgets.result_table import ResultTable
@@ -168,7 +166,7 @@ class CompareScreen(ResultsScreen):
             "#agreement": tables["changes"],
             "#paper": self.paper,
             "#cost": tables["cost"],
-            "#ratios": _cost_ratios(recommendation),
+            "#ratios": cost_ratios_content(recommendation),
             "#recommendation-table": recommendation if isinstance(recommendation, str) else recommendation.table,
         }
         if REMEDIES in tables:
@@ -179,7 +177,7 @@ class CompareScreen(ResultsScreen):
             self._fill(selector, table)
         self.query_one(TabLine).replace(self.panes, self.pane)
         self.query_one("#recommendation-text", Static).update(
-            _recommendation_text(recommendation, overview.tuning_verdict)
+            recommendation_text(recommendation, overview.tuning_verdict)
         )
         self._show_flips(tables["flips"], computed)
 
@@ -348,18 +346,7 @@ class CompareScreen(ResultsScreen):
 
     def action_margin(self) -> None:
         """Enter the margin in percentage points."""
-
-        def on_input(text: str | None) -> None:
-            if text is not None:
-                self._set_margin(float(text) / 100)
-
-        dialog = TextDialog(
-            "Margin: percentage points below the best run",
-            "Choose the margin before you look at the results.",
-            value=format_points(self.margin),
-            check=_margin_problem,
-        )
-        self.app.push_screen(dialog, on_input)
+        ask_margin(self.rashomon, self.margin, self._set_margin)
 
     def _set_margin(self, margin: float) -> None:
         self._show_pane("recommendation")
@@ -369,21 +356,13 @@ class CompareScreen(ResultsScreen):
 
     def action_costs(self) -> None:
         """Enter the costs of mistakes, and limits on memory, time and disk."""
+        ask_requirements(self.rashomon, self.requirements, self._set_requirements)
 
-        def on_input(text: str | None) -> None:
-            if text is not None and text != self.requirements:
-                self.requirements = text
-                self._show_pane("recommendation")
-                self.compute()
-
-        dialog = TextDialog(
-            "Costs and limits",
-            "Costs of mistakes: wrong=1,needless=0.2,missed=3. conflict=0.1: the share of your questions with one. Limits: "
-            "memory=8,disk=5 (GB), seconds=2. Empty: accuracy decides, without limits.",
-            value=self.requirements,
-            check=_requirements_problem,
-        )
-        self.app.push_screen(dialog, on_input)
+    def _set_requirements(self, text: str) -> None:
+        if text != self.requirements:
+            self.requirements = text
+            self._show_pane("recommendation")
+            self.compute()
 
     @on(Matrix.Selected)
     def _open_cell(self, event: Matrix.Selected) -> None:
@@ -413,40 +392,3 @@ def _metrics_table(comparison: Comparison) -> Table:
     """Return the metrics side by side; the first notes say which of them differ."""
     table = side_by_side_table(comparison)
     return replace(table, notes=(*headlines(comparison), *table.notes))
-
-
-def _margin_problem(text: str) -> str:
-    try:
-        return "" if 0 < float(text) < 100 else "Enter more than 0 and less than 100, such as 3."
-    except ValueError:
-        return "Enter a number, such as 3 or 0.5."
-
-
-def _requirements_problem(text: str) -> str:
-    try:
-        parse_requirements(text)
-    except RashomonError as error:
-        return str(error)
-    return ""
-
-
-def _cost_ratios(recommendation: Recommendation | str) -> Table | str:
-    if isinstance(recommendation, str):
-        return recommendation
-    return recommendation.cost_ratios or "Costs need a model's run, of a benchmark whose labels tell abstentions."
-
-
-def _recommendation_text(recommendation: Recommendation | str, tuning_verdict: str) -> Content:
-    """Return the recommendation with its reasons, the behaviour of the runs, and what is not established."""
-    verdict = [literal(tuning_verdict, "bold")] if tuning_verdict else []
-    if isinstance(recommendation, str):
-        return Content("\n").join(verdict)
-    margin = format_points(recommendation.decision.margin)
-    text = [
-        *verdict,
-        literal(recommendation.summary, "bold"),
-        Content.styled(f"Margin: {margin} points; + and - change it, m enters it. u enters costs and limits.", DIM),
-    ]
-    for title, lines in (*recommendation.reasons.items(), *recommendation.open_questions.items()):
-        text += [Content(""), Content.styled(title, f"bold {HEADING}"), *(literal(f"- {line}") for line in lines)]
-    return Content("\n").join(text)

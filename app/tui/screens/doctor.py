@@ -17,7 +17,8 @@ from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import PARTIAL, RIGHT, WRONG
 from app.tui.widgets.panel import panel, set_panel_title
-from app.tui.widgets.virtual_table import Column, Row, VirtualTable
+from app.tui.widgets.table_columns import Column, Row
+from app.tui.widgets.virtual_table import VirtualTable
 
 
 class DoctorScreen(RashomonScreen):

@@ -25,7 +25,8 @@ from app.tui.theme import DIM, PARTIAL, RIGHT
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.panel import panel
-from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable, fit_to_contents
+from app.tui.widgets.table_columns import Cell, Column, Row, fit_to_contents
+from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.errors import RashomonError
 from benchmarks.registry import working_benchmarks
 from mlx_backends.models.catalog import CatalogModel, catalog_models

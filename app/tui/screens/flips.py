@@ -28,7 +28,8 @@ from app.tui.widgets.matrix import ALL
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.sample_text import heading, references_text
 from app.tui.widgets.sample_view import SampleView, number_media
-from app.tui.widgets.virtual_table import Column, Row, VirtualTable
+from app.tui.widgets.table_columns import Column, Row
+from app.tui.widgets.virtual_table import VirtualTable
 
 _COLUMNS = (
     Column("condition", 14),

@@ -21,27 +21,27 @@ from app.engine.batch_runs import read_batch
 from app.report.checks import stored_check
 from app.report.nodes import node_lines
 from app.report.render import short_value
-from app.report.running_accuracy import accuracy, conflict_result, overall_accuracy
+from app.report.running_accuracy import accuracy
 from app.report.throughput import duration
 from app.store.data_types import ConditionProgress
-from app.store.run_facts import judge_progress
+from app.store.run_summary import RunSummary
 from app.store.tail import RunUpdate, Tail
-from app.store.workspace import RunSummary
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal, sanitize
+from app.tui.run_actions import pause_or_resume, resume_run, stop_run
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import DIM, HEADING, PARTIAL, RIGHT, state_appearance
-from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar, sparkline
+from app.tui.screens.live_lines import judge_lines, log_tail, progress_parts, result_so_far, situation
+from app.tui.theme import DIM, HEADING, PARTIAL, state_appearance
+from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar
 from app.tui.widgets.newest_answer import NewestAnswer
 from app.tui.widgets.panel import panel
-from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from app.tui.widgets.table_columns import Cell, Column, Row
+from app.tui.widgets.virtual_table import VirtualTable
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
 from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
-from benchmarks.untrusted.safe_files import UnsafeFileError, open_read
 
-_LOG_BYTES = 64 * 1024
 _LABEL_BAR = 72
 """The largest width of a condition's bar of labels."""
 _BAR_WIDTH = 10
@@ -149,7 +149,7 @@ class LiveScreen(RashomonScreen):
         from mlx_backends.models.memory_estimate import memory_fit
 
         try:
-            log = _log_tail(self.folder / "worker.log")
+            log = log_tail(self.folder / "worker.log")
             return _LiveData(self._tail.read(), memory_fit(0).available, log, read_batch(self.folder))
         except RashomonError:  # the run is being deleted or the disk is full; the list of runs shows which
             return self._data
@@ -238,15 +238,15 @@ class LiveScreen(RashomonScreen):
             return [literal(summary.problem)]
         bar_width = 10 if self.size.width < 100 else 24
         lines = [
-            literal(_situation(run, self._awaited) + self._position(run), limit=400),
-            _content(_progress(run, bar_width, self._speeds)),
-            literal(_result(run, self.rashomon.settings.rule)),
+            literal(situation(run, self._awaited) + self._position(run), limit=400),
+            _content(progress_parts(run, bar_width, self._speeds)),
+            literal(result_so_far(run, self.rashomon.settings.rule)),
         ]
         memory = self._memory(summary)
         if memory:
             lines.append(_content(memory))
         lines += [literal(line, limit=200) for line in node_lines(summary.nodes)]
-        lines += [literal(line) for line in _judges(summary)]
+        lines += [literal(line) for line in judge_lines(summary)]
         if self._data is not None:
             lines += [literal(line, PARTIAL, limit=200) for line in self._data.newest.poor]
             lines += [literal(line, DIM, limit=200) for line in self._remarks(self._data.newest)]
@@ -306,15 +306,15 @@ class LiveScreen(RashomonScreen):
 
     def action_pause(self) -> None:
         if self._run is not None:
-            self.rashomon.pause_or_resume(self._run)
+            pause_or_resume(self.rashomon, self._run)
 
     def action_stop(self) -> None:
         if self._run is not None:
-            self.rashomon.stop_run(self._run)
+            stop_run(self.rashomon, self._run)
 
     def action_resume(self) -> None:
         if self._run is not None:
-            self.rashomon.resume(self._run)
+            resume_run(self.rashomon, self._run)
 
     def action_log(self) -> None:
         self.toggle_class("-log")
@@ -337,88 +337,3 @@ class LiveScreen(RashomonScreen):
 
 def _content(parts: Parts) -> Content:
     return Content.assemble(*(literal(text, style) for text, style in parts))
-
-
-def _situation(run: WatchedRun, awaited: bool) -> str:
-    """Return the run's state and what to do about it, in one line; ``awaited`` if a process is about to start it."""
-    state, note = run.summary.state, run.summary.note
-    if awaited:
-        return "planned, starts by itself" if state == "planned" else "resumes in a moment"
-    reason = f": {note}" if note else ""
-    texts = {
-        "planned": f"planned{reason or ', not started'}; R starts it",
-        "queued": f"queued{reason}",
-        "loading": f"loading the model{reason}",
-        "running": "answering",
-        "judging": f"judging{reason}",
-        "paused": "paused, model still in memory; R resumes, x stops",
-        "interrupted": f"interrupted{reason}; R resumes it",
-        "partial": "some conditions are done; R runs the rest",
-        "stopped": f"stopped early{reason}; R answers the rest",
-        "failed": f"failed{reason} R resumes it",
-        "done": "done",
-    }
-    return texts.get(state, state)
-
-
-def _progress(run: WatchedRun, width: int, speeds: Sequence[float]) -> Parts:
-    """Return the run's progress and speed; the speeds of the last changes are bars."""
-    summary = run.summary
-    line: Parts = [*progress_bar(summary.done, summary.total, width), (f" {summary.done}/{summary.total}", "")]
-    if summary.reused:
-        line.append((f"  {summary.reused} reused", ""))
-    if run.answers_per_second is not None:
-        line.append((f"  {60 * run.answers_per_second:.4g} answers/min", ""))
-        line.append((f" {sparkline([*speeds], width)}", RIGHT))
-    if run.tokens_per_second is not None:
-        line.append((f"  {run.tokens_per_second:.0f} tokens/s", ""))
-    if run.seconds_left is not None and summary.done < summary.total:
-        line.append((f"  {duration(run.seconds_left)} left", ""))
-    return line
-
-
-def _result(run: WatchedRun, rule: str | None) -> str:
-    """Return the accuracy so far under conflict, and over all conditions; on the user's own data, what answers do."""
-    summary = run.summary
-    conflict, overall = conflict_result(summary, run.acts, rule), overall_accuracy(summary)
-    if run.acts is not None:
-        return "; ".join(filter(None, (conflict.own_sentence, conflict.hint)))
-    if overall.value is None:
-        return "no label yet"
-    estimates = {"overall": overall}
-    if conflict.of_conflicts:
-        estimates = {"under conflict": conflict.estimate, "overall": overall}
-    pooled = f" over {summary.cells:,} cells" if summary.cells > 1 else ""
-    texts = [f"{where} {short_value(value)}{pooled}, n={value.n}" for where, value in estimates.items()]
-    return f"accuracy {', '.join(texts)}"
-
-
-def _judges(summary: RunSummary) -> list[str]:
-    """Return one line for each judge, with its counts of labelled, waiting, unparsed, undecided and failed answers."""
-    lines = []
-    for p in judge_progress(summary.spec, summary.progress):
-        waiting, judged = max(0, p.now - p.judged), p.counts
-        if not p.judged and not waiting:
-            continue
-        counts = [f"{judged.labelled} labelled"]
-        counts += [f"{waiting} waiting"] * bool(waiting)
-        counts += [f"{judged.unparsed} unparsed"] * bool(judged.unparsed)
-        counts += [f"{judged.undecided} undecided"] * bool(judged.undecided)
-        counts += [f"{judged.failed} failed"] * bool(judged.failed)
-        lines.append(f"{p.judge}: {', '.join(counts)}")
-    return lines
-
-
-def _log_tail(path: Path) -> str:
-    """Return the end of a log; empty if there is none."""
-    try:
-        with open_read(path.parent, path.name) as file:
-            file.seek(0, 2)
-            size = file.tell()
-            file.seek(max(0, size - _LOG_BYTES))
-            lines = file.read().decode("utf-8", "replace").splitlines()
-    except UnsafeFileError as error:
-        return str(error)
-    except OSError:
-        return ""
-    return "\n".join(lines[-200:])

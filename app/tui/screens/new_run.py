@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -21,59 +20,35 @@ from app.new_run.choices import (
     benchmark_choices,
     broken_plugins,
     cached_choices,
-    judge_choices,
     model_choice,
     nearby_choices,
-    policy_choices,
-    reader_choices,
 )
-from app.new_run.form import command_line, prepare_job, read_form, save_spec
-from app.new_run.preflight import Preflight, PreflightChecker, RunPreflight
-from app.new_run.prompt_files import prompt_choices
+from app.new_run.form import command_line, read_form
+from app.new_run.preflight import Preflight, PreflightChecker
 from app.new_run.run_estimate import BuildContents
 from app.run_spec import BatchSpec
 from app.setups import find_setup, setup_names
-from app.spec_keys import spec_keys
 from app.tui.commands import bindings
-from app.tui.confirmations import confirm_addresses
 from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
-from app.tui.processes import allow_address_options
 from app.tui.screens.base import RashomonScreen
-from app.tui.screens.new_run_options import (
-    benchmark_options,
-    carry_over_selection,
-    default_selection,
-    judge_options,
-    missing_model,
-    missing_selection,
-    model_options,
-    sampling_options,
-    scope_options,
-    selection_values,
-    setup_sentence,
-)
-from app.tui.theme import DIM, WRONG
+from app.tui.screens.form_choices import FormChoices
+from app.tui.screens.spec_actions import ask_to_save, ask_to_start
+from app.tui.theme import WRONG
 from app.tui.widgets.choice_table import ChoiceTable
-from app.tui.widgets.dialogs import Confirm, TextDialog
 from app.tui.widgets.estimate_line import field_word, form_summary
 from app.tui.widgets.prompt_view import PromptView
-from app.tui.widgets.run_form import SECTIONS, RunForm
+from app.tui.widgets.run_form import SECTIONS, RunForm, section_titles
 from app.tui.widgets.tab_line import TabLine
 from benchmarks.base import Benchmark
-from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError
 from benchmarks.plugins import BrokenPlugin
-from benchmarks.registry import get_benchmark
-from benchmarks.untrusted.typed_paths import path_exists, typed_path
 
 _DELAY_SECONDS = 0.15
 _MAX_NAMED = 6
 """The number of runs that a confirmation names."""
 _ANY_MODEL = "policy:random"
 """Stands in for the model in the estimate until one is selected."""
-_IMAGE_POLICY = "policy:always-image"
-"""The policy that suits the questions that a reader of images does."""
 _KEYS_OF_TABLES = {
     "benchmarks": {"benchmark", "data"},
     "model-table": {"model"},
@@ -106,13 +81,6 @@ class NewRunScreen(RashomonScreen):
         """The last estimate, on display until the next is known."""
         self._assumed = False
         """True if the estimate is for a model yet to be selected."""
-        self._benchmarks: dict[str, BenchmarkChoice] = {}
-        self._models: dict[str, ModelChoice] = {}
-        self._not_here: list[str] = []
-        """The models of the paper's setup that are not on this machine."""
-        self._judges: list[str] = []
-        """The judges added by the user."""
-        self._contents: BuildContents | None = None
         self._timer: Timer | None = None
         self._changed = False
         """True if the selection has changed since the form was last saved or started."""
@@ -152,7 +120,7 @@ class NewRunScreen(RashomonScreen):
         self.attempt(partial(benchmark_choices, workspace), self._offer_benchmarks, group="benchmarks")
         self.attempt(
             lambda: [*cached_choices(), *nearby_choices(workspace)],
-            self._offer_models,
+            self.choices.offer_models,
             group="models",
         )
 
@@ -166,7 +134,7 @@ class NewRunScreen(RashomonScreen):
 
     def on_screen_resume(self) -> None:
         super().on_screen_resume()
-        if self._benchmarks:
+        if self.ready and self.choices.benchmarks:
             self.read_choices()
 
     @property
@@ -174,66 +142,33 @@ class NewRunScreen(RashomonScreen):
         """The widgets of the form."""
         return self.query_one(RunForm)
 
+    @cached_property
+    def choices(self) -> FormChoices:
+        """What can be selected in the form, and what is."""
+        return FormChoices(self.form_view, self.rashomon.workspace)
+
     def _table(self, name: str) -> ChoiceTable:
         return self.form_view.table(name)
 
     # --- choices ----------------------------------------------------------------------------------
 
     def _offer_benchmarks(self, choices: list[BenchmarkChoice]) -> None:
-        first_time = not self._benchmarks
-        self._benchmarks = {choice.name: choice for choice in choices}
-        table = self._table("benchmarks")
-        data = {choice.name: self.rashomon.workspace.source_folder(choice.name) for choice in choices}
-        if first_time:
-            built_name = next((choice.name for choice in choices if choice.build is not None), choices[0].name)
-            if self._build is not None:
-                with suppress(RashomonError, OSError, ValueError):  # its field reports it
-                    built_name = str(read_manifest(self._build)["benchmark"])
-            table.offer(benchmark_options(choices, data), choose=[built_name])
-            table.cursor = list(self._benchmarks).index(built_name)
+        if self.choices.offer_benchmarks(choices, self._build):
             self._benchmark_chosen()
         else:
-            table.offer(benchmark_options(choices, data))
             self._read_contents()
         self._show_needs()
-
-    def _offer_models(self, choices: Iterable[ModelChoice] = ()) -> None:
-        """List the models of this machine, those of the paper that it lacks, and the benchmark's policies and readers."""
-        self._models = {choice.spec_name: choice for choice in choices} | self._models
-        self._not_here = [name for name in self._not_here if name not in self._models]
-        policies = self._contents.policies if self._contents is not None else ()
-        table = self._table("model-table")
-        rows = [*sorted(self._models.values(), key=lambda model: bool(model.problem))]
-        rows += map(missing_model, self._not_here)
-        rows += [choice for choice in policy_choices() if choice.spec_name in policies]
-        if _IMAGE_POLICY in policies:
-            rows += [choice for choice in reader_choices() if not choice.problem]
-        shown = {choice.spec_name for choice in rows}
-        rows += [model_choice(str(name)) for name in table.chosen if str(name) not in shown]
-        table.offer(model_options(rows))
-        if self.benchmark is not None:
-            self._offer_judges(self.benchmark)
 
     @property
     def benchmark(self) -> Benchmark | None:
         """The selected benchmark; None until the benchmarks are read."""
-        return next((get_benchmark(str(name)) for name in self._table("benchmarks").chosen), None)
+        return self.choices.benchmark
 
     @on(ChoiceTable.Changed, "#benchmarks")
     def _benchmark_chosen(self) -> None:
-        benchmark = self.benchmark
-        if benchmark is None:
+        if self.benchmark is None:
             return
-        for key, field in self.form_view.fields().items():
-            if hasattr(benchmark.decoding, key) and not spec_keys()[key].example:
-                field.example(f"{getattr(benchmark.decoding, key)}")
-        self._contents = None
-        self._not_here = []
-        options = scope_options(benchmark, None, prompt_choices(benchmark, self.rashomon.workspace))
-        self._table("scope-table").offer(options, choose=default_selection(benchmark, None))
-        self._table("sampling-table").offer(sampling_options(), choose=())
-        self._judges = []
-        self._offer_judges(benchmark, choose=benchmark.judges[:1])
+        self.choices.reset(self.benchmark)
         self._read_contents()
         self.update_title()
         self.form_changed()
@@ -242,74 +177,23 @@ class NewRunScreen(RashomonScreen):
     def _show_needs(self) -> None:
         """Show the paper, the setup and the data of the benchmark under the cursor."""
         option = self._table("benchmarks").option
-        if option is None:
-            return
-        choice = self._benchmarks[str(option.key)]
-        benchmark, workspace = choice.benchmark, self.rashomon.workspace
-        lines = []
-        if choice.build is not None:
-            lines.append(Content(f"built: {choice.build.manifest['instances']:,} instances"))
-            if choice.sets:
-                sets = ", ".join(f"{known.name} ({known.numbers})" for known in choice.sets)
-                lines.append(literal(f"question sets, as SET or SET@NUMBER below: {sets}", DIM))
-        elif choice.folder.exists():
-            lines.append(literal(choice.state, WRONG))
-        else:
-            lines.append(literal(f"to build: {choice.command(workspace)}"))
-        if benchmark.name in setup_names():
-            sentence = setup_sentence(find_setup(benchmark.name), self._models)
-            lines.append(literal(f"{sentence}. ctrl+t fills it in.", DIM))
-        if benchmark.rows_source:
-            lines.append(literal("8 checks a table of your own, and builds from it", DIM))
-        lines.append(literal(f"paper: {benchmark.paper}", DIM))
-        lines += [literal(f"data from {line}", DIM) for line in choice.needs()]
-        self.update_static("#needs", Content("\n").join(lines))
-
-    def _offer_judges(self, benchmark: Benchmark, choose: tuple[str, ...] | None = None) -> None:
-        options = judge_options(judge_choices(benchmark, self._models.values()), self._judges)
-        self._table("judge-table").offer(options, choose=choose)
+        if option is not None:
+            self.update_static("#needs", self.choices.needs(str(option.key)))
 
     def _read_contents(self) -> None:
         """Read the build for the numbers of instances by condition and stratum."""
-        benchmark = self.benchmark
-        if benchmark is None:
+        if self.benchmark is None:
             return
-        values = {**self.form(), "model": [_ANY_MODEL]}
+        values = {**self.choices.values(), "model": [_ANY_MODEL]}
         spec, _ = read_form({key: values[key] for key in ("benchmark", "model", "data", "prompt_set")})
         if spec is not None:
             self._contents_latest.submit(partial(_contents_of, self.checker, spec), self._show_contents)
 
     def _show_contents(self, contents: BuildContents | None) -> None:
-        benchmark = self.benchmark
-        if benchmark is None or (contents is not None and contents.benchmark.name != benchmark.name):
-            return
-        previous, self._contents = self._contents, contents
-        table = self._table("scope-table")
-        same = previous is not None and contents is not None and previous.strata == contents.strata
-        selection = table.chosen if same else carry_over_selection(benchmark, contents, table.chosen)
-        prompts = prompt_choices(benchmark, self.rashomon.workspace)
-        table.offer(scope_options(benchmark, contents, prompts), choose=selection)
-        self._offer_models()
-        self.form_changed()
+        if self.choices.show_contents(contents):
+            self.form_changed()
 
     # --- input ------------------------------------------------------------------------------------
-
-    def form(self) -> dict[str, Any]:
-        """Return the form's values as :func:`app.new_run.form.read_form` takes them."""
-        values: dict[str, Any] = {key: field.value for key, field in self.form_view.fields().items()}
-        benchmark = self.benchmark
-        if values["data"].strip():
-            with suppress(RashomonError):  # which the check of the form reports
-                values["data"] = str(self.rashomon.workspace.data_folder(values["data"].strip()))
-        values["benchmark"] = benchmark.name if benchmark else ""
-        values["model"] = [str(name) for name in self._table("model-table").chosen]
-        values["judge"] = [str(name) for name in self._table("judge-table").chosen]
-        if benchmark is not None:
-            chosen = [*self._table("scope-table").chosen, *self._table("sampling-table").chosen]
-            values |= selection_values(benchmark, self._contents, chosen)
-            if values["judge"] == list(benchmark.judges[:1]):
-                values["judge"] = []
-        return values
 
     @on(ChoiceTable.Changed)
     def _chosen(self, event: ChoiceTable.Changed) -> None:
@@ -348,11 +232,8 @@ class NewRunScreen(RashomonScreen):
 
         def show(choice: ModelChoice) -> None:
             if widget.value.strip() == name:
-                detail.update(
-                    literal(f"✗ {choice.problem}", WRONG, limit=400)
-                    if choice.problem
-                    else literal(choice.facts(), limit=400)
-                )
+                problem = f"✗ {choice.problem}" if choice.problem else ""
+                detail.update(literal(problem or choice.facts(), WRONG if problem else "", limit=400))
 
         self._describe_latest.submit(partial(model_choice, name), show)
 
@@ -363,30 +244,22 @@ class NewRunScreen(RashomonScreen):
             return
         event.input.value = ""
         if event.input.id == "input-judge":
-            self._judges = list(dict.fromkeys((*self._judges, name)))
-            if self.benchmark is not None:
-                selected = [str(key) for key in self._table("judge-table").chosen]
-                self._offer_judges(self.benchmark, choose=(*selected, name))
+            self.choices.add_judge(name)
             self.form_changed()
         else:
             self.attempt(partial(model_choice, name), self._add_model, group="add")
 
     def _add_model(self, choice: ModelChoice) -> None:
-        self._models = {choice.spec_name: choice} | self._models
-        table = self._table("model-table")
-        chosen = [*table.chosen, choice.spec_name]
-        self._offer_models()
-        table.choose(chosen)
-        table.cursor = [option.key for option in table.options].index(choice.spec_name)
+        self.choices.add_model(choice)
         self.form_changed()
 
     def form_changed(self) -> None:
         """Validate the form at once, and check and estimate its runs after a short delay."""
-        form = self.form()
+        form = self.choices.values()
         self._assumed = not form["model"]
         spec, self._problems = read_form({**form, "model": form["model"] or [_ANY_MODEL]})
         if self.benchmark is not None:
-            missing = missing_selection(self._contents, self._table("scope-table").chosen)
+            missing = self.choices.missing()
             self._problems |= missing
             spec = None if missing else spec
         if self._assumed:
@@ -414,24 +287,14 @@ class NewRunScreen(RashomonScreen):
         self.update_summary()
         self._show_prompt()
 
-    def _missing(self) -> dict[str, str]:
-        """Return the problems of what the user has not touched yet."""
-        return {key: problem for key, problem in self._problems.items() if key not in self._touched}
-
     def update_summary(self, *, checking: bool = False) -> None:
         """Show the problems of the form, or the estimate of its runs, and the command line."""
-        missing = self._missing()
+        missing = {key: problem for key, problem in self._problems.items() if key not in self._touched}
         problems = {key: problem for key, problem in self._problems.items() if key not in missing}
         for key, field in self.form_view.fields().items():
             if key not in ("model", "judge"):
                 field.show_problem(problems.get(key, ""))
-        titles = {}
-        for name, (title, keys) in SECTIONS.items():
-            glyph = (
-                "✗ " if any(key in problems for key in keys) else "○ " if any(key in missing for key in keys) else ""
-            )
-            titles[name] = f"{glyph}{title}"
-        self.query_one(TabLine).retitle(titles)
+        self.query_one(TabLine).retitle(section_titles(problems, missing))
         line = None
         if self.spec is not None:
             try:
@@ -481,32 +344,14 @@ class NewRunScreen(RashomonScreen):
         if benchmark.name not in setup_names():
             self.rashomon.toast(f"{benchmark.name} has no paper's setup", severity="warning")
             return
-        setup = find_setup(benchmark.name)
-        ready = {choice.spec_name for choice in judge_choices(benchmark, self._models.values()) if choice.ready}
-        values, sentence = setup.with_judge({name: name in ready for name in setup.judges})
-        scope = self._table("scope-table")
-        allowed = {option.key for option in scope.options if option.allowed}
-        strata = [key for key in scope.chosen if isinstance(key, tuple) and key[0] == "strata"]
-        wanted = [("prompt_set", values["prompt_set"]), *(("conditions", name) for name in values["conditions"])]
-        scope.choose([*strata, *(key for key in wanted if key in allowed)])
-        typed = {**values, **values["decoding"]}
-        for key, field in self.form_view.fields().items():
-            if key in ("limit", "seed", *values["decoding"]):
-                field.value = str(typed.get(key, ""))
-        judges = [values["judge"]] if isinstance(values["judge"], str) else values["judge"]
-        self._judges = [name for name in judges if name in setup.judges]
-        self._offer_judges(benchmark, choose=tuple(judges))
-        models = [values["model"]] if isinstance(values["model"], str) else values["model"]
-        self._not_here = [name for name in models if name not in self._models]
-        self._table("model-table").choose(name for name in models if name in self._models)
-        self._offer_models()
+        sentence = self.choices.fill_in(find_setup(benchmark.name), benchmark)
         self._changed = True
         self._read_contents()
         self.form_changed()
         if sentence:
             self.rashomon.toast(sentence)
-        if self._not_here:
-            names = ", ".join(name.rpartition("/")[2] for name in self._not_here)
+        if self.choices.not_here:
+            names = ", ".join(name.rpartition("/")[2] for name in self.choices.not_here)
             self.rashomon.toast(
                 f"`rashomon models get` fetches the paper's models: {names}", title="Not on this machine"
             )
@@ -534,89 +379,17 @@ class NewRunScreen(RashomonScreen):
         self._if_valid(lambda spec: self.rashomon.copy(command_line(self.rashomon.workspace, spec)))
 
     def action_save(self) -> None:
-        def ask(spec: BatchSpec) -> None:
-            name = self.preflight.runs[0].name if self.preflight and self.preflight.runs else spec.benchmark
-            path = str(Path.cwd() / f"{name}.toml")
-            self.app.push_screen(
-                TextDialog("Save as a spec file", "`rashomon --batch FILE` runs it.", value=path),
-                partial(self._save, spec),
-            )
+        self._if_valid(lambda spec: ask_to_save(self, spec, self._spec_name(spec), self._mark_saved))
 
-        self._if_valid(ask)
-
-    def _save(self, spec: BatchSpec, typed: str | None, *, replace: bool = False) -> None:
-        if typed is None or not typed.strip():
-            return
-        try:
-            path = typed_path(typed.strip())
-        except RashomonError as error:
-            self.rashomon.show_error(error)
-            return
-        if path_exists(path) and not replace:
-
-            def on_answer(yes: bool | None) -> None:
-                if yes:
-                    self._save(spec, typed, replace=True)
-
-            self.app.push_screen(Confirm("Replace the file?", f"{path} exists."), on_answer)
-            return
-        try:
-            save_spec(spec, path, replace=replace)
-        except RashomonError as error:
-            self.rashomon.show_error(error)
-            return
-        self._mark_saved()
-        self.rashomon.toast(f"saved {path}")
+    def _spec_name(self, spec: BatchSpec) -> str:
+        return self.preflight.runs[0].name if self.preflight and self.preflight.runs else spec.benchmark
 
     def action_start(self) -> None:
-        def ask(spec: BatchSpec) -> None:
-            self.app.push_screen(
-                Confirm("Start?", _start_question(spec, self.preflight), yes="Start"), partial(self._start, spec)
-            )
-
-        self._if_valid(ask)
-
-    def _start(self, spec: BatchSpec, yes: bool | None) -> None:
-        def create_runs(addresses: list[str]) -> None:
-            work = partial(prepare_job, self.rashomon.workspace, spec)
-            self.attempt(work, partial(self._start_process, addresses), group="start")
-
-        if yes:
-            confirm_addresses(self.rashomon, (*spec.model, *spec.judge), create_runs)
-
-    def _start_process(self, addresses: list[str], created: tuple[Path, list[Path]]) -> None:
-        file, folders = created
-        try:
-            names = [folder.name for folder in folders]
-            self.rashomon.processes.start(["batch", str(file), *allow_address_options(addresses)], runs=names)
-        except RashomonError as error:
-            self.rashomon.show_error(error)
-            return
-        self._mark_saved()
-        self.rashomon.open_screen("live", folders[:1])
+        self._if_valid(lambda spec: ask_to_start(self, spec, self.preflight, self._mark_saved))
 
     def _mark_saved(self) -> None:
         self._changed = False
         self._saved = self.form_view.typed_values()
-
-
-def _start_question(spec: BatchSpec, preflight: Preflight | None) -> str:
-    """Return the runs about to be started, with their warnings and costs."""
-    if preflight is None or not preflight.runs:
-        return f"{spec.benchmark}: {', '.join(spec.model)}"
-    runs = preflight.runs
-    lines = [f"{run.name}: {_work(run)}" for run in runs[:_MAX_NAMED]]
-    lines += [f"and {len(runs) - _MAX_NAMED} more runs"] * (len(runs) > _MAX_NAMED)
-    return "\n".join([*lines, *preflight.warnings, *preflight.costs])
-
-
-def _work(run: RunPreflight) -> str:
-    """Return what is left to do in a run."""
-    if run.finished:
-        return "finished already, nothing is run"
-    if not run.exists:
-        return f"{run.estimate.answers:,} instances"
-    return f"{run.estimate.left:,} of {run.estimate.answers:,} instances are left"
 
 
 def _contents_of(checker: PreflightChecker, spec: BatchSpec) -> BuildContents | None:

@@ -16,7 +16,7 @@ from app.setups import PREFIX, Setup
 from app.tui.theme import DIM, RIGHT, WRONG
 from app.tui.widgets.choice_table import ChoiceOption
 from app.tui.widgets.estimate_line import memory_words
-from app.tui.widgets.virtual_table import Cell, Row
+from app.tui.widgets.table_columns import Cell, Row
 from benchmarks.base import Benchmark
 from benchmarks.vocabulary import WITHOUT_SOURCES
 from benchmarks.without_sources import shows_no_source
@@ -84,8 +84,8 @@ def next_step(benchmark: str, data: Path) -> str:
 
 def setup_sentence(setup: Setup, available: Iterable[str]) -> str:
     """Return what the setup of a benchmark's paper consists of; ``available`` are the models of this machine."""
-    models, here = _as_list(setup.values["model"]), set(available)
-    judges = " and ".join(_as_list(setup.values["judge"]))
+    models, here = as_list(setup.values["model"]), set(available)
+    judges = " and ".join(as_list(setup.values["judge"]))
     limit = f", {setup.values['limit']:,} examples" if "limit" in setup.values else ""
     return (
         f"{PREFIX}{setup.name}: {_count(len(models), 'model')}, {sum(name in here for name in models)} of them here; "
@@ -98,7 +98,8 @@ def _count(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
-def _as_list(value: str | Sequence[str]) -> list[str]:
+def as_list(value: str | Sequence[str]) -> list[str]:
+    """Return the names of a setup's value, which is a name or several."""
     return [value] if isinstance(value, str) else list(value)
 
 

@@ -23,7 +23,8 @@ from app.tui.theme import DIM, PARTIAL
 from app.tui.widgets.answer_pair import AnswerPair, label_cell
 from app.tui.widgets.forest import ForestPlot, ForestRow
 from app.tui.widgets.panel import panel, set_panel_title
-from app.tui.widgets.virtual_table import Column, Row, VirtualTable
+from app.tui.widgets.table_columns import Column, Row
+from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.errors import RashomonError
 
 FLIPS, TEXTS = "flips", "texts"

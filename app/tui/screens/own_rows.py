@@ -30,8 +30,9 @@ from app.tui.widgets.field import Field
 from app.tui.widgets.mapping_form import MappingForm
 from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import Picture
+from app.tui.widgets.table_columns import Column, Row
 from app.tui.widgets.truncate import elide_middle
-from app.tui.widgets.virtual_table import Column, Row, VirtualTable
+from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import RashomonError, UnknownKeysError

@@ -15,7 +15,7 @@ from app.report.throughput import duration
 from app.tui.hostile_text import sanitize
 from app.tui.theme import DIM, HEADING, STATES, state_appearance
 from app.tui.widgets.bars import progress_bar
-from app.tui.widgets.virtual_table import Cell, Column, Row
+from app.tui.widgets.table_columns import Cell, Column, Row
 from app.tui.workspace_watcher import WatchedRun
 
 _BAR_WIDTH = 8

@@ -12,44 +12,34 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.report.render import short_value
 from app.report.run_names import short_benchmark
-from app.report.running_accuracy import ConflictResult, conflict_result, judging_progress
-from app.report.throughput import duration
-from app.store.bundles.opening import is_bundle_file, is_opened_bundle
 from app.store.title import MOST_CHARACTERS, set_title
-from app.store.trash import Trash
-from app.store.workspace import DEMOS_FOLDER, Workspace
+from app.store.workspace import Workspace
 from app.tui.commands import COMMANDS, bindings
 from app.tui.confirmations import confirm_adoption
 from app.tui.hostile_text import literal
 from app.tui.keymap import format_keys
+from app.tui.run_actions import delete_runs, make_baselines, pause_or_resume, resume_run, stop_run
 from app.tui.screens.base import RashomonScreen
+from app.tui.screens.first_steps import first_steps
+from app.tui.screens.run_details import run_details
 from app.tui.screens.run_list import NEWEST, Group, RunList, RunRow
-from app.tui.theme import DIM, WRONG, state_appearance
-from app.tui.widgets.choice_dialogs import ChoiceDialog
-from app.tui.widgets.dialogs import Confirm, TextDialog
+from app.tui.theme import DIM, WRONG
+from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.run_glance import RunGlance
-from app.tui.widgets.truncate import elide_middle
-from app.tui.widgets.virtual_table import Cell, Row, VirtualTable
+from app.tui.widgets.table_columns import Cell, Row
+from app.tui.widgets.virtual_table import VirtualTable
+from app.tui.workspace_choice import choose_workspace, display_name, open_demo
 from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
-from benchmarks.errors import RashomonError, SpecError, StoreError
+from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
-from benchmarks.untrusted.typed_paths import typed_path
 
 _TABLE_LINES, _OTHER_LINES = 3, 9
 """The lines of the list beside its runs, and those of the screen beside the list."""
 _LEAST_GLANCE = 5
 """The lines from which there is room for a run's result."""
-_LEAST_MODEL = 20
-"""The least characters of a model's name that the details of a run have."""
-_MAX_NAMED = 8
-"""The number of runs that a confirmation names."""
 _READING = "◐ reading the runs …"
-_OTHER_FOLDER = "another folder …"
-_DEMO = "cmc-bench"
-"""The benchmark of the demo that a key runs."""
 _ORDER_WORDS = {
     "run": "name",
     "conflict": "accuracy under conflict",
@@ -57,18 +47,6 @@ _ORDER_WORDS = {
     "quant": "quantisation",
     "left": "time left",
 }
-_FIRST_STEPS = (
-    (
-        "everywhere.go.rows",
-        "Your own documents",
-        "charts or other pictures in a folder, and a spreadsheet of questions",
-    ),
-    ("everywhere.go.fetch", "A paper's benchmark", "fetch its data and a model, build it, run it (fn and f6 on a Mac)"),
-    ("runs.demo", "The demo", "a tiny model reads drawn charts; a minute or two, no download"),
-)
-"""The ways in that an empty workspace offers: the ids of commands, each with its name and what it takes."""
-_NEXT_STEPS = (("everywhere.go.new", "to run a build that you have"), ("runs.workspace", "to open another folder"))
-"""Further ways in that an empty workspace offers."""
 
 
 class RunsScreen(RashomonScreen):
@@ -95,7 +73,7 @@ class RunsScreen(RashomonScreen):
             count = (
                 f"◐ reading {len(snapshot.runs):,} of {snapshot.total:,} runs" if snapshot.total else "◐ reading runs"
             )
-        title = f"Runs  {count} in {_display_name(self.rashomon.workspace)}"
+        title = f"Runs  {count} in {display_name(self.rashomon.workspace)}"
         if active:
             title += f", {active} active"
         if snapshot.device:
@@ -171,20 +149,7 @@ class RunsScreen(RashomonScreen):
             return "◐ starting; the run appears here in a moment"
         if self._had_runs and not self.rashomon.workspace.path.exists():
             return [[("✗ the folder of this workspace is gone; o opens another", WRONG)]]
-        return self._first_steps()
-
-    def _first_steps(self) -> list[Cell]:
-        """Return the ways to begin in an empty workspace, each with its key."""
-        width = max(len(self._key(name)) for name, *_ in _FIRST_STEPS)
-        lines: list[Cell] = ["", [("No runs yet. Three ways to begin; press a key:", "$foreground")]]
-        for name, title, text in _FIRST_STEPS:
-            text = "opens the demo's runs, in a workspace of their own" if name == "runs.demo" and self._demos else text
-            lines += ["", [(f"  {self._key(name):<{width}}  ", "bold $key"), (title, "bold $foreground")]]
-            lines.append([(f"  {'':<{width}}  {text}", "$foreground")])
-        lines.append("")
-        for name, text in _NEXT_STEPS:
-            lines.append([(f"  {self._key(name):<{width}}  ", "bold $key"), (text, "$foreground")])
-        return lines
+        return first_steps(self._key, has_demos=bool(self._demos))
 
     def _key(self, name: str) -> str:
         """Return the first key of a command, formatted for display."""
@@ -206,7 +171,9 @@ class RunsScreen(RashomonScreen):
         self.rashomon.under_cursor = tuple(run.folder for run in runs)
         self.rashomon.marked = tuple(run.folder for run in self.marked())
         entry = self._entry()
-        about = self._about_group(entry) if isinstance(entry, Group) else self._about(runs[0]) if runs else Content("")
+        about = (
+            self._about_group(entry) if isinstance(entry, Group) else self.run_details(runs[0]) if runs else Content("")
+        )
         self.update_static("#about", about)
         self._update_glance(runs)
 
@@ -221,10 +188,10 @@ class RunsScreen(RashomonScreen):
         for run in readable * glance.display:
             glance.show(run, self.rashomon.settings.rule)
 
-    def _about(self, run: WatchedRun) -> Content:
+    def run_details(self, run: WatchedRun) -> Content:
         awaited = run.resumable and self.rashomon.processes.will_start(run.folder, run.summary.state)
         resuming = "starts by itself" if awaited else "R resumes it"
-        return _about(run, resuming, self.size.width - 4, self.rashomon.settings.rule)
+        return run_details(run, resuming, self.size.width - 4, self.rashomon.settings.rule)
 
     def _about_group(self, group: Group) -> Content:
         runs = [run for run in self.rashomon.snapshot.runs if _benchmark_of(run) == group.benchmark]
@@ -336,38 +303,20 @@ class RunsScreen(RashomonScreen):
 
     def action_baselines(self) -> None:
         """Make the baselines of a run after a confirmation; they appear in the list."""
-        processes = self.rashomon.processes
-
-        def start(name: str) -> None:
-            try:
-                processes.start(["baselines", name])
-            except StoreError as error:
-                self.rashomon.show_error(error)
-            else:
-                self.rashomon.toast(f"making the baselines of {name}; they appear in this list")
-
-        try:
-            self.rashomon.workspace.require_writable()
-        except StoreError as error:
-            self.rashomon.show_error(error)
-            return
         for run in self.under_cursor():
-            text = f"{run.name}\n\nThey are runs of their own, of its answers to each source alone. No model is asked."
-            self.app.push_screen(
-                Confirm("Make baselines?", text, yes="Make"), lambda yes, name=run.name: start(name) if yes else None
-            )
+            make_baselines(self.rashomon, run)
 
     def action_pause(self) -> None:
         for run in self.under_cursor():
-            self.rashomon.pause_or_resume(run)
+            pause_or_resume(self.rashomon, run)
 
     def action_resume(self) -> None:
         for run in self.under_cursor():
-            self.rashomon.resume(run)
+            resume_run(self.rashomon, run)
 
     def action_stop(self) -> None:
         for run in self.under_cursor():
-            self.rashomon.stop_run(run)
+            stop_run(self.rashomon, run)
 
     def action_adopt(self) -> None:
         if self.rashomon.may_write():
@@ -375,37 +324,11 @@ class RunsScreen(RashomonScreen):
                 confirm_adoption(self, run.folder)
 
     def action_delete(self) -> None:
-        runs = self.marked() or self.under_cursor()
-        if not runs or not self.rashomon.may_write():
-            return
-        busy = [run.name for run in runs if run.active]
-        if busy:
-            self.rashomon.show_error(f"{', '.join(busy)}: still active; stop with x first.")
-            return
-        names = [f"  {run.name}" for run in runs[:_MAX_NAMED]]
-        names += [f"  and {len(runs) - _MAX_NAMED} more"] * (len(runs) > _MAX_NAMED)
-        subject = f"the run {runs[0].name}" if len(runs) == 1 else "\n".join([f"{len(runs)} marked runs:", *names])
-        answers = sum(run.summary.done for run in runs)
-        text = (
-            f"{subject}\n\nThis deletes {answers:,} answers and their labels; builds and exports stay. "
-            "u restores until you quit."
-        )
-        trash = self.rashomon.trash
+        delete_runs(self, self.marked() or self.under_cursor(), self._deleted)
 
-        def on_answer(yes: bool | None) -> None:
-            if yes:
-                self.attempt(lambda: _delete(trash, [run.folder for run in runs]), self._deleted, group="delete")
-
-        self.app.push_screen(Confirm("Delete?", text, yes="Delete", no="Keep"), on_answer)
-
-    def _deleted(self, result: tuple[list[str], list[str]]) -> None:
-        names, problems = result
+    def _deleted(self, names: Sequence[str]) -> None:
         self.query_one(VirtualTable).marks -= set(names)
         self.refresh_bindings()
-        if names:
-            self.rashomon.toast(f"deleted: {', '.join(names)}; u restores until you quit")
-        if problems:
-            self.rashomon.show_error("\n".join(problems))
 
     def action_undelete(self) -> None:
         """Restore the run that was deleted last."""
@@ -415,57 +338,13 @@ class RunsScreen(RashomonScreen):
         self.refresh_bindings()
         self.rashomon.toast(f"{folder.name} is restored")
 
-    def _regular_workspace(self) -> Workspace:
-        """Return the workspace on display, the one that the demo on display belongs to, or the user's beside a bundle."""
-        current = self.rashomon.workspace
-        if current.read_only:
-            return Workspace.find()
-        return Workspace(current.path.parent.parent) if current.path.parent.name == DEMOS_FOLDER else current
-
     def action_workspace(self) -> None:
         """Switch to a demo's workspace, from there to the regular one, or to any other folder."""
-        current, regular = self.rashomon.workspace.path, self._regular_workspace()
-        others = {str(other.path): other for other in (regular, *regular.demos()) if other.path != current}
-
-        def on_choice(path: str | None) -> None:
-            if path == _OTHER_FOLDER:
-                self._ask_for_folder()
-            elif path is not None:
-                self.rashomon.open_workspace(others[path])
-
-        self.app.push_screen(ChoiceDialog("Open a workspace", [*others, _OTHER_FOLDER]), on_choice)
-
-    def _ask_for_folder(self) -> None:
-        def on_answer(path: str | None) -> None:
-            if path is not None:
-                self.attempt(lambda: Workspace.find(Path(path)), self.rashomon.open_workspace, group="open")
-
-        text = "The path of its folder, or of a bundle:"
-        self.app.push_screen(TextDialog("Open a workspace", text, check=_check_folder), on_answer)
+        choose_workspace(self)
 
     def action_demo(self) -> None:
         """Open the newest demo's workspace; run the demo first if there is none, after a confirmation."""
-        workspace = self._regular_workspace()
-        demos = workspace.demos()
-        if demos:
-            self.rashomon.open_workspace(demos[0])
-            return
-
-        def on_answer(yes: bool | None) -> None:
-            if not yes:
-                return
-            try:
-                self.rashomon.processes.start(["demo"])
-            except StoreError as error:
-                self.rashomon.show_error(error)
-            else:
-                self.rashomon.open_workspace(Workspace(workspace.path / DEMOS_FOLDER / _DEMO))
-
-        text = (
-            "A tiny model in two precisions, and baselines that ignore the input, answer questions on drawn charts. "
-            "It takes a minute or two, and nothing is downloaded. o returns to this workspace."
-        )
-        self.app.push_screen(Confirm("Run the demo?", text, yes="Run"), on_answer)
+        open_demo(self.rashomon)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in ("filter", "mark", "compare"):
@@ -500,88 +379,9 @@ def _resumable(runs: Sequence[WatchedRun]) -> list[WatchedRun]:
     return [run for run in runs if run.resumable and run.summary.state not in excluded_states]
 
 
-def _delete(trash: Trash, folders: Sequence[Path]) -> tuple[list[str], list[str]]:
-    """Delete runs; return the names of the deleted ones, and the errors of the others."""
-    names, problems = [], []
-    for folder in folders:
-        try:
-            trash.delete(folder)
-        except StoreError as error:
-            problems.append(str(error))
-        else:
-            names.append(folder.name)
-    return names, problems
-
-
-def _display_name(workspace: Workspace) -> str:
-    """Return a workspace's name for the title; a demo's includes its parent folder, a bundle's is its file's."""
-    path = workspace.path
-    if workspace.read_only:
-        return f"{workspace.bundle.name if workspace.bundle else 'a bundle'}, read-only"
-    return f"{DEMOS_FOLDER}/{path.name}" if path.parent.name == DEMOS_FOLDER else path.name
-
-
 def _benchmark_of(run: WatchedRun) -> str:
     return short_benchmark(str(run.summary.spec.get("benchmark", "")))
 
 
 def _check_title(text: str) -> str:
     return f"at most {MOST_CHARACTERS} characters" if len(text) > MOST_CHARACTERS else ""
-
-
-def _check_folder(text: str) -> str:
-    """Return one sentence if ``text`` is neither an existing folder nor a bundle."""
-    try:
-        is_place = bool(text) and (typed_path(text).is_dir() or is_bundle_file(typed_path(text)))
-    except (OSError, ValueError, RashomonError):
-        is_place = False
-    return "" if is_place else "there is no such folder or bundle"
-
-
-def _about(run: WatchedRun, resuming: str, width: int, rule: str | None) -> Content:
-    """Return four lines of details about a run; ``resuming`` is said of one that can be resumed, ``rule`` by the user."""
-    summary, state = run.summary, state_appearance(run.summary.state)
-    first = literal(f"{state} ", state.colour) + literal(run.name, "bold")
-    if summary.title:
-        first += literal(f"  {summary.title}", DIM)
-    if summary.problem is not None:
-        return first + "\n" + literal(summary.problem, WRONG, limit=400)
-    spec = summary.spec
-    setup = ", ".join([f"prompts {spec['prompt_set']}", f"judged by {', '.join(spec['judge'])}"])
-    model = elide_middle(str(spec["model"]), max(_LEAST_MODEL, width - len(f"{spec['benchmark']}, , {setup}")))
-    setup = f"{spec['benchmark']}, {model}, {setup}"
-    truncated = sum(p.truncated for p in summary.progress)
-    facts = (
-        [f"{summary.reused} reused"] * bool(summary.reused)
-        + [f"{summary.errors} error{'s' * (summary.errors > 1)}"] * bool(summary.errors)
-        + [f"{truncated} truncated"] * bool(truncated)
-        + [f"{summary.cut_reasoning} cut while reasoning"] * bool(summary.cut_reasoning)
-        + judging_progress(summary)
-    )
-    if run.seconds_left:
-        facts.insert(0, f"{duration(run.seconds_left)} left")
-    if not summary.own:
-        is_bundled = is_opened_bundle(run.folder.parent.parent)
-        facts.append("received, read-only" if is_bundled else "received, read-only: a adopts it")
-    elif run.resumable:
-        facts.append(resuming)
-    note = f"{summary.note.rstrip('.')}; " if summary.note and facts else summary.note
-    reason = literal(f"{note}{', '.join(facts)}", limit=300)
-    conflict = conflict_result(summary, run.acts, rule)
-    result = literal(_result_sentence(conflict, summary.cells))
-    return Content("\n").join(
-        [line for line in (first, literal(setup), reason, result, literal(conflict.hint)) if line]
-    )
-
-
-def _result_sentence(accuracy: ConflictResult, cells: int) -> str:
-    """Return the accuracy with the conditions and cells that it is over; on the user's own data, what answers do."""
-    if accuracy.measure in ("rule", "acts"):
-        return accuracy.own_sentence
-    if accuracy.estimate.value is None:
-        return "no label yet"
-    where = "under conflict" if accuracy.of_conflicts else "over all conditions, none of which has a conflict"
-    conditions = f" ({', '.join(accuracy.conditions)})" if accuracy.of_conflicts else ""
-    pooled = f" over all {cells:,} cells" if cells > 1 else ""
-    name = accuracy.metric or f"accuracy {where}"
-    return f"{name} {short_value(accuracy.estimate)}{pooled}, n={accuracy.counted}{conditions}"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from textwrap import wrap
 from typing import Any, ClassVar
 
 from textual import on
@@ -18,9 +16,6 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.annotation.annotator import default_annotator
-from app.annotation.override import override, retract_override
-from app.report.judge_selection import effective_judges, present_judges
 from app.report.sample_detail import SampleDetail, read_sample_detail
 from app.report.samples import sample_to_json
 from app.store.run import RunStore
@@ -31,40 +26,22 @@ from app.tui.latest_only import LatestOnly
 from app.tui.open_external import open_in_viewer
 from app.tui.sample_query import QueryVocabulary, parse_query, query_hint
 from app.tui.screens.base import RashomonScreen
+from app.tui.screens.sample_list import SampleListing, hint_content, list_columns, list_rows, read_listing
+from app.tui.screens.session_overrides import SessionOverrides
 from app.tui.screens.zoom import zoom
-from app.tui.theme import HEADING, OUTCOMES, PARTIAL
-from app.tui.widgets.dialogs import Confirm
-from app.tui.widgets.override import NewLabel, OverrideDialog
+from app.tui.theme import PARTIAL
 from app.tui.widgets.panel import panel, set_panel_title
-from app.tui.widgets.sample_text import question_text, sample_appearance, sample_text
+from app.tui.widgets.sample_text import question_text, sample_text
 from app.tui.widgets.sample_view import SampleView, number_media
 from app.tui.widgets.sibling_strip import SiblingStrip, sibling_names
-from app.tui.widgets.virtual_table import Column, Row, VirtualTable
+from app.tui.widgets.table_columns import Column, Row
+from app.tui.widgets.virtual_table import VirtualTable
 from app.tui.workspace_watcher import WorkspaceSnapshot
 from benchmarks.errors import RashomonError
-from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.vocabulary import Verdict
-from judges.human_labels import override_id
 
-_MAX_KEY = 20
-_MAX_LABEL, _MAX_CONDITION = 16, 20
-_MARKS = 2
-"""The cells of a label's mark, which the list has for an override or a disagreement."""
-_ANSWER_COLUMN = 50
-"""The width of the list from which it has a column for answers."""
 _RELOAD_SECONDS = 1.0
 """The shortest interval at which the list of an active run is read again."""
-
-
-@dataclass(frozen=True)
-class _Listing:
-    """The result of a query: the ordinals that match, the total, the vocabulary for queries, and the filter."""
-
-    ordinals: list[int]
-    total: int
-    vocabulary: QueryVocabulary
-    filter: SampleFilter
 
 
 class SamplesScreen(RashomonScreen):
@@ -85,7 +62,7 @@ class SamplesScreen(RashomonScreen):
         """The record on display."""
         self.expanded = False
         """True to show reasoning, raw replies and long texts in full."""
-        self.listing = _Listing([], 0, QueryVocabulary(), SampleFilter())
+        self.listing = SampleListing([], 0, QueryVocabulary(), SampleFilter())
         self._progress: object = None
         self._loading = self._stale = False
         self._current: int | None = None
@@ -93,8 +70,7 @@ class SamplesScreen(RashomonScreen):
         self._reader = LatestOnly(self, "detail")
         self._medium = 0
         """The number of media that were opened of this record."""
-        self._overrides: list[tuple[int, str, str, Verdict | None]] = []
-        """The overrides of this session: ordinal, instance, annotator, and the annotator's previous verdict."""
+        self.overrides = SessionOverrides(self, folder, self._overridden)
 
     # --- drawing ---------------------------------------------------------------------------------
 
@@ -135,7 +111,7 @@ class SamplesScreen(RashomonScreen):
 
     def _fit_columns(self) -> None:
         """Give the list the columns that it has room for."""
-        columns = _columns(self.listing.vocabulary, self.table.size.width)
+        columns = list_columns(self.listing.vocabulary, self.table.size.width)
         if columns != self.table.columns:
             self._list(columns)
 
@@ -162,11 +138,11 @@ class SamplesScreen(RashomonScreen):
         def end() -> None:
             self._loading = False
 
-        self.attempt(lambda: _listing(self.folder, query), self._show, ended=end, group="list")
+        self.attempt(lambda: read_listing(self.folder, query), self._show, ended=end, group="list")
 
-    def _show(self, listing: _Listing) -> None:
+    def _show(self, listing: SampleListing) -> None:
         self.listing = listing
-        self._list(_columns(listing.vocabulary, self.table.size.width))
+        self._list(list_columns(listing.vocabulary, self.table.size.width))
         self.update_title()
         self._update_hint()
         key = self.table.cursor_key
@@ -180,7 +156,7 @@ class SamplesScreen(RashomonScreen):
         with_answers = len(columns) > 3
 
         def page(first: int, count: int) -> Sequence[Row]:
-            return _rows(self.folder, ordinals[first : first + count], judges, with_answers)
+            return list_rows(self.folder, ordinals[first : first + count], judges, with_answers)
 
         self.table.show(len(ordinals), page, keys=ordinals, columns=columns)
         self._show_position()
@@ -247,7 +223,7 @@ class SamplesScreen(RashomonScreen):
             line.update(literal(f"! {error}", limit=300))
             line.add_class("-wrong")
             return False
-        line.update(_hint(query_hint(self.listing.vocabulary), self.size.width - 4))
+        line.update(hint_content(query_hint(self.listing.vocabulary), self.size.width - 4))
         line.remove_class("-wrong")
         return True
 
@@ -348,58 +324,18 @@ class SamplesScreen(RashomonScreen):
             zoom(self, self.view.question, self.view.media)
 
     def action_override(self) -> None:
-        current = self.detail
-        if current is None or not self.rashomon.may_write():
-            return
-        if current.record.answer is None or current.record.answer.finish_reason == "error":
-            self.rashomon.toast("there is no answer to label")
-            return
-        self.app.push_screen(
-            OverrideDialog(current.benchmark.labels, str(sample_appearance(current.row)), self._annotator()),
-            lambda new: self._override(current, new) if new else None,
-        )
-
-    def _annotator(self) -> str:
-        return self._overrides[-1][2] if self._overrides else default_annotator()
-
-    def _override(self, current: SampleDetail, new: NewLabel) -> None:
-        instance, folder = current.record.instance.id, self.folder
-
-        def finish(previous: Verdict | None) -> None:
-            self._overrides.append((current.row.ordinal, instance, new.person, previous))
-            self.rashomon.toast(f"{new.label} by {new.person}; u undoes it")
-            self.reload(at_once=True)
-
-        self.attempt(lambda: override(folder, new.person, instance, new.label, new.reason), finish, group="override")
+        if self.detail is not None:
+            self.overrides.ask(self.detail)
 
     def action_undo(self) -> None:
         """Undo the last override of this session; without one, ask whether to undo an earlier one of this record."""
-        current, annotator = self.detail, self._annotator()
-        if self._overrides:
-            self._undo(*self._overrides.pop())
-        elif current is not None and override_id(annotator) in current.record.verdicts:
-            verdict = current.record.verdicts[override_id(annotator)]
-            text = f"{current.record.instance.id}: {verdict.label} by {annotator}, from an earlier session: {verdict.reason}"
+        self.overrides.undo(self.detail)
 
-            def on_answer(yes: bool | None) -> None:
-                if yes:
-                    self._undo(current.row.ordinal, current.record.instance.id, annotator, None)
-
-            self.app.push_screen(Confirm("Undo the override?", text, yes="Undo"), on_answer)
-        else:
-            self.rashomon.toast(f"no override by {annotator} to undo")
-
-    def _undo(self, ordinal: int, instance: str, annotator: str, previous: Verdict | None) -> None:
-        folder = self.folder
-
-        def finish(undone: bool) -> None:
-            self.rashomon.toast("override undone" if undone else f"no override by {annotator} to undo")
-            if undone:
-                if ordinal in self.listing.ordinals:
-                    self.table.cursor = self.listing.ordinals.index(ordinal)
-                self.reload(at_once=True)
-
-        self.attempt(lambda: retract_override(folder, annotator, instance, previous), finish, group="override")
+    def _overridden(self, ordinal: int | None) -> None:
+        """Read the list again after an override, with the cursor at ``ordinal`` where one was undone."""
+        if ordinal in self.listing.ordinals:
+            self.table.cursor = self.listing.ordinals.index(ordinal)
+        self.reload(at_once=True)
 
     def action_outside(self) -> None:
         """Open the record's media in the system's viewer, one after the other."""
@@ -428,58 +364,3 @@ def _name(detail: SampleDetail) -> str:
     """Return the name of a record among its siblings."""
     names = dict(zip([row.ordinal for row in detail.siblings], sibling_names(detail.siblings), strict=True))
     return names.get(detail.row.ordinal, detail.row.condition)
-
-
-def _listing(folder: Path, query: str) -> _Listing:
-    with RunStore.read(folder) as store:
-        benchmark = get_benchmark(store.meta("spec")["benchmark"])
-        progress = [p for p in store.progress() if p.total]
-        vocabulary = QueryVocabulary(
-            [p.condition for p in progress],
-            benchmark.labels,
-            store.strata(),
-            present_judges([store]),
-            effective_judges(store),
-        )
-        sample_filter = parse_query(query, vocabulary)
-        total = sum(p.total for p in progress)
-        return _Listing(store.sample_ordinals(sample_filter), total, vocabulary, sample_filter)
-
-
-def _hint(values: Mapping[str, Sequence[str]], width: int) -> Content:
-    """Return the keys of a query with their values, in lines of ``width`` cells."""
-    key_width = min(_MAX_KEY, max(map(len, values), default=0) + 1)
-    lines = []
-    for key, options in values.items():
-        wrapped = wrap(sanitize(", ".join(options), limit=300), max(20, width - key_width - 1)) or [""]
-        lines.append(literal(f"{f'{key}:':{key_width}} ", HEADING, limit=_MAX_KEY) + Content(wrapped[0]))
-        lines += [Content(" " * (key_width + 1) + line) for line in wrapped[1:]]
-    return Content("\n").join(lines)
-
-
-def _columns(known: QueryVocabulary, width: int) -> tuple[Column, ...]:
-    """Return the columns of a list of this width, as wide as the run's labels and conditions need."""
-    labels = max(map(len, (*known.labels, OUTCOMES["undecided"].word)))
-    conditions = max(map(len, ("condition", *known.conditions)))
-    columns = [
-        Column("label", min(_MAX_LABEL, labels + 2 + _MARKS)),
-        Column("condition", min(_MAX_CONDITION, conditions)),
-        Column("question", 0, min_width=12, distinct=True),
-    ]
-    if width >= _ANSWER_COLUMN:
-        columns.append(Column("answer", 0, min_width=12))
-    return tuple(columns)
-
-
-def _rows(folder: Path, ordinals: Sequence[int], judges: Sequence[str], with_answers: bool) -> list[Row]:
-    try:
-        with RunStore.read(folder) as store:
-            samples = store.sample_rows(ordinals, judges)
-    except (RashomonError, sqlite3.Error):  # the run was deleted meanwhile
-        return []
-    rows: list[Row] = []
-    for row in samples:
-        appearance = sample_appearance(row)
-        label = [(str(appearance), appearance.colour)]
-        rows.append([label, row.condition, row.question or row.id, *[row.answer] * with_answers])
-    return rows

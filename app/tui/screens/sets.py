@@ -28,7 +28,8 @@ from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.forest import ForestPlot, ForestRow
 from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.result_table import ResultTable
-from app.tui.widgets.virtual_table import Column, VirtualTable
+from app.tui.widgets.table_columns import Column
+from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.errors import RashomonError
 
 _COLUMNS = (Column("set", 0, tail=0.5), Column("version", 8, right=True), Column("benchmark", 12))

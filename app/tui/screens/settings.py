@@ -24,7 +24,7 @@ from app.tui.theme import DIM, HEADING, PARTIAL, RIGHT, THEME
 from app.tui.widgets.choice_table import ChoiceOption, ChoiceTable
 from app.tui.widgets.panel import panel
 from app.tui.widgets.picture import MODES
-from app.tui.widgets.virtual_table import Column
+from app.tui.widgets.table_columns import Column
 from benchmarks.errors import RashomonError
 from benchmarks.fetch.hub_cache import hub_cache
 from benchmarks.untrusted.private_folders import cache_folder

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 
-from app.report.tables import without_published
+from app.report.paper_rows import without_published
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal, sanitize
 from app.tui.screens.results import ResultsScreen

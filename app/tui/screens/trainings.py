@@ -29,7 +29,8 @@ from app.tui.widgets.bars import Parts, progress_bar
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.loss_plot import BASE, BASE_MARK, MARK, TRAIN, VALIDATION, loss_plot
 from app.tui.widgets.panel import panel, set_panel_title
-from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable, fit_to_contents
+from app.tui.widgets.table_columns import Cell, Column, Row, fit_to_contents
+from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.errors import RashomonError
 
 _POLL_SECONDS = 0.5

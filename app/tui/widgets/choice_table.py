@@ -9,7 +9,8 @@ from textual.message import Message
 
 from app.tui.commands import bindings
 from app.tui.theme import DIM
-from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable, fit_to_contents
+from app.tui.widgets.table_columns import Cell, Column, Row, fit_to_contents
+from app.tui.widgets.virtual_table import VirtualTable
 
 
 class ChoiceOption(NamedTuple):

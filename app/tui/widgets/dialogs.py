@@ -110,9 +110,19 @@ class Confirm(Question[bool]):
 
 
 class LeaveDialog(Question[str]):
-    """The question when quitting with active runs: "leave" (they keep running), "stop" (they stop), "" (stay)."""
+    """The question when quitting with active runs: "leave" (they keep running), "stop" (they stop), "" (stay).
 
-    def __init__(self, text: str) -> None:
+    ``names`` are those of the runs; there are none if a started process has not reached its run yet.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        active = "A process that you started is still running."
+        if names:
+            active = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} still running."
+        text = (
+            f"{active}\n\nQuit: everything keeps running; `rashomon` shows it again.\n"
+            "Stop: runs stop after the next answer and batches start no other run. All answers are kept; R resumes a run."
+        )
         answers = [
             DialogAnswer("", "n", "Stay"),
             DialogAnswer("leave", "y", "Quit", "primary"),

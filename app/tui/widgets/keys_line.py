@@ -36,6 +36,14 @@ def _width(keys: Sequence[_Key], gap: int) -> int:
     return sum(cell_len(f" {name} {title}") + gap for _, name, title, _ in keys)
 
 
+def _pressable(screen: Screen[Any]) -> Iterator[tuple[Binding, bool]]:
+    """Yield the active bindings, and whether they are enabled, without those whose key the focused widget types."""
+    for _, binding, enabled, _ in screen.active_bindings.values():
+        character = _CHARACTERS.get(binding.key)
+        if not (character and screen.focused is not None and screen.focused.check_consume_key(binding.key, character)):
+            yield binding, enabled
+
+
 class KeysLine(Widget):
     """The keys that work now with their commands; a click presses the key.
 
@@ -73,10 +81,7 @@ class KeysLine(Widget):
         optional_ids = set(optional_footer_ids(getattr(screen, "name_", "")))
         if screen in screen.app.screen_stack[:2]:  # there is nothing to go back to
             optional_ids.discard("everywhere.close")
-        for _, binding, enabled, _ in screen.active_bindings.values():
-            character = _CHARACTERS.get(binding.key)
-            if character and screen.focused is not None and screen.focused.check_consume_key(binding.key, character):
-                continue
+        for binding, enabled in _pressable(screen):
             if binding.id == _PALETTE:
                 palette = palette or binding.key
             elif binding.id in _SCREENS:

@@ -18,8 +18,9 @@ from app.text.escape import clean
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, HEADING
 from app.tui.widgets.panel import panel, set_panel_title
-from app.tui.widgets.virtual_table import Cell as ScreenCell
-from app.tui.widgets.virtual_table import Column, VirtualTable
+from app.tui.widgets.table_columns import Cell as ScreenCell
+from app.tui.widgets.table_columns import Column
+from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 PAPER_SUFFIX = " (paper)"

@@ -11,7 +11,7 @@ from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.field import Field
 from app.tui.widgets.panel import panel
 from app.tui.widgets.prompt_view import PromptView
-from app.tui.widgets.virtual_table import Column
+from app.tui.widgets.table_columns import Column
 
 _SAMPLING = (
     *("max_tokens", "temperature", "top_p", "seed", "max_pixels"),

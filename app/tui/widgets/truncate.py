@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
+from textual.strip import Strip
 
 
 def fit(parts: Sequence[tuple[str, Style]], width: int, right: bool, style: Style, tail: float) -> list[Segment]:
@@ -55,3 +56,9 @@ def elide_middle(text: str, limit: int) -> str:
     """Return ``text``, without its middle if it has more than ``limit`` characters."""
     half_width = limit // 2
     return text if len(text) <= limit else f"{text[:half_width]}…{text[-half_width:]}"
+
+
+def trailing_style(line: Strip, base: Style) -> Style:
+    """Return the style in which a line continues past its end."""
+    segments = list(line)
+    return (segments[-1].style or base) if segments else base

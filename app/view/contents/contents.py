@@ -13,8 +13,8 @@ from app.compare.result_cache import ResultCache
 from app.compare.run_view import reject_duplicates
 from app.compare.verdict import MARGIN
 from app.report.judge_selection import resolve_judge
+from app.report.run_labels import run_labels, shared_benchmark, unique_labels
 from app.report.sample_detail import SampleDetail, sample_details
-from app.report.tables import run_labels, shared_benchmark, unique_labels
 from app.store.run import RunStore
 from app.store.samples import SampleFilter, SampleRow
 from app.store.workspace import Workspace

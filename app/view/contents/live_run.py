@@ -13,8 +13,10 @@ from app.report.judge_selection import count_overrides, present_judges, resolve_
 from app.report.portable import portable_message
 from app.store.bundles.opening import is_opened_bundle
 from app.store.run import RunStore
+from app.store.run_summary import ACTIVE_STATES, RunSummary, read_summary
 from app.store.samples import AnswerFacts, SampleOutcome
-from app.store.workspace import ACTIVE_STATES, RunSummary, Stamp, Workspace, read_summary, run_stamp
+from app.store.summary_cache import Stamp, run_stamp
+from app.store.workspace import Workspace
 from app.text.escape import clean
 from app.view.contents.answer_columns import AnswerColumns
 from app.view.contents.data_types import ViewedRun

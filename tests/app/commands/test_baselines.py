@@ -11,7 +11,8 @@ import pytest
 from app.engine.baselines import AGREE, CONFIDENT, Reader, available_rules, make_baseline
 from app.store.locks import FileLock
 from app.store.run import RunStore
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from app.store.run import RunStore
-from app.store.workspace import read_summary
+from app.store.run_summary import read_summary
 from tests.support.command import Rashomon, kill_all
 from tests.support.json_output import json_result, named
 from tests.support.trust import agree_to

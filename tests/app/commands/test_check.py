@@ -24,7 +24,8 @@ from app.json_output.schemas import schema
 from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.run_facts import REACHED_KEY
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Table
 from judges.registry import get_judge

@@ -14,7 +14,8 @@ from app.engine.command_runs import command_runs, fresh_name
 from app.run_names import NAME, PATTERN, Moment, moment_of, name_at
 from app.run_spec import load_spec
 from app.store.run import RunStore
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from tests.support.command import Rashomon, kill_all
 from tests.support.demo import write_table

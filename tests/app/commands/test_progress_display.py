@@ -13,7 +13,7 @@ from app.commands.runs import runs
 from app.commands.show import ShowArguments, show
 from app.json_output.events import outcome
 from app.store.run import RunStore
-from app.store.workspace import read_summary
+from app.store.run_summary import read_summary
 from app.tui.workspace_watcher import WorkspaceWatcher
 from tests.support.json_output import json_result
 from tests.support.runs import instances, says

@@ -381,7 +381,7 @@ def test_the_number_orders_versions_whatever_the_clock_said(home: Rashomon, monk
 
 def test_a_set_that_is_being_built_is_not_built_twice(home: Rashomon) -> None:
     build(home, ROWS)
-    from app.store.question_sets import building
+    from app.store.set_writer import building
 
     with building(home.workspace, "rows"):
         assert "another process" in home.run("build", "cmc-bench", "--from", home.home / "rows.csv", code=4).stderr

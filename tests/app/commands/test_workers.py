@@ -13,7 +13,7 @@ from app.report.throughput import Throughput
 from app.run_spec import parse_spec
 from app.store.data_types import NODES_KEY, NodeStatus
 from app.store.run import RunStore
-from app.store.workspace import read_summary
+from app.store.run_summary import read_summary
 from tests.app.store.test_run import META
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon

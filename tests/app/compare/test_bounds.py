@@ -9,10 +9,12 @@ import pytest
 
 from app.compare.bounds import bounds_table, difference_bounds, undecided_of
 from app.compare.differences import differences_table
-from app.compare.non_inferiority import decide, target_metric, target_shares
+from app.compare.non_inferiority import decide
 from app.compare.pairs import RunPair
 from app.compare.recommend import recommend_views
 from app.compare.run_view import RunView
+from app.compare.target_metric import target_metric
+from app.compare.target_shares import target_shares
 from benchmarks.vocabulary import Estimate, Generation, Instance, Record
 from tests.support.compared_runs import CONDITIONS, RIGHT, WRONG, side, sides
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from app.compare.claims import BETTER, NOT_SHOWN, WORSE, claims, pair_lead
-from app.compare.non_inferiority import ALPHA, TargetShares, UndecidedAnswers
+from app.compare.non_inferiority import ALPHA
 from app.compare.sample_size import examples_to_show
 from app.compare.set_history import SetHistory, changed_answers
+from app.compare.target_shares import TargetShares, UndecidedAnswers
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.paired_tests import holm
 from tests.support.compared_runs import basis_of, simulated

@@ -15,7 +15,8 @@ from rich.console import Console
 from app.compare.differences import differences_table
 from app.compare.flips import changes_table, flipped_table, flips_table
 from app.compare.pairs import RunPair
-from app.compare.run_view import RunCost, RunView
+from app.compare.run_cost import RunCost
+from app.compare.run_view import RunView
 from app.compare.spec_diff import difference_warnings, unquantised_model
 from app.compare.tables import Comparison, compare, coverage_warnings
 from app.figures.comparison import comparison_figures

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from app.compare.limits import Limits
-from app.compare.non_inferiority import target_shares
 from app.compare.recommend import recommend_views
-from app.compare.run_view import RunCost, RunView
+from app.compare.run_cost import RunCost
+from app.compare.run_view import RunView
+from app.compare.target_shares import target_shares
 from app.compare.utility import UserCosts, parse_requirements, utility_target
 from app.store.run import RunStore
 from app.store.workspace import Workspace

@@ -22,8 +22,8 @@ from app.compare.gate import (
     paired_tests,
     published_test,
 )
-from app.compare.non_inferiority import target_metric
 from app.compare.run_view import RunView, RunViews
+from app.compare.target_metric import target_metric
 from app.compare.trust import trust_target
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Estimate, Generation, Instance, Record

@@ -14,7 +14,7 @@ import pytest
 
 from app.compare import packed_answers
 from app.compare.packed_answers import LabelledAnswer, PackedAnswers, PackedTexts
-from app.compare.run_view import load_views
+from app.compare.view_reader import load_views
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from tests.support.runs import instances, make_run, says

@@ -10,11 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.compare.non_inferiority import decide, format_points, target_metric, target_shares
+from app.compare.non_inferiority import decide, format_points
 from app.compare.packed_answers import LabelledAnswer
 from app.compare.recommend import Recommendation, recommend, recommend_views
-from app.compare.run_view import RunCost, RunView
+from app.compare.run_cost import RunCost
+from app.compare.run_view import RunView
 from app.compare.sample_size import plan
+from app.compare.target_metric import target_metric
+from app.compare.target_shares import target_shares
 from app.report.render import cell_text
 from app.store.run import RunStore
 from app.store.workspace import Workspace
@@ -146,8 +149,8 @@ def test_baselines_are_told_apart_in_words(demo_runs: Path) -> None:
     recommendation = recommend([demo_runs / "runs" / name for name in ("always-image", "always-abstain")])
     text = sentences(recommendation)
     assert (
-        "Among the models only, recommended: always-image (50.0%), the only run that is shown to be within 3 points of the best "
-        "by the benchmark's accuracy."
+        "Among the models only, the choice would be always-image (50.0%), the only run that is shown to be within 3 points of "
+        "the best by decision accuracy."
     ) in recommendation.advice
     assert len(recommendation.behaviour) == 3, "a line for each way of being in conflict"
     for when in ("When only the image is right", "When only the text is right", "When both are wrong"):
@@ -158,9 +161,9 @@ def test_baselines_are_told_apart_in_words(demo_runs: Path) -> None:
     assert "labelled by match@4, an approximation by rule" in text
     assert "They do not carry over to other data, prompts or decoding." in text
     first = cells(recommendation.table, "always-image")
-    assert (value(first["accuracy"]), first["better by"], first["holds"]) == (0.5, None, "yes, the best value")
+    assert (value(first["decision accuracy"]), first["better by"], first["holds"]) == (0.5, None, "yes, the best value")
     other = cells(recommendation.table, "always-abstain")
-    assert (value(other["accuracy"]), value(other["better by"]), other["holds"]) == (0.25, -0.25, "no")
+    assert (value(other["decision accuracy"]), value(other["better by"]), other["holds"]) == (0.25, -0.25, "no")
     assert (value(other["at least"]) or 0) < -0.25
 
 
@@ -181,15 +184,15 @@ def test_a_policy_is_a_floor_and_never_recommended(demo_runs: Path) -> None:
     floor_line = beside.advice[0]
     assert floor_line.startswith(
         "policy:always-text is a rule that answers without looking (always the text's value): a floor that a model must beat, "
-        "not a candidate. Neither model is shown to beat policy:always-text by the benchmark's accuracy: "
+        "not a candidate. Neither model is shown to beat policy:always-text by decision accuracy: "
     )
     assert beside.summary.startswith("policy:always-text is a rule that answers without looking")
-    assert "No model is shown to beat policy:always-text by the benchmark's accuracy." in beside.summary
+    assert "No model is shown to beat policy:always-text by decision accuracy." in beside.summary
     assert "always-image 50.0% against 50.0% (0 points; " in floor_line
     assert "always-abstain 25.0% against 50.0% (-25 points; " in floor_line
     assert "; n = 160 answers to 40 examples)" in floor_line
     for take in (without.advice, beside.advice):
-        assert any(line.startswith("Among the models only, recommended: always-image (50.0%), ") for line in take)
+        assert any("mong the models only, the choice would be always-image (50.0%), " in line for line in take)
 
 
 def test_policies_alone_are_no_choice(demo_runs: Path) -> None:
@@ -330,8 +333,8 @@ def test_a_lower_figure_can_be_the_better_one(demo_runs: Path) -> None:
     folders = [demo_runs / "runs" / name for name in ("always-abstain", "always-text")]
     recommendation = recommend(folders, metric="HR")
     assert (
-        "Among the models only, recommended: always-text (0.0%), the only run that is shown to be within 3 points of the best "
-        "in HR."
+        "No run meets all conditions; among the models only, the choice would be always-text (0.0%), the only run that is shown "
+        "to be within 3 points of the best in HR."
     ) in recommendation.advice
     assert value(cells(recommendation.table, "always-text")["HR"]) == 0
     assert value(cells(recommendation.table, "always-abstain")["HR"]) == 1
@@ -341,7 +344,7 @@ def test_a_lower_figure_can_be_the_better_one(demo_runs: Path) -> None:
 def test_what_is_too_few_or_unlabelled_is_said(demo_runs: Path) -> None:
     folders = [demo_runs / "runs" / name for name in ("always-image", "always-text")]
     text = sentences(recommend(folders))
-    assert "No run can be recommended yet: none is shown to be within 3 points" in text
+    assert "None is shown to be within 3 points" in text
     assert "not even always-image (50.0%), which has the best value here" in text
     assert "may or may not be within the margin" in text
     with pytest.raises(SpecError, match="one run is not a choice"):

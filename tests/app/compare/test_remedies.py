@@ -139,7 +139,7 @@ def test_a_comparison_shows_the_gain_beside_tokens_and_seconds(home: Workspace) 
     assert values("extra tokens") == [None, *(102 * (n - 1) for n in list(calls.values())[1:])]
     assert values("seconds per answer") == [0.5 * n for n in calls.values()]
     assert values("extra seconds") == [None, *(0.5 * (n - 1) for n in list(calls.values())[1:])]
-    direct, *others = values("accuracy")
+    direct, *others = values("benchmark accuracy")
     assert direct is not None
     assert values("gain")[1:] == pytest.approx([other - direct for other in others if other is not None])
 

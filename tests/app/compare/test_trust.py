@@ -10,7 +10,8 @@ import pytest
 from app.compare.advice import rule_sentences
 from app.compare.packed_answers import LabelledAnswer
 from app.compare.recommend import Recommendation, recommend_views
-from app.compare.run_view import RunCost, RunView, RunViews
+from app.compare.run_cost import RunCost
+from app.compare.run_view import RunView, RunViews
 from app.compare.trust import OBEDIENCE, ceiling
 from app.compare.utility import UserCosts
 from benchmarks.abstention import Costs
@@ -78,6 +79,9 @@ def test_without_a_rule_runs_that_differ_under_none_begin_with_no_recommendation
     alike = recommend_views(sides(reader("a", 0.8), reader("b", 0.8)))
     assert alike.summary.startswith(nothing)
     assert alike.advice[0].startswith(nothing)
+    assert alike.decision.recommended is not None, "by decision accuracy, both hold"
+    assert not any("ecommended" in line for line in alike.advice[1:]), "one verdict leads, and no other follows"
+    assert any(line.startswith("Among the models only, the choice would be ") for line in alike.advice)
     apart = recommend_views(sides(reader("a", 0.8), reader("b", 0.3)))
     assert nothing not in apart.summary
 
@@ -101,7 +105,7 @@ def test_sentences_say_what_runs_are_compared_by() -> None:
         reader("b", 0.3),
         replace(model("policy:always-text", "TEXT"), spec={"model": "policy:always-text"}),
     ]
-    for rule, words in ((None, "by the benchmark's accuracy"), ("image", "in following your rule")):
+    for rule, words in ((None, "by decision accuracy"), ("image", "in following your rule")):
         lines = [
             line
             for line in recommend_views(sides(*runs), trust=rule).advice
@@ -124,7 +128,7 @@ def test_rows_that_all_say_what_should_win_decide_without_an_option() -> None:
     assert recommend_views(views, trust="image").decision.basis.shares.tolist() == pytest.approx(
         recommendation.decision.basis.shares.tolist()
     )
-    assert recommend_views(views, metric="accuracy").table.columns[0] == "accuracy"
+    assert recommend_views(views, metric="accuracy").table.columns[0] == "decision accuracy"
 
 
 def test_rows_of_which_some_say_what_should_win_leave_the_others_to_the_option() -> None:

@@ -15,7 +15,8 @@ from app.doctor import CheckResult, report
 from app.doctor.child import child_json
 from app.doctor.digests import TITLE
 from app.store.data_types import ConditionProgress
-from app.store.workspace import RunSummary, Workspace
+from app.store.run_summary import RunSummary
+from app.store.workspace import Workspace
 from app.system.mac import Panic
 from benchmarks.errors import SpecError, StoreError
 from tests.support.command import Rashomon

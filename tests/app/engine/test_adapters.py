@@ -11,8 +11,8 @@ import pytest
 from app.engine.plan import check_spec, plan_resume, plan_run
 from app.new_run.choices import model_choice
 from app.new_run.form import command_line, read_form, to_toml
+from app.report.run_labels import model_label
 from app.report.run_names import short_model
-from app.report.tables import model_label
 from app.run_spec import RunSpec, load_spec
 from app.store.run import RunStore
 from app.store.workspace import Workspace

@@ -15,7 +15,7 @@ import tomli_w
 from app.engine.plan import without_none
 from app.store.database import DATABASE
 from app.store.run import RunStore
-from app.store.workspace import read_summary
+from app.store.run_summary import read_summary
 from tests.app.store.test_ownership import ASKED
 from tests.support.command import Rashomon
 from tests.support.decoy import KINDS, Outside

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.compare.cost import cost_cells
-from app.compare.run_view import load_views
 from app.compare.spec_diff import difference_warnings
+from app.compare.view_reader import load_views
 from app.engine import lenders as lending
 from app.engine.lenders import CHECK_EVERY, LOAN_SECONDS, Lenders
 from app.engine.loop import AnswerLoop
@@ -26,7 +26,8 @@ from app.engine.plan import create_run
 from app.parity.compare_runs import compare_runs
 from app.parity.probing import ProbeOptions
 from app.parity.tables import agreement_table
-from app.report.tables import read_inputs, tables_from
+from app.report.table_inputs import read_inputs
+from app.report.tables import tables_from
 from app.run_spec import BatchSpec
 from app.store.database import storable
 from app.store.integrity import stored_values

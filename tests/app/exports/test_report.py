@@ -29,7 +29,8 @@ from app.exports.report.export import build_report
 from app.exports.report.write_html import to_html
 from app.exports.report.write_latex import to_latex_files
 from app.exports.writer import write_files
-from app.report.tables import read_inputs, tables_from
+from app.report.table_inputs import read_inputs
+from app.report.tables import tables_from
 from app.run_spec import BatchSpec
 from app.store.run import RunStore
 from app.store.run_facts import LICENCE_KEY

@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 
 from app.figures.distribution import Panel, count_panels, sunburst
-from app.figures.drawing import Bar, Point, bars, flips, heat, intervals, scatter, stacked
+from app.figures.drawing import Bar, Point, bars, intervals, scatter, stacked
+from app.figures.heat_map import flips, heat
 from app.figures.style import INKS, inches, ink, to_bytes
 from app.figures.tables import draw_quality_and_memory, draw_table
 from benchmarks.errors import SpecError

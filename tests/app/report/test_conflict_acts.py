@@ -9,9 +9,10 @@ import pytest
 
 from app.report.conflict_acts import ConflictActs
 from app.report.running_accuracy import conflict_result
-from app.report.tables import read_inputs
+from app.report.table_inputs import read_inputs
 from app.store.run import RunStore
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from benchmarks.registry import get_benchmark
 from benchmarks.scorecard import scorecard_table
 from benchmarks.vocabulary import Estimate, Generation, Instance, Verdict

@@ -12,7 +12,7 @@ import pytest
 from app.annotation.people_report import read_people
 from app.cli import run_cli
 from app.compare.cost import accuracy as compared_accuracy
-from app.compare.run_view import load_views
+from app.compare.view_reader import load_views
 from app.engine.plan import create_run
 from app.exports.export_input import score_of
 from app.report.headline import headline
@@ -20,8 +20,9 @@ from app.report.running_accuracy import accuracy, overall_accuracy
 from app.run_spec import BatchSpec
 from app.store.data_types import NewAnswer
 from app.store.run import RunStore
+from app.store.run_summary import read_summary
 from app.store.samples import SampleFilter
-from app.store.workspace import Workspace, read_summary
+from app.store.workspace import Workspace
 from benchmarks.answers import Answers, kind_of
 from benchmarks.base import Benchmark
 from benchmarks.plain import DATA_SETS

@@ -11,12 +11,14 @@ import rashomon
 from app.compare.published import paper_models
 from app.compare.recommend import recommend
 from app.compare.result_cache import ResultCache
-from app.compare.run_view import load_views
 from app.compare.tables import compare
+from app.compare.view_reader import load_views
 from app.exports.formats import export_runs
 from app.exports.hub_data_set import make_data_set
 from app.report import tables as tables_module
-from app.report.tables import read_inputs, tables_from, tables_of, without_published
+from app.report.paper_rows import without_published
+from app.report.table_inputs import read_inputs
+from app.report.tables import tables_from, tables_of
 from app.store.run_references import PublishedRow
 from app.store.workspace import Workspace
 from benchmarks.cmc_bench.tables import NOTE_WRONG_IMAGE

@@ -19,12 +19,14 @@ from app.json_output.envelope import plain
 from app.json_output.tables import table_json
 from app.report.latex import to_latex
 from app.report.render import cell_text, print_table, to_csv, to_markdown
+from app.report.run_labels import model_label
 from app.report.running_accuracy import accuracy
-from app.report.tables import model_label, tables_of
+from app.report.tables import tables_of
 from app.report.throughput import Throughput, duration
 from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.run import RunStore
-from app.store.workspace import RunSummary, Workspace
+from app.store.run_summary import RunSummary
+from app.store.workspace import Workspace
 from app.text.escape import clean, latex, markdown, spreadsheet_cell
 from benchmarks.rows.spreadsheet_formulas import SIGNS, csv_line, guard_formulas, unguard_formulas
 from benchmarks.vocabulary import Estimate, Record, Table

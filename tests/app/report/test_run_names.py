@@ -11,8 +11,9 @@ from app.report.run_names import short_model, short_quantisation
 from app.report.running_accuracy import conflict_result
 from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.run_references import run_folder
+from app.store.run_summary import RunSummary, read_summary
 from app.store.title import read_title, set_title
-from app.store.workspace import RunSummary, Workspace, read_summary
+from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
 from tests.support.runs import instances, make_run, says
 

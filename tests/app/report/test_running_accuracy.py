@@ -8,8 +8,8 @@ import pytest
 
 from app.report.running_accuracy import judging_progress, overall_accuracy
 from app.store.data_types import ConditionProgress, JudgedCounts
-from app.store.workspace import RunSummary
-from app.tui.screens.live import _judges
+from app.store.run_summary import RunSummary
+from app.tui.screens.live_lines import judge_lines
 
 MODEL = "model-4bit@cmc-bench-2"
 
@@ -36,7 +36,7 @@ def run_of(judged: Mapping[str, Mapping[str, int]], *judges: str, done: int = 4,
 def test_a_judge_is_counted_against_every_answer_of_the_run(judged: Mapping[str, int], text: str) -> None:
     run = run_of({MODEL: judged}, "model-4bit")
     assert judging_progress(run) == [f"{text} by {MODEL}"]
-    assert _judges(run) == [f"{MODEL}: {sum(judged.values())} labelled, {16 - sum(judged.values())} waiting"]
+    assert judge_lines(run) == [f"{MODEL}: {sum(judged.values())} labelled, {16 - sum(judged.values())} waiting"]
 
 
 def test_a_judge_that_has_not_begun_is_behind_and_one_of_another_run_is_not_named() -> None:
@@ -44,7 +44,7 @@ def test_a_judge_that_has_not_begun_is_behind_and_one_of_another_run_is_not_name
         {"match@4": dict.fromkeys(("aligned", "image-correct", "text-correct", "image-only"), 4)}, "match", "m"
     )
     assert judging_progress(run) == ["0/16 judged by m"]
-    assert _judges(run) == ["match@4: 16 labelled", "m: 0 labelled, 16 waiting"]
+    assert judge_lines(run) == ["match@4: 16 labelled", "m: 0 labelled, 16 waiting"]
 
 
 def test_an_undecided_answer_is_judged_and_counted_apart() -> None:
@@ -52,7 +52,7 @@ def test_an_undecided_answer_is_judged_and_counted_apart() -> None:
     progress = (ConditionProgress("aligned", 5, 5, 0, 0, 10, 1.0, 0, counts),)
     run = RunSummary("r", "done", {"benchmark": "cmc-bench", "judge": ["match"]}, progress)
     assert judging_progress(run) == []
-    assert _judges(run) == ["match@4: 1 labelled, 1 unparsed, 2 undecided, 1 failed"]
+    assert judge_lines(run) == ["match@4: 1 labelled, 1 unparsed, 2 undecided, 1 failed"]
     assert overall_accuracy(run).n == 1
 
 

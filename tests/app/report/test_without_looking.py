@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from app.compare.recommend import recommend
-from app.report.tables import read_inputs, tables_from, tables_of
+from app.report.table_inputs import read_inputs
+from app.report.tables import tables_from, tables_of
 from app.store import blind_scores
 from app.store.run import RunStore
 from benchmarks.audit import Audit, audit

@@ -19,7 +19,8 @@ from app.store.database import DATABASE
 from app.store.integrity.digests import COLUMNS, as_stored, row_digest
 from app.store.run import RunStore
 from app.store.schema import NO_DIGESTS
-from app.store.workspace import Summaries, Workspace
+from app.store.summary_cache import Summaries
+from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
 from tests.support.damaged import OTHER, RUN, Damaged
 from tests.support.json_output import json_result

@@ -181,6 +181,17 @@ def test_a_hostile_name_of_a_received_run_stands_for_no_other(workspace: Workspa
     assert run_folder(workspace, str(path)) == path
 
 
+def test_runs_that_begin_alike_are_listed_with_their_question_sets(workspace: Workspace) -> None:
+    elsewhere = add_run(workspace, "text-old", created=1.0)
+    with RunStore._connect(elsewhere) as store:
+        store.set_meta("identity", {**store.meta("identity"), "data digest": "ab" * 32})
+    seal(elsewhere)
+    with pytest.raises(StoreError) as raised:
+        run_folder(workspace, "text-")
+    assert ", set charts@1), text-old (" in str(raised.value)
+    assert ", data abababababab);" in str(raised.value)
+
+
 def test_several_runs_of_a_bundle_that_begin_alike_are_listed(rashomon: Rashomon, workspace: Workspace) -> None:
     add_run(workspace, "text-run-2")
     rashomon.run("bundle", "text-run", "text-run-2", "--media", "none", "--out", "alike.zip")

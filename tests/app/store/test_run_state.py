@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.store.locks import FileLock
-from app.store.workspace import SUPERVISOR_FILE, Summaries, read_summary, worker_text
+from app.store.run_summary import SUPERVISOR_FILE, read_summary, worker_text
+from app.store.summary_cache import Summaries
 from tests.support.runs import read_all
 from tests.support.tui_stage import Stage
 

@@ -10,7 +10,8 @@ from app.report.running_accuracy import judging_progress
 from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.run import RunStore
 from app.store.run_facts import judge_progress
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from benchmarks.clash.constants import CONDITIONS, OPEN_ENDED
 from benchmarks.vocabulary import Verdict
 from judges.cmc_rules import Match

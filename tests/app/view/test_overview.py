@@ -22,7 +22,8 @@ from app.compare.result_cache import ResultCache
 from app.json_output.envelope import plain
 from app.report.render import cell_text
 from app.store.run import RunStore
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from app.text.escape import clean
 from app.tui.app import RashomonApp
 from app.tui.screens.compare import CompareScreen

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from app.report.paper_rows import add_published
 from app.report.published import published_cells
-from app.report.tables import add_published
 from benchmarks.answers import Answers
 from benchmarks.crosscheck_bench.constants import CONDITIONS, TASKS
 from benchmarks.crosscheck_bench.metrics import BY_CAPABILITY, BY_LEVEL, COMPOSITION, MAIN, TASK_KEYS

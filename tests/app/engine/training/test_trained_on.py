@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.run_view import load_views
+from app.compare.view_reader import load_views
 from app.engine.plan import check_spec, plan_run
 from app.engine.training.test_data import find_test_builds
 from app.new_run.form import read_form

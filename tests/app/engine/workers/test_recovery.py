@@ -24,7 +24,8 @@ from app.engine.workers.worker_job import Job
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.run_facts import UNJUDGED_STATE, worker_deaths
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from benchmarks.build import Build
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.sampling import select

@@ -11,7 +11,7 @@ from app.commands.demo import demo_model
 from app.engine.workers.worker import Worker
 from app.engine.workers.worker_job import Job
 from app.store.run import RunStore
-from app.store.workspace import read_summary
+from app.store.run_summary import read_summary
 from tests.support.tui_stage import Stage
 
 

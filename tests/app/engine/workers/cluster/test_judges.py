@@ -18,7 +18,8 @@ from app.report.nodes import node_lines
 from app.store.data_types import NODES_KEY, NodeStatus
 from app.store.locks import FileLock
 from app.store.run import RunStore
-from app.store.workspace import Workspace, read_summary
+from app.store.run_summary import read_summary
+from app.store.workspace import Workspace
 from benchmarks.vocabulary import Generation, Request
 from mlx_backends.base import Backend, MediaPath
 from mlx_backends.registry import describe
