@@ -11,7 +11,8 @@ from statistics import NormalDist
 import numpy as np
 
 from app.compare.packed_answers import LabelledAnswer, PackedAnswers
-from app.compare.run_view import RunCost, RunView, RunViews
+from app.compare.run_cost import RunCost
+from app.compare.run_view import RunView, RunViews
 from benchmarks.registry import get_benchmark
 from benchmarks.stats.clusters import Clusters
 from benchmarks.vocabulary import Generation, Instance, Record

@@ -9,8 +9,9 @@ from itertools import product
 
 import numpy as np
 
-from app.compare.non_inferiority import target_metric, target_shares
 from app.compare.recommend import recommend_views
+from app.compare.target_metric import target_metric
+from app.compare.target_shares import target_shares
 from app.compare.trust import trust_target
 from benchmarks.registry import get_benchmark
 from docs.simulated_readers import (

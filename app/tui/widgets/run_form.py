@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.widgets import ContentSwitcher, Static
@@ -36,6 +38,15 @@ def _field(name: str, *, long: bool = False) -> Field:
     """Return the field of a spec's key."""
     key = spec_keys()[name]
     return Field(name, key.label, key.key.hint, key.example, long=long)
+
+
+def section_titles(problems: Collection[str], missing: Collection[str]) -> dict[str, str]:
+    """Return the titles of the sections by id, marked where keys of theirs have ``problems`` or are ``missing``."""
+    titles = {}
+    for name, (title, keys) in SECTIONS.items():
+        glyph = "✗ " if any(key in problems for key in keys) else "○ " if any(key in missing for key in keys) else ""
+        titles[name] = f"{glyph}{title}"
+    return titles
 
 
 class RunForm(Container):
