@@ -93,6 +93,11 @@ def is_unicode(text: str) -> bool:
     return True
 
 
+def is_present(file: Path) -> bool:
+    """Return whether an optional file is there in any form; :func:`open_source` refuses a pipe, a device or a folder."""
+    return os.path.lexists(file)
+
+
 def open_source(file: Path) -> BufferedReader:
     """Open a file that a user or a data set names. Raises SourceError if it is not a regular file or cannot be read.
 

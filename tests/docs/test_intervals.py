@@ -6,19 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from docs.intervals import (
-    BORROWED,
-    BORROWED_KINDS,
-    DESIGNS,
-    MOST_REJECTED,
-    PAGE,
-    REPLICATES,
-    SECTIONS,
-    TESTS,
-    Design,
-    Kind,
-    measure,
-)
+from docs.coverage_rates import BORROWED_KINDS, MOST_REJECTED, REPLICATES, SECTIONS, TESTS, Kind, measure
+from docs.intervals import PAGE
+from docs.simulated_clusters import BORROWED, DESIGNS, Design
 
 TABLES = {**SECTIONS, "False positives": TESTS, "Borrowed pictures": BORROWED_KINDS}
 CLOSED = [kind for kinds in (*SECTIONS.values(), TESTS) for kind in kinds if kind.most == REPLICATES]

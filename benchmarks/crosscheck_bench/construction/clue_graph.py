@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -105,16 +105,22 @@ class ClueGraph:
 
 
 def build_graphs(
-    catalogue: Catalogue, read_texts: Mapping[tuple[str, str], Mapping[str, str]] = MappingProxyType({})
+    catalogue: Catalogue,
+    read_texts: Mapping[tuple[str, str], Mapping[str, str]] = MappingProxyType({}),
+    unstated: Collection[tuple[str, str, str]] = (),
 ) -> dict[str, ClueGraph]:
     """Return the graph of every product, by product id.
 
-    ``read_texts`` are values that a model or people read off texts, by product id and place, then by attribute.
+    ``read_texts`` are values that a model or people read off texts, by product id and place, then by attribute. ``unstated``
+    are the product ids, places and attributes of which people say that the text states none, whatever the rule finds.
     """
     values = _vocabulary(catalogue)
-    return {
-        product.id: ClueGraph(product, tuple(_facts(product, values, read_texts))) for product in catalogue.products
-    }
+    graphs = {}
+    for product in catalogue.products:
+        facts = _facts(product, values, read_texts)
+        stated = (f for f in facts if f.modality != "text" or (product.id, f.place, f.attribute) not in unstated)
+        graphs[product.id] = ClueGraph(product, tuple(stated))
+    return graphs
 
 
 def occurs_in(value: str, text: str) -> bool:

@@ -6,7 +6,6 @@ next build, so that a differing value is corrected instead of left out.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from benchmarks.crosscheck_bench.sources.products import (
     read_line,
 )
 from benchmarks.errors import SourceError
-from benchmarks.rows.base import RowProblem
+from benchmarks.rows.base import RowProblem, is_present
 from benchmarks.rows.csv_rows import read_columns, read_csv_rows
 from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.spreadsheet_formulas import csv_line, unguard_formulas
@@ -87,7 +86,7 @@ class Corrected:
 def read_corrections(folder: Path) -> list[CorrectionLine]:
     """Return the filled lines of the product folder's sheet; none without it. Raises SourceError for a file of another form."""
     file = folder / FILE
-    if not os.path.lexists(file):
+    if not is_present(file):
         return []
     columns = read_columns(file)
     if missing := [name for name in _NEEDED if name not in columns]:
@@ -142,6 +141,11 @@ def read_texts(catalogue: Catalogue, corrections: Corrections) -> dict[tuple[str
         if occurs_in(value, texts.get(key[:2], "")):
             read.setdefault(key[:2], {})[key.attribute] = value
     return read
+
+
+def unstated_facts(corrections: Corrections) -> frozenset[FactKey]:
+    """Return the facts of which people say that their place states none."""
+    return frozenset(key for key, value in corrections.items() if value == NOTHING)
 
 
 def sheet(rows: Iterable[FactRow], graphs: Mapping[str, ClueGraph], corrected: Corrected) -> bytes:

@@ -200,7 +200,10 @@ def _outcome(stated: Sequence[str], value: str) -> str:
 
 
 def _summary(rows: Sequence[FactRow]) -> dict[str, Any]:
-    """Return the counts of values that the folder states, by modality, and of others; the intervals are over products."""
+    """Return the counts of values that the folder states, by modality, and of others; the intervals are over products.
+
+    An error is a wrong or a missed value of a reply that was read; what is unparsed is counted apart.
+    """
     summary: dict[str, Any] = {}
     for kind in ("image", "text"):
         counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -209,8 +212,8 @@ def _summary(rows: Sequence[FactRow]) -> dict[str, Any]:
                 counts[row.key.product][row.outcome] += 1
         total = sum(counts.values(), Counter[str]())
         errors = clustered_wilson(
-            [count.total() - count["right"] for count in counts.values()],
-            [count.total() for count in counts.values()],
+            [count["wrong"] + count["missed"] for count in counts.values()],
+            [count.total() - count["unparsed"] for count in counts.values()],
         )
         summary[kind] = {
             "stated": total.total(),

@@ -24,7 +24,7 @@ from benchmarks.crosscheck_bench.construction.drafts import (
 from benchmarks.crosscheck_bench.construction.template_data import TemplateData
 from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, MAX_FRAMES, MAX_SHORT_TEXT_LENGTH, MAX_TEXT_LENGTH
 from benchmarks.crosscheck_bench.sources.products import SOURCE, Product
-from benchmarks.rows.base import RowProblem
+from benchmarks.rows.base import RowProblem, is_present
 from benchmarks.rows.files import SkippedRow, text_field
 from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.values import compare
@@ -94,7 +94,7 @@ class RefusedQuestion(Exception):
 def read_authored_questions(folder: Path, data: TemplateData) -> Iterator[QuestionDraft | SkippedRow]:
     """Yield the questions of the folder's file in order, if it has one. Raises SourceError if it cannot be read."""
     file = folder / FILE
-    if not file.is_file():
+    if not is_present(file):
         return
     ids: set[str] = set()
     for number, fields in read_json_lines(file):

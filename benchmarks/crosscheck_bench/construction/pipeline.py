@@ -19,7 +19,13 @@ from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.crosscheck_bench.constants import TASKS
 from benchmarks.crosscheck_bench.construction.clue_graph import build_graphs
 from benchmarks.crosscheck_bench.construction.corrections import FILE as FACTS
-from benchmarks.crosscheck_bench.construction.corrections import correct, read_corrections, read_texts, sheet
+from benchmarks.crosscheck_bench.construction.corrections import (
+    correct,
+    read_corrections,
+    read_texts,
+    sheet,
+    unstated_facts,
+)
 from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
 from benchmarks.crosscheck_bench.construction.extraction import extract, store_picture
 from benchmarks.crosscheck_bench.construction.human_written import read_authored_questions
@@ -69,14 +75,14 @@ def construct(source: str, folder: Path, writer: BuildWriter, options: BuildOpti
     without_boxes = frozenset((p.id, shot.view) for p in catalogue.products for shot in p.pictures if not shot.visible)
     corrected = correct(catalogue, read_corrections(folder))
     catalogue, corrections = corrected.catalogue, corrected.corrections
-    texts = read_texts(catalogue, corrections)
-    graphs, extraction = build_graphs(catalogue, texts), None
+    texts, unstated = read_texts(catalogue, corrections), unstated_facts(corrections)
+    graphs, extraction = build_graphs(catalogue, texts, unstated), None
     if options.extractor is not None:
         extraction = extract(catalogue, graphs, without_boxes, corrections, options.extractor, writer, options.seed)
         catalogue = extraction.catalogue
         places = texts.keys() | extraction.texts.keys()
         texts = {place: {**extraction.texts.get(place, {}), **texts.get(place, {})} for place in places}
-        graphs = build_graphs(catalogue, texts)
+        graphs = build_graphs(catalogue, texts, unstated)
     data = TemplateData(catalogue, graphs, source)
     _record_skipped(catalogue.skipped, source, writer)
     by_id: dict[str, tuple[CrossCheckSample, QuestionDraft]] = {}

@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks.crosscheck_bench.constants import LEVELS
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from benchmarks.errors import SourceError
+from benchmarks.rows.base import is_present
 from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.stats.intervals import cohen_kappa
 from benchmarks.vocabulary import Estimate, digest
@@ -58,7 +59,7 @@ def review(folder: Path, samples: Sequence[CrossCheckSample], bad_row: Callable[
     is present.
     """
     labels_folder = folder / FOLDER
-    files = [name for name in ANNOTATORS if (labels_folder / name).is_file()]
+    files = [name for name in ANNOTATORS if is_present(labels_folder / name)]
     if not files:
         return None
     if len(files) < len(ANNOTATORS):
@@ -161,7 +162,7 @@ def _estimate_to_json(estimate: Estimate) -> dict[str, Any]:
 def _read_labels(
     file: Path, by_id: Mapping[str, CrossCheckSample], bad_row: Callable[[str, str], None]
 ) -> dict[str, AnnotatorLabel]:
-    if not file.is_file():
+    if not is_present(file):
         return {}
     labels: dict[str, AnnotatorLabel] = {}
     for number, row in read_json_lines(file):

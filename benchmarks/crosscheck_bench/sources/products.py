@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, MAX_BOXES, MAX_FRAMES, MAX_SHORT_TEXT_LENGTH
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import image_suffix, load_image, pixel_digest
-from benchmarks.rows.base import LARGEST_LINE, RowProblem
+from benchmarks.rows.base import LARGEST_LINE, RowProblem, is_present
 from benchmarks.rows.files import Loader, RawRow, SkippedRow, image_loader, list_folders, read_rows, text_field
 from benchmarks.rows.json_rows import read_json_lines
 from benchmarks.untrusted.safe_json import read_json_file
@@ -161,11 +161,11 @@ def read_catalogue(folder: Path) -> Catalogue:
 
 def _rows(folder: Path) -> Iterator[RawRow | SkippedRow]:
     listing = folder / "products.jsonl"
-    if listing.is_file():
+    if is_present(listing):
         yield from read_rows(listing, folder, SOURCE)
     for subfolder in list_folders(folder):
         file = subfolder / "product.json"
-        if file.is_file():
+        if is_present(file):
             yield from _single(file, subfolder.name)
 
 
@@ -309,7 +309,7 @@ def read_line(fields: Mapping[str, Any], name: str, *, needed: bool = True) -> s
 
 def _brands(folder: Path, skipped: list[SkippedRow]) -> dict[str, Brand]:
     file = folder / "brands.jsonl"
-    if not file.is_file():
+    if not is_present(file):
         return {}
     brands: dict[str, Brand] = {}
     for number, fields in read_json_lines(file):

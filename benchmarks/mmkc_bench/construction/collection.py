@@ -24,7 +24,7 @@ from benchmarks.mmkc_bench.construction.collection_prompts import (
     standard_knowledge,
     summary_prompt,
 )
-from benchmarks.rows.base import RowProblem
+from benchmarks.rows.base import RowProblem, is_present
 from benchmarks.rows.files import RawRow, SkippedRow, list_files, read_rows
 from benchmarks.rubric import one_line
 from benchmarks.text.answer_text import visible_answer
@@ -113,7 +113,7 @@ def _entity_rows(
     root: Path, options: BuildOptions, writer: TextModel, skipped: list[RawRow | SkippedRow]
 ) -> Iterator[RawRow]:
     """Yield the rows of entities: those of the file, and those that the writer lists for each type."""
-    files = [name for name in ("entities.jsonl", "types.jsonl") if (root / name).is_file()]
+    files = [name for name in ("entities.jsonl", "types.jsonl") if is_present(root / name)]
     if not files:
         raise SourceError(f"{root} has no entities; expected {LAYOUT}.")
     types: list[RawRow] = []
@@ -152,7 +152,7 @@ def _extracts(root: Path, skipped: list[RawRow | SkippedRow]) -> Mapping[str, Ma
     """Return the extracts by title in lower case; the first of a title counts."""
     extracts: dict[str, Mapping[str, Any]] = {}
     file = root / "extracts.jsonl"
-    for row in read_rows(file, root, ENTITIES, (root,)) if file.is_file() else ():
+    for row in read_rows(file, root, ENTITIES, (root,)) if is_present(file) else ():
         if isinstance(row, SkippedRow):
             skipped.append(row)
         elif _is_name(row.fields.get("title")) and isinstance(row.fields.get("extract"), str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -165,6 +166,26 @@ def test_a_bad_row_about_a_brand_is_reported(tmp_path: Path, name: str, content:
     (folder(tmp_path, kettle()) / name).write_text(content)
     (problem,) = read_catalogue(tmp_path).skipped
     assert (problem.row, reason in problem.reason) == ("brands.jsonl:1", True)
+
+
+@pytest.mark.parametrize("name", ["products.jsonl", "brands.jsonl", "authored.jsonl", "labels/annotator-1.jsonl"])
+@pytest.mark.parametrize("kind", ["FIFO", "device", "folder", "link to nothing"])
+def test_an_optional_file_that_is_no_file_is_refused(tmp_path: Path, name: str, kind: str) -> None:
+    file = folder(tmp_path / "source", kettle()) / name
+    file.unlink(missing_ok=True)
+    file.parent.mkdir(exist_ok=True)
+    if kind == "FIFO":
+        os.mkfifo(file)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file.symlink_to("nowhere")
+    if file.parent.name == "labels":
+        (file.parent / "annotator-2.jsonl").write_text("")
+    with pytest.raises(SourceError, match=f"{file.name} (is not a regular file|cannot be read)"):
+        build([("products", str(tmp_path / "source"))], tmp_path / "out", BuildOptions())
 
 
 def test_folder_without_products_is_an_error(tmp_path: Path) -> None:
