@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from app.cli.options import (
     display,
     key_options,
     number,
-    pop_api_options,
     run_name,
     run_options,
     typed_command,
@@ -31,7 +29,6 @@ from app.cli.options import (
 from app.spec_keys import AnswerKeys, BatchKeys, DecodingKeys, SelectionKeys
 from benchmarks import number_ranges as ranges
 
-_CLUSTER = ("workers", "allow_open_cluster")
 _RUNNING = (*WORKER_KEYS, "until_width", "allow_open_cluster")
 
 
@@ -54,8 +51,8 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
 
     if not (options["dry_run"] or options["workers"]):
         standby.start(standby.first_model(setup_file(spec) or spec, options["model"]))
-    from app.commands.batch import ExecutionOptions
     from app.commands.batch import batch as run_batch
+    from app.commands.run_execution import ExecutionOptions
     from benchmarks.untrusted.typed_paths import typed_path
 
     execution = ExecutionOptions(**{key: options.pop(key) for key in _RUNNING})
@@ -85,14 +82,9 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
 @click.option("--retry-errors", is_flag=True, help="Answer again the instances that ended in an error.")
 @click.option("--data", type=BUILD, help="The built benchmark's folder, if it was moved.")
 @run_options
-@click.pass_obj
-def resume(workspace: Any, /, run: str, **options: Any) -> int:
+@calls("app.commands.batch:resume", "ExecutionOptions")
+def resume() -> None:
     """Resume a run, or repeat some of its conditions."""
-    from app.commands.batch import ExecutionOptions
-    from app.commands.batch import resume as resume_run
-
-    execution = ExecutionOptions(**{key: options.pop(key) for key in (*_RUNNING, "restarts", "workers")})
-    return resume_run(workspace, run, execution, **options)
 
 
 @click.command("judge", epilog=RUN_HELP)
@@ -116,14 +108,9 @@ def resume(workspace: Any, /, run: str, **options: Any) -> int:
 @api_options
 @cluster_options
 @worker_options
-@click.pass_obj
-def judge_command(workspace: Any, /, run: str, names: Sequence[str], **options: Any) -> int:
+@calls("app.commands.judge:judge", "ExecutionOptions")
+def judge_command() -> None:
     """Judge a run's answers with further judges. No answer is generated again."""
-    from app.commands.batch import ExecutionOptions
-    from app.commands.judge import judge as judge_run
-
-    execution = ExecutionOptions(**{key: options.pop(key) for key in (*WORKER_KEYS, *_CLUSTER)})
-    return judge_run(workspace, run, list(names), execution, api=pop_api_options(options), **options)
 
 
 @click.command(epilog=RUN_HELP)
