@@ -6,7 +6,6 @@ Nothing heavy is imported here, so that the command line starts quickly.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -142,7 +141,6 @@ def _facts(annotation: Any) -> Iterator[Any]:
         yield from _facts(part)
 
 
-@cache
 def keys_of(*classes: type[Keys], section: str = "") -> dict[str, DeclaredKey]:
     """Return the keys of classes by name, those of a ``section`` of the spec, without those that only a stored spec has."""
     return {

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    model_serializer,
-)
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from app.key_declarations import FolderPath, Keys, Names
 from app.run_names import NAME, NAME_ADVICE, PATTERN, Moment, model_slug, name_at
@@ -30,9 +23,11 @@ from app.spec_keys import (
     SelectionKeys,
     spec_keys,
 )
+from app.typed_names import absolute_models, absolute_prompt_files, with_adapter, with_members
+from app.validation_advice import advice, refused_key
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.number_ranges import STORED, TYPED, shortened
-from benchmarks.prompt_template import SUFFIX, Prompts, PromptTemplate, find_template
+from benchmarks.prompt_template import Prompts, PromptTemplate, find_template
 from benchmarks.protocols import DirectProtocol, LikelihoodProtocol, Protocol, SystemProtocol
 from benchmarks.registry import get_benchmark
 from benchmarks.remedies import (
@@ -50,26 +45,16 @@ from benchmarks.repeats import RepeatedProtocol
 from benchmarks.untrusted.file_names import name_key
 from benchmarks.untrusted.safe_files import read_regular
 from benchmarks.untrusted.safe_toml import parse_toml
-from benchmarks.untrusted.typed_paths import path_exists, typed_path
+from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import WITHOUT_SOURCES, Decoding, digest
-from judges.registry import find_judges, judging_members
-from mlx_backends.models.adapters import join_adapter, split_adapter
+from judges.registry import find_judges
 from mlx_backends.options import RemoteOptions
-from mlx_backends.pytorch.spec import split_name
-from mlx_backends.registry import has_prefix
 
 if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
     from benchmarks.base import Benchmark
 
 
-def _is_none(value: Any) -> bool:
-    return value is None
-
-
 M = TypeVar("M", bound=BaseModel)
-
 LARGEST_SPEC = 1 << 20
 """The maximum size of a spec's file, in bytes."""
 
@@ -78,7 +63,7 @@ NamePattern = Annotated[str, Field(pattern=PATTERN, max_length=560)]
 """A name or a pattern. The length is checked first, as the search takes seconds in a text of 100,000 characters."""
 
 
-_NEWER = frozenset(name for name, declared in spec_keys().items() if declared.key.newer)
+_NEWER = {"prompt", *(name for name, declared in spec_keys().items() if declared.key.newer)}
 
 
 class DecodingSpec(BaseModel, DecodingKeys):
@@ -99,16 +84,8 @@ class ApiSpec(BaseModel, ApiKeys):
         """Return the options with replies cached in the file ``replies``. Raises SpecError for a cost ceiling without prices."""
         if self.cost_ceiling is not None and (self.input_price is None or self.output_price is None):
             raise SpecError("cost_ceiling needs prices; set input_price and output_price, for a million tokens each.")
-        return RemoteOptions(
-            replies=replies,
-            max_tokens=self.token_ceiling,
-            max_cost=self.cost_ceiling,
-            input_price=self.input_price,
-            output_price=self.output_price,
-            concurrency=self.concurrency,
-            timeout=self.timeout,
-            attempts=self.attempts,
-        )
+        alike = self.model_dump(exclude={"token_ceiling", "cost_ceiling"})
+        return RemoteOptions(replies, max_tokens=self.token_ceiling, max_cost=self.cost_ceiling, **alike)
 
 
 class _Spec(BaseModel):
@@ -116,7 +93,7 @@ class _Spec(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    prompt: PromptTemplate | None = Field(default=None, exclude_if=_is_none)
+    prompt: PromptTemplate | None = None
     """The content of a prompt set that is not the benchmark's own, so that neither a file nor a release changes it."""
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
@@ -145,7 +122,7 @@ class BatchSpec(_Spec, ClusterKeys, AnswerKeys, SelectionKeys, BatchKeys):  # th
         benchmark = get_benchmark(self.benchmark)
         judges = self.judge or benchmark.judges[:1]
         find_judges(judges, benchmark, self.undecided_by)
-        models = [_with_adapter(model, self.adapter) for model in self.model]
+        models = [with_adapter(model, self.adapter) for model in self.model]
         pairs = product(models, self.prompt_set or (next(iter(benchmark.prompt_sets)),))
         shared = self.model_dump(exclude={"model", "adapter", "prompt_set", "prompt", "judge", "workers"})
         shared["conditions"] = benchmark.conditions_of(self.conditions)
@@ -349,12 +326,12 @@ def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
             values["data"] = str(typed_path(values["data"], path.parent))
         if isinstance(values.get("adapter"), str):
             values["adapter"] = str(typed_path(values["adapter"], path.parent))
-        values = _with_members(values)
+        values = with_members(values)
         for key in ("model", "judge"):
             if key in values:
-                values[key] = _models(values[key], path.parent)
+                values[key] = absolute_models(values[key], path.parent)
         if "prompt_set" in values:
-            values["prompt_set"] = _prompt_files(values["prompt_set"], path.parent)
+            values["prompt_set"] = absolute_prompt_files(values["prompt_set"], path.parent)
     return parse_spec(values, overrides, str(path) if path else "the command line")
 
 
@@ -368,11 +345,11 @@ def with_overrides(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> d
 
     Models and judges that are folders below the current one become absolute.
     """
-    merged_values, overrides = dict(values), _with_members(overrides)
+    merged_values, overrides = dict(values), with_members(overrides)
     if overrides.get("judge") is not None:
         merged_values.pop("undecided_by", None)
-    models = {key: _models(overrides.get(key), Path()) for key in ("model", "judge")}
-    prompts = {"prompt_set": _prompt_files(overrides.get("prompt_set"), Path())}
+    models = {key: absolute_models(overrides.get(key), Path()) for key in ("model", "judge")}
+    prompts = {"prompt_set": absolute_prompt_files(overrides.get("prompt_set"), Path())}
     for key, value in {**overrides, **models, **prompts}.items():
         if value is None:
             continue
@@ -382,52 +359,6 @@ def with_overrides(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> d
         elif isinstance(merged_values.get(section, {}), dict):
             merged_values[section] = {**merged_values.get(section, {}), key: value}
     return merged_values
-
-
-def _models(value: Any, base: Path) -> Any:
-    """Return the list of models with folders below ``base`` made absolute; a value of another type as it is."""
-    if isinstance(value, str):
-        value = [value]
-    if not isinstance(value, list):
-        return value
-    return [_absolute(model, base) if isinstance(model, str) and model else model for model in value]
-
-
-def _with_members(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec's ``values`` with the members of a panel that judges in its place. Raises SpecError."""
-    names = [values["judge"]] if isinstance(values.get("judge"), str) else values.get("judge")
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        return dict(values)
-    members, undecided_by = judging_members(names)
-    return {**values, "judge": members, **({"undecided_by": undecided_by} if undecided_by else {})}
-
-
-def _prompt_files(value: Any, base: Path) -> Any:
-    """Return the list of prompt sets with files below ``base`` made absolute; a value of another type as it is."""
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list):
-        return value
-    return [str(typed_path(name, base)) if isinstance(name, str) and name.endswith(SUFFIX) else name for name in names]
-
-
-def _absolute(model: str, base: Path) -> str:
-    prefix, path, suffix = split_name(model)
-    path, adapter = split_adapter(path, base)
-    if path and path_exists(path, base):
-        path = str(typed_path(path, base))
-    return f"{prefix}{path if adapter is None else join_adapter(path, str(typed_path(adapter, base)))}{suffix}"
-
-
-def _with_adapter(model: str, adapter: str | None) -> str:
-    """Return ``model`` with ``adapter``. Raises SpecError for a model that takes none, or has another."""
-    prefix, path, suffix = split_name(model)
-    if adapter is None:
-        return model
-    if not prefix and has_prefix(model):
-        raise SpecError(f"{model} cannot run with an adapter; --adapter is for models of this machine.")
-    if split_adapter(path)[1] is not None:
-        raise SpecError(f"{model} names an adapter already; remove it, or --adapter.")
-    return f"{prefix}{join_adapter(path, adapter)}{suffix}"
 
 
 def parse_stored(model: type[M], values: Any, where: str) -> M:
@@ -446,7 +377,7 @@ def parse(model: type[M], values: Any, where: str, *, context: str | None = None
         errors = error.errors(include_url=False)
         # A misspelt key explains the missing one.
         first = next((detail for detail in errors if detail["type"] == "extra_forbidden"), errors[0])
-        key = _key(first)
+        key = refused_key(first)
         if first["type"] == "extra_forbidden":
             fields = SECTIONS.get(str(first["loc"][0]), model).model_fields
             raise SpecError(f"{where}: unknown key {key!r}; {did_you_mean(str(first['loc'][-1]), fields)}") from error
@@ -454,7 +385,7 @@ def parse(model: type[M], values: Any, where: str, *, context: str | None = None
             raise SpecError(
                 f"{where}: {key!r} is missing; set it in the spec or with --{key.replace('_', '-')}."
             ) from error
-        raise SpecError(f"{where}: {key} = {shortened(first['input'])}: {_advice(first)}.") from error
+        raise SpecError(f"{where}: {key} = {shortened(first['input'])}: {advice(first)}.") from error
 
 
 def validation_problems(model: type[BaseModel], values: Any) -> dict[str, str]:
@@ -462,47 +393,5 @@ def validation_problems(model: type[BaseModel], values: Any) -> dict[str, str]:
     try:
         model.model_validate(values, context=TYPED)
     except ValidationError as error:
-        return {_key(detail): _advice(detail) for detail in reversed(error.errors(include_url=False))}
+        return {refused_key(detail): advice(detail) for detail in reversed(error.errors(include_url=False))}
     return {}
-
-
-def _key(error: ErrorDetails) -> str:
-    return ".".join(str(part) for part in error["loc"])
-
-
-_ADVICE = {
-    "bool_type": "give true or false",
-    "dataclass_type": "give a table, such as {key = 1}",
-    "dict_type": "give a table, such as {key = 1}",
-    "model_type": "give a table, such as {key = 1}",
-    "string_pattern_mismatch": NAME_ADVICE,
-    "string_too_short": "give a text that is not empty",
-    "string_type": "give a text",
-    "string_unicode": "it holds half of a surrogate pair, which is not valid text",
-    "tuple_type": "give a text, or a list of texts",
-}
-
-
-def _advice(error: ErrorDetails) -> str:
-    if error["type"] in ("too_short", "missing"):
-        return "name at least one"
-    if error["type"] in _ADVICE:
-        return _ADVICE[error["type"]]
-    if error["type"] == "string_too_long":
-        longest = error["ctx"]["max_length"]
-        return NAME_ADVICE if error["loc"] == ("name",) else f"give a text of at most {longest:,} characters"
-    return error["msg"][:1].lower() + error["msg"][1:]
-
-
-def resolve_models(names: Sequence[str]) -> list[str]:
-    """Return judges or models as typed, without duplicates, with folders below the current one made absolute."""
-    return list(dict.fromkeys(_models(list(names), Path())))
-
-
-def resolve_judges(names: Sequence[str]) -> tuple[list[str], str | None]:
-    """Return judges as :func:`resolve_models`, and the one for whose undecided answers alone models are asked, if any.
-
-    Raises SpecError as :func:`judges.registry.judging_members` does.
-    """
-    members, undecided_by = judging_members(names)
-    return resolve_models(members), undecided_by

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from app.commands.batch import ExecutionOptions, check_batch
+from app.commands.batch import check_batch
+from app.commands.run_execution import ExecutionOptions
 from app.engine.plan import plan_run
 from app.exit_codes import BUSY, FAILURES, STOPPED, WRONG
 from app.new_run.form import save_spec

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from app.cli import data, people, results, run, sharing, system, training
+from app.cli import comparing, data, model_commands, people, results, run, sharing, system, training
 from app.cli.options import ARGUMENTS, COMMAND_ARGUMENTS, EVENT_COMMANDS, PATH, on_terminal
 from app.exit_codes import MEANINGS
 from app.system.blas import use_one_thread
@@ -34,19 +34,20 @@ SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
     "Evaluate": (
         system.demo,
         run.batch,
-        results.try_command,
+        comparing.try_command,
         run.resume,
         run.judge_command,
         results.baselines,
         run.import_command,
     ),
     "Look": (
-        *(results.runs, results.show, results.view, results.compare, results.check, results.recommend, results.history),
-        *(results.parity, results.report, results.published, results.audit),
+        *(results.runs, results.show, results.view),
+        *(comparing.compare, comparing.check, comparing.recommend, comparing.history, comparing.parity),
+        *(results.report, results.published, results.audit),
     ),
     "People": (run.label, run.override, people.review, people.answer),
     "Data and models": (
-        *(data.build, data.sets, data.data, data.models, data.benchmarks, data.judges, data.prompts),
+        *(data.build, data.sets, data.data, model_commands.models, data.benchmarks, data.judges, data.prompts),
         *(data.vary, data.passages, data.figures),
         *(training.training, training.train, training.trainings, training.learning_curve),
     ),

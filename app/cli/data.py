@@ -1,8 +1,7 @@
-"""Commands for data, models and judges: build, figures, data, models, benchmarks, judges."""
+"""Commands for data and judges: build, sets, passages, figures, vary, data, benchmarks, judges, prompts."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,8 +21,6 @@ from app.cli.options import (
     fetch_options,
     force,
     number,
-    pop_api_options,
-    wait,
 )
 from benchmarks import number_ranges as ranges
 
@@ -149,37 +146,16 @@ from benchmarks import number_ranges as ranges
 @allow_address
 @force
 @as_json
-@click.pass_obj
-def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
+@calls("app.commands.build:build", "BuildArguments", "ConstructionModels")
+def build() -> None:
     """Build a benchmark from its sources or your own documents. Your rows are a table: `--from rows.csv`."""
-    from app.commands.build import BuildArguments, ConstructionModels
-    from app.commands.build import build as build_benchmark
-
-    names = (
-        "writer",
-        "checkers",
-        "readers",
-        "captioners",
-        "extractor",
-        "embedder",
-        "force",
-        "allowed",
-        "workers",
-        "allow_open_cluster",
-    )
-    models = ConstructionModels(api=pop_api_options(options), **{name: options.pop(name) for name in names})
-    return build_benchmark(workspace, benchmark, BuildArguments(**options), models)
 
 
 @click.group(invoke_without_command=True)
 @as_json
-@click.pass_context
-def sets(context: click.Context, as_json: bool) -> None:
+@calls("app.commands.question_sets:sets")
+def sets() -> None:
     """List the question sets and their versions. `rashomon build BENCHMARK --from TABLE` makes one."""
-    if context.invoked_subcommand is None:
-        from app.commands.question_sets import sets as list_sets
-
-        list_sets(context.obj, as_json=as_json)
 
 
 @sets.command("remove")
@@ -290,13 +266,9 @@ def vary() -> None:
 
 @click.group(invoke_without_command=True)
 @as_json
-@click.pass_context
-def data(context: click.Context, as_json: bool) -> None:
+@calls("app.commands.data:listing")
+def data() -> None:
     """List the data each benchmark is built from. `rashomon data get BENCHMARK` fetches it."""
-    if context.invoked_subcommand is None:
-        from app.commands.data import listing
-
-        listing(context.obj, as_json=as_json)
 
 
 @data.command("get")
@@ -314,96 +286,6 @@ def data_get() -> None:
     """
 
 
-@click.group(invoke_without_command=True)
-@click.option(
-    "--for",
-    "memory",
-    metavar="[MEMORY]",
-    is_flag=False,
-    flag_value="here",
-    help="Recommend three models for a Mac with this memory, such as 16GB, and say why; default: for this machine.",
-)
-@click.option(
-    "--data", type=PATH, metavar="BUILD", help="Recommend for the longest prompt of a build, its folder or its name."
-)
-@as_json
-@click.pass_context
-def models(context: click.Context, memory: str | None, data: Path | None, as_json: bool) -> None:
-    """List the models and whether each fits in memory. `rashomon models get ID` fetches one."""
-    if context.invoked_subcommand is not None:
-        return
-    if memory is not None or data is not None:
-        from app.commands.models import recommend
-
-        recommend(context.obj, memory, data, as_json=as_json)
-    else:
-        from app.commands.listing import models as list_models
-
-        list_models(as_json=as_json)
-
-
-@models.command("get")
-@click.argument("model", metavar="ID", shell_complete=completion.catalog_models)
-@fetch_options
-@force
-@calls("app.commands.models:get")
-def models_get() -> None:
-    """Fetch a model from the Hugging Face Hub into its cache. ID is org/name; `rashomon models` lists some.
-
-    Shows size, licence, memory and free disk space first. An interrupted download resumes.
-    """
-
-
-@models.command("fuse")
-@click.argument("model", metavar="ID", shell_complete=completion.models)
-@click.option("--adapter", type=PATH, required=True, metavar="FOLDER", help="The adapter's folder.")
-@click.option("--to", "target", type=PATH, required=True, metavar="FOLDER", help="The new model's folder.")
-@number("--bits", ranges.WEIGHT_BITS, metavar="N", help="Bits of the weights: 2, 3, 4, 6 or 8; default: the model's.")
-@click.option("--dequantise", is_flag=True, help="Store the weights unquantised.")
-@click.option(
-    "--layout",
-    type=click.Choice(["mlx", "hf"]),
-    default="mlx",
-    show_default=True,
-    help="Layout of the weights: MLX's, or Hugging Face's, unquantised, for transformers, vLLM and llama.cpp's converter.",
-)
-@click.option(
-    "--check",
-    type=PATH,
-    metavar="DATA",
-    help="The training set or build to check on; default: the validation rows of the adapter's training, if at hand.",
-)
-@number("--check-rows", ranges.ROWS, metavar="N", help="The most rows of the check; default 48.")
-@click.option("--no-check", is_flag=True, help="Leave the check out; fusing itself needs the device, too.")
-@wait
-@click.pass_obj
-def models_fuse(workspace: Any, /, **options: Any) -> int:
-    """Fuse an adapter into a model's weights. The new folder loads without the adapter; --layout hf is for other programs.
-
-    Then answers of the base, of the base with the adapter and of the fused model are compared. Exit code 5: the fused model keeps
-    less than 90% of the answers that the adapter changed, or changes others; what keeps them is measured. The same command
-    resumes. Fusing computes on the device, and waits for it (--wait), also with --no-check.
-    """
-    from app.commands.fuse import FuseArguments, fuse_command
-
-    return fuse_command(workspace, FuseArguments(**options))
-
-
-@models.command("adapter")
-@click.argument("adapter", type=PATH, metavar="FOLDER")
-@click.option(
-    "--model", required=True, metavar="ID", shell_complete=completion.models, help="The adapter's base model."
-)
-@click.option("--to-peft", type=PATH, metavar="OUT", help="Write the adapter as the library peft reads it.")
-@click.option("--to-mlx", type=PATH, metavar="OUT", help="Write an adapter of peft as mlx-vlm and --adapter read it.")
-@click.pass_obj
-def models_adapter(workspace: Any, /, adapter: Path, model: str, **options: Any) -> int:
-    """Convert an adapter between the formats of mlx-vlm and peft."""
-    from app.commands.model_export import convert_adapter
-
-    return convert_adapter(adapter, model, **options)
-
-
 @click.command()
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=completion.benchmarks)
 @as_json
@@ -417,13 +299,9 @@ def benchmarks() -> None:
 
 @click.group(invoke_without_command=True)
 @as_json
-@click.pass_context
-def judges(context: click.Context, as_json: bool) -> None:
+@calls("app.commands.listing:judges", workspace=False)
+def judges() -> None:
     """List the judges and how well each was found to label. `rashomon judges check JUDGE` examines one."""
-    if context.invoked_subcommand is None:
-        from app.commands.listing import judges as list_judges
-
-        list_judges(as_json=as_json)
 
 
 @judges.command("check")
@@ -434,16 +312,12 @@ def judges(context: click.Context, as_json: bool) -> None:
 @force
 @allow_address
 @as_json
-@click.pass_obj
-def judges_check(workspace: Any, /, judge: str, **options: Any) -> int:
+@calls("app.commands.judges_check:check_judge")
+def judges_check() -> None:
     """Examine a judge by labelled answers: its agreement, the effect of the references' order, and what steers it.
 
     JUDGE is a rule, a model or a panel, such as match, openai:NAME or "first(match, openai:NAME)".
     """
-    from app.commands.judges_check import CheckArguments, check_judge
-
-    api = pop_api_options(options)
-    return check_judge(workspace, judge, CheckArguments(api=api, **options))
 
 
 @click.command()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from functools import wraps
 from itertools import pairwise
 from pathlib import Path
@@ -81,30 +82,38 @@ class Commas(click.ParamType):  # type: ignore[type-arg]
 COMMAS = Commas()
 
 
-def calls(target: str, arguments: str = "") -> Callable[[Callable[[], None]], Callable[..., Any]]:
+def calls(target: str, *classes: str, workspace: bool = True) -> Callable[[Callable[[], None]], Callable[..., Any]]:
     """Return a decorator for a command that has its help here and its code at ``target``, written "module:function".
 
-    The module is imported when the command runs. The function is called with the workspace, the command's arguments in their
-    order, and its options by name. ``arguments`` is the name of a dataclass in that module whose fields are the options; the
-    function is then given an instance of it instead.
+    The module is imported when the command runs; that of a group runs where no subcommand is named. The function is called with
+    the ``workspace``, unless it needs none, the command's arguments in their order, and its options by name; ``api_options`` are
+    a mapping ``api``. ``classes`` are names of dataclasses in that module: what is a field of theirs is given as an instance,
+    after the arguments.
     """
 
     def decorate(command: Callable[[], None]) -> Callable[..., Any]:
         @click.pass_context
         @wraps(command)
         def run(context: click.Context, /, **options: Any) -> Any:
-            names = [
-                name for item in context.command.params if isinstance(item, click.Argument) and (name := item.name)
-            ]
-            positional = [context.obj, *map(options.pop, names)]
-            if arguments:
-                fields = resolve_name(f"{target.partition(':')[0]}:{arguments}")
-                return resolve_name(target)(*positional, fields(**options))
+            if context.invoked_subcommand is not None:
+                return None
+            if keys_of(ApiKeys).keys() <= options.keys():
+                options["api"] = pop_api_options(options)
+            module, _, _ = target.partition(":")
+            kinds = [resolve_name(f"{module}:{name}") for name in classes]
+            instances = [kind(**_pop(options, [item.name for item in fields(kind)])) for kind in kinds]
+            arguments = [item.name for item in context.command.params if isinstance(item, click.Argument) and item.name]
+            positional = [*[context.obj] * workspace, *_pop(options, arguments).values(), *instances]
             return resolve_name(target)(*positional, **options)
 
         return run
 
     return decorate
+
+
+def _pop(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Remove those of ``names`` that are among the values, and return them."""
+    return {name: values.pop(name) for name in names if name in values}
 
 
 def number(name: str, number_range: NumberRange, *names: str, **settings: Any) -> Callable[[_Command], _Command]:
@@ -232,6 +241,14 @@ judge = click.option(
     shell_complete=completion.judges,
     help="The judge whose labels count; default: the run's first judge. Also any(A,B), all(A,B), majority(A,B,C) and "
     "first(A,B).",
+)
+_RULES = ("image", "text", "flag")
+_TRUST = "What should win where sources disagree: the image, the text, or a flag on the conflict"
+trust = click.option("--trust", type=click.Choice(_RULES), help=f"{_TRUST}.")
+trust_or_none = click.option(
+    "--trust",
+    type=click.Choice([*_RULES, "none"]),
+    help=f"{_TRUST}; none: right answers count. Default: the set's remembered rule.",
 )
 fetch_options = option_group(
     click.option("--yes", is_flag=True, help="Fetch without asking for confirmation."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from app.cli.options import (
     display,
     key_options,
     number,
-    pop_api_options,
     run_name,
     run_options,
     typed_command,
@@ -32,7 +30,6 @@ from app.cli.options import (
 from app.spec_keys import AnswerKeys, BatchKeys, DecodingKeys, SelectionKeys
 from benchmarks import number_ranges as ranges
 
-_CLUSTER = ("workers", "allow_open_cluster")
 _RUNNING = (*WORKER_KEYS, "until_width", "allow_open_cluster")
 
 
@@ -50,8 +47,8 @@ def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
     paper:NAME is the setup of a benchmark's paper, such as paper:cmc-bench; `rashomon benchmarks NAME` prints it with its
     sources. Options override the spec file. `rashomon --batch` is the same as `rashomon batch`.
     """
-    from app.commands.batch import ExecutionOptions
     from app.commands.batch import batch as run_batch
+    from app.commands.run_execution import ExecutionOptions
     from app.setups import setup_file
     from benchmarks.untrusted.typed_paths import typed_path
 
@@ -94,14 +91,9 @@ def start_worker(context: click.Context) -> None:
 @click.option("--retry-errors", is_flag=True, help="Answer again the instances that ended in an error.")
 @click.option("--data", type=BUILD, help="The built benchmark's folder, if it was moved.")
 @run_options
-@click.pass_obj
-def resume(workspace: Any, /, run: str, **options: Any) -> int:
+@calls("app.commands.batch:resume", "ExecutionOptions")
+def resume() -> None:
     """Resume a run, or repeat some of its conditions."""
-    from app.commands.batch import ExecutionOptions
-    from app.commands.batch import resume as resume_run
-
-    execution = ExecutionOptions(**{key: options.pop(key) for key in (*_RUNNING, "restarts", "workers")})
-    return resume_run(workspace, run, execution, **options)
 
 
 @click.command("judge", epilog=RUN_HELP)
@@ -125,14 +117,9 @@ def resume(workspace: Any, /, run: str, **options: Any) -> int:
 @api_options
 @cluster_options
 @worker_options
-@click.pass_obj
-def judge_command(workspace: Any, /, run: str, names: Sequence[str], **options: Any) -> int:
+@calls("app.commands.judge:judge", "ExecutionOptions")
+def judge_command() -> None:
     """Judge a run's answers with further judges. No answer is generated again."""
-    from app.commands.batch import ExecutionOptions
-    from app.commands.judge import judge as judge_run
-
-    execution = ExecutionOptions(**{key: options.pop(key) for key in (*WORKER_KEYS, *_CLUSTER)})
-    return judge_run(workspace, run, list(names), execution, api=pop_api_options(options), **options)
 
 
 @click.command(epilog=RUN_HELP)

@@ -65,14 +65,12 @@ def completion_script(context: click.Context, shell: str) -> None:
 
 @click.command()
 @click.argument("command", nargs=-1, metavar="[COMMAND]")
-def schema(command: tuple[str, ...]) -> None:
+@calls("app.commands.schema:print_schema", workspace=False)
+def schema() -> None:
     """Print the JSON Schema of a command's JSON. Without COMMAND, the commands that have one are listed.
 
     That of batch, resume, judge, demo, import and baselines is of a line of --display json, and batch's that of try's lines.
     """
-    from app.commands.schema import print_schema
-
-    print_schema(" ".join(command))
 
 
 @click.command()

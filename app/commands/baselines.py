@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.commands.batch import ExecutionOptions, print_message
 from app.commands.judge import judge as judge_run
+from app.commands.run_execution import ExecutionOptions, print_message
 from app.engine.baselines import DESCRIPTIONS, available_rules, make_baseline
 from app.exit_codes import DONE, FAILURES, EndedError
 from app.run_spec import RunSpec, parse_stored
@@ -44,7 +44,7 @@ def baselines(workspace: Workspace, runs: Sequence[str], rules: Sequence[str], d
             # Rules take seconds, and their progress would hide the lines above.
             options = ExecutionOptions(display="none" if by_rule else display)
             try:
-                judge_run(workspace, baseline.folder.name, spec.judge, options)
+                judge_run(workspace, baseline.folder.name, options, names=spec.judge)
             except EndedError as end:
                 if end.exit_code != FAILURES:
                     raise

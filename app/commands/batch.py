@@ -2,90 +2,48 @@
 
 from __future__ import annotations
 
-import errno
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
+from app.commands.run_execution import ExecutionOptions, execute_runs, models_on_nodes, print_message
 from app.engine import stopping_rule
 from app.engine.command_runs import command_runs
 from app.engine.judging import models_needed, work_left
-from app.engine.plan import CheckedSpec, PlannedRun, check_spec, open_build, plan_resume, plan_run
-from app.engine.progress import Display
-from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker_pid
-from app.engine.workers.cluster.address import NONE, check_workers
+from app.engine.plan import CheckedSpec, PlannedRun, check_spec, plan_resume, plan_run
+from app.engine.run_control import is_paused, unpause, worker_pid
+from app.engine.workers.cluster.address import check_workers
 from app.engine.workers.cluster.connect import survey
 from app.engine.workers.cluster.placement import Placement, check_fits
-from app.engine.workers.supervise import Supervisor
-from app.engine.workers.worker_job import Job
-from app.exit_codes import DONE, FAILURES, INTERRUPTED, STOPPED, EndedError
+from app.exit_codes import DONE, EndedError
 from app.json_output.events import outcome
-from app.json_output.stream import discard_output
-from app.new_run.mac_warnings import mac_warnings
 from app.new_run.run_estimate import calls_by_condition, judge_costs, measured_speed, remote_usage
 from app.new_run.setup_plan import state_of
 from app.new_run.setup_spec import setup_spec
 from app.report.throughput import duration
 from app.run_spec import BatchSpec, RunSpec, load_spec
 from app.setups import find_setup, setup_file
-from app.store.lending import ReusedAnswers
 from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
-from app.store.run_facts import worker_deaths
 from app.store.run_references import changeable_run
-from app.store.run_summary import RunSummary, read_summary
-from app.store.sqlite_errors import DamagedError
+from app.store.run_summary import read_summary
 from app.store.workspace import Workspace
-from app.text.plural import count_of
 from benchmarks.errors import BusyError, ModelError, RashomonError, SpecError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import WITHOUT_SOURCES
-from judges.registry import judge_names
-from mlx_backends.baseline import BASELINE, WITHOUT_REQUESTS
+from mlx_backends.baseline import BASELINE
 from mlx_backends.imported import IMPORTED
-from mlx_backends.person import PERSON
-from mlx_backends.registry import describe, refusal, required_memory
+from mlx_backends.registry import required_memory
 from mlx_backends.remote import check_all_ready, is_remote, readiness_problem
-
-if TYPE_CHECKING:
-    from app.report.table_inputs import TableInputs
 
 _DEVICE = "device"
 _STAND_IN = "policy:random"
 _COUNTED = 100_000
 """The most instances whose calls are counted, which takes a second or two."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionOptions:
-    """Options of how runs are executed and judged; none of them is part of a run's spec."""
-
-    display: str | None = None
-    force: bool = False
-    accept_engine: bool = False
-    allowed: Sequence[str] = ()
-    """Addresses the user allows."""
-    until_width: float | None = None
-    """The width of every condition's accuracy interval at which a run stops."""
-    restarts: int | None = None
-    """The number of restarts of a worker that runs out of memory; None: as the spec says."""
-    workers: str | None = None
-    """The cluster whose nodes answer; None for this machine."""
-    allow_open_cluster: bool = False
-    """Flag to use a cluster without token authentication."""
-    wait: float | None = None
-    """The seconds to wait for the device at most, for each model; None: until it is free."""
-
-    @property
-    def on_cluster(self) -> bool:
-        """True if the nodes of a cluster answer."""
-        return self.workers not in (None, NONE)
 
 
 def batch(
@@ -106,12 +64,7 @@ def batch(
     batch_spec, checked, faults = check_batch(workspace, spec, overrides, options, stop=not dry_run)
     options = _with_workers(batch_spec, options, typed="workers" in overrides)
     outcome.about(run.folder for run in checked if run.existing)
-    for run in checked:
-        if run.identity[_DEVICE] == "remote" and not run.existing:
-            print_message(f"{run.folder.name}: {remote_usage(run.spec, run.instances, run.build)}", options.display)
-    for run in checked:
-        for sentence in filter(None, (run.excluded.sentence, run.trained.sentence, run.lost_effect)):
-            print_message(f"{run.folder.name}: {sentence}", options.display)
+    _print_notes(checked, options)
     remote_models = [_remote_models(run) for run in checked]
     requirements = [
         (names, run.spec.api.remote_options(workspace.replies))
@@ -123,11 +76,9 @@ def batch(
         for run_spec in batch_spec.runs():
             if not any(run.spec.unnamed == run_spec.unnamed for run in checked):
                 _print_calls(workspace, run_spec, options)
-        for problem in dict.fromkeys(
-            readiness_problem(names, remote_options) for names, remote_options in requirements
-        ):
-            if problem:
-                display.notice(f"not ready to run: {problem}")
+        problems = (readiness_problem(names, remote_options) for names, remote_options in requirements)
+        for problem in filter(None, dict.fromkeys(problems)):
+            display.notice(f"not ready to run: {problem}")
         if faults:
             raise EndedError(faults[-1].exit_code, " ".join(dict.fromkeys(map(str, faults))))
         outcome.message = "the specs are valid; nothing was run"
@@ -142,6 +93,16 @@ def batch(
     return execute_runs(workspace, planned, display, options, placement=placement, tables=tables)
 
 
+def _print_notes(checked: Sequence[CheckedSpec], options: ExecutionOptions) -> None:
+    """Print the usage of remote models, then what is left out of the runs, was learnt before or has no effect."""
+    for run in checked:
+        if run.identity[_DEVICE] == "remote" and not run.existing:
+            print_message(f"{run.folder.name}: {remote_usage(run.spec, run.instances, run.build)}", options.display)
+    for run in checked:
+        for sentence in filter(None, (run.excluded.sentence, run.trained.sentence, run.lost_effect)):
+            print_message(f"{run.folder.name}: {sentence}", options.display)
+
+
 def _place(checked: Sequence[CheckedSpec], options: ExecutionOptions) -> Placement | None:
     """Return where the models of a batch fit on its cluster; None if they need no placement.
 
@@ -152,7 +113,7 @@ def _place(checked: Sequence[CheckedSpec], options: ExecutionOptions) -> Placeme
     unfinished = [run for run in checked if not _is_finished(run)]
     if len({(run.spec.model, run.spec.kv_bits, run.build.path) for run in unfinished}) < 2:  # whose worker reports it
         return None
-    models = dict.fromkeys(model for run in unfinished for model in _models_on_nodes(run.spec.model, run.spec.judge))
+    models = dict.fromkeys(model for run in unfinished for model in models_on_nodes(run.spec.model, run.spec.judge))
     needs = {model: required_memory(model) for model in models}
     print_message(f"asking the nodes of {options.workers} for their memory", options.display)
     assert options.workers is not None
@@ -171,11 +132,6 @@ def _is_finished(run: CheckedSpec) -> bool:
         return False
     with RunStore.read(run.folder) as store:
         return not models_needed(store, run.spec)
-
-
-def _models_on_nodes(model: str, judges: Sequence[str]) -> tuple[str, ...]:
-    """Return those of a model and its judges that the nodes of a cluster need memory for."""
-    return (model, *(name for name in judges if name not in judge_names() and describe(name).needs_device))
 
 
 def _with_workers(batch_spec: BatchSpec, options: ExecutionOptions, *, typed: bool) -> ExecutionOptions:
@@ -343,144 +299,6 @@ def _check_until_width(width: float | None, spec: RunSpec, folder: Path | None) 
             stopping_rule.check_order(store)
 
 
-def execute_runs(
-    workspace: Workspace,
-    planned: Sequence[PlannedRun],
-    display: Display,
-    options: ExecutionOptions,
-    *,
-    conditions: Sequence[str] = (),
-    placement: Placement | None = None,
-    demo: Callable[[TableInputs], None] | None = None,
-    tables: bool = True,
-) -> int:
-    """Execute the planned runs with one worker per model, print their main table with ``tables``, and return 0.
-
-    Raises EndedError if answers or judgements failed, the runs could not continue, or they were interrupted.
-
-    With a ``placement``, models that fit on different nodes of the cluster answer at the same time.
-
-    ``demo`` prints the results of the demo, whose data ship with the project and count as the paper's.
-    """
-    for run in planned:
-        if run.spec.model.startswith(PERSON):
-            raise SpecError(refusal(run.spec.model))
-        RunStore.require_own(run.folder)
-    outcome.about(run.folder for run in planned)
-    _refuse_in_use(planned)
-    unfinished_runs = [run for run in planned if _announce(run, conditions, options.display)]
-    for run in planned:
-        clear_stale_pause(run.folder)
-    jobs = [
-        _job(workspace, list(group), conditions, options)
-        for _, group in groupby(unfinished_runs, key=lambda run: (run.spec.model, run.spec.data, run.spec.kv_bits))
-    ]
-    if not demo:
-        for warning in mac_warnings((run.spec.model, run.spec.decoding.max_pixels) for run in unfinished_runs):
-            display.notice(warning)
-    supervisor = Supervisor(display, placement)
-    try:
-        code = supervisor.run(jobs)
-    except OSError as error:
-        if error.errno not in (errno.EPIPE, errno.EIO):
-            raise
-        # The reader of the output is gone, as with `| head`, or the terminal: stop the run as Ctrl-C would.
-        discard_output()
-        code = INTERRUPTED
-    summaries = [read_summary(run.folder) for run in planned]
-    unfinished = [run for run in summaries if run.state != "done"]
-    if code != INTERRUPTED:
-        is_displayed = options.display not in ("json", "none")
-        inputs = _verify(planned, read=is_displayed and tables and any(run.done for run in summaries))
-        if is_displayed:
-            _print_results(planned, summaries, inputs, demo)
-    if code != DONE:
-        raise EndedError(code, " ".join([*supervisor.reasons, *_saved(workspace, unfinished, code)]))
-    if failed := [run for run in summaries if _failures(run)]:
-        raise EndedError(FAILURES, _failures_text(workspace, failed))
-    return DONE
-
-
-def _saved(workspace: Workspace, unfinished: Sequence[RunSummary], code: int) -> Iterator[str]:
-    """Yield a sentence on how to resume the unfinished runs of a batch that ended with ``code``."""
-    command = (
-        f"`{workspace.command()} resume {unfinished[0].name}`" if len(unfinished) == 1 else "the same command again"
-    )
-    if code == INTERRUPTED:
-        yield f"interrupted; every answer and verdict reported as done is saved; run {command} to resume."
-    elif code == STOPPED and unfinished:
-        yield f"Every answer and verdict reported as done is saved; run {command} to resume."
-
-
-def _failures_text(workspace: Workspace, failed: Sequence[RunSummary]) -> str:
-    """Return how many answers and judgements of runs failed, and the commands that repeat them."""
-    errors, judgements = sum(run.errors for run in failed), sum(run.failed_judgements for run in failed)
-    names = failed[0].name if len(failed) == 1 else f"{len(failed)} runs, such as {failed[0].name}"
-    facts = (count_of(errors, "answer"), count_of(judgements, "judgement"))
-    text = " and ".join(fact for fact, count in zip(facts, (errors, judgements), strict=True) if count)
-    with_errors = next((run.name for run in failed if run.errors), "")
-    resume = f"`{workspace.command()} resume {with_errors} --retry-errors` repeats the answers" if errors else ""
-    with_failures = next((run.name for run in failed if run.failed_judgements), "")
-    judge = (
-        f"`{workspace.command()} judge {with_failures} --judge NAME --retry-failed` repeats the judgements"
-        if judgements
-        else ""
-    )
-    return f"{text} failed in {names}; {', '.join(filter(None, (resume, judge)))}."
-
-
-def _announce(run: PlannedRun, conditions: Sequence[str], display: str | None) -> bool:
-    """Print how far a run is that existed before; return whether anything is left to answer, judge or record in it."""
-    with RunStore.read(run.folder) as store:
-        models = models_needed(store, run.spec, conditions)
-        try:
-            progress = store.progress() if run.existing else []
-        except DamagedError:  # the worker reports it
-            progress = []
-    done, total = sum(p.done for p in progress), sum(p.total for p in progress)
-    if progress and done == total:
-        judging = "; judging resumes" if models else ""
-        print_message(f"{run.name}: all {total} instances are answered already{judging}.", display)
-    elif done:
-        print_message(f"{run.name}: resuming after {done} of {total}.", display)
-    return bool(models) or (done == total and read_summary(run.folder).state != "done")
-
-
-def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[str], options: ExecutionOptions) -> Job:
-    """Return the worker's job for ``runs``, which share a model, its key-value bits and a build."""
-    spec = runs[0].spec
-    workers = options.workers if options.on_cluster else None
-    return Job(
-        tuple(run.folder for run in runs),
-        tuple(spec.judge),
-        spec.undecided_by,
-        None if spec.model.startswith(WITHOUT_REQUESTS) else open_build(workspace, spec).path,
-        tuple(conditions),
-        spec.api.remote_options(workspace.replies),
-        options.force,
-        options.accept_engine,
-        restarts=spec.restarts if options.restarts is None else options.restarts,
-        until_width=options.until_width,
-        model=spec.model,
-        workers=workers,
-        allow_open_cluster=options.allow_open_cluster,
-        wait=options.wait,
-        models=() if workers is None else _models_on_nodes(spec.model, spec.judge),
-    )
-
-
-def _refuse_in_use(planned: Sequence[PlannedRun]) -> None:
-    """Raise StoreError if other processes work on all of the runs; a worker skips a single one among others."""
-    holders = []
-    for run in planned:
-        with FileLock(run.folder / "lock") as lock:
-            if lock.acquire("rashomon"):  # waits a moment for a process that is just ending
-                return
-            holders.append(busy_message(lock))
-    if holders:
-        raise BusyError(f"{holders[0]}; `rashomon runs` shows its progress.")
-
-
 def _remote_models(run: CheckedSpec) -> list[str]:
     """Return the remote models and judges that a run still needs. The run's store is read only if there may be any."""
     names = [name for name in (run.spec.model, *run.spec.judge) if is_remote(name)]
@@ -489,70 +307,3 @@ def _remote_models(run: CheckedSpec) -> list[str]:
     with RunStore.read(run.folder) as store:
         needed = models_needed(store, run.spec)
     return [name for name in names if name in needed]
-
-
-def _verify(planned: Sequence[PlannedRun], *, read: bool) -> TableInputs | None:
-    """Read all answers and verdicts, for tables if they are to be ``read``. Raises DamagedError."""
-    if read:
-        from app.report.table_inputs import read_inputs
-
-        return read_inputs([run.folder for run in planned])
-    for run in planned:
-        with RunStore.read(run.folder) as store:
-            store.verify()
-    return None
-
-
-def _print_results(
-    planned: Sequence[PlannedRun],
-    summaries: Sequence[RunSummary],
-    inputs: TableInputs | None,
-    demo: Callable[[TableInputs], None] | None,
-) -> None:
-    """Print the main table of the ``inputs``, or the demo's, and what is to know of each run."""
-    from app.report.error_messages import error_lines
-    from app.report.render import print_table
-    from app.report.tables import tables_from
-    from app.text.escape import clean
-
-    if inputs is not None and demo is None:
-        (main,) = tables_from(inputs, only="main")
-        print_table(main)
-    for run in summaries:
-        failures = _failures(run)
-        failed = f"; {failures} failed: `rashomon show {run.name} --table failures`" if failures else ""
-        stopped = f"; stopped because {run.note}" if run.state == "stopped" else ""
-        print(clean(f"{run.name}: {run.done} of {run.total} answered{stopped}{failed}"))
-        for node in run.nodes:
-            if node.state in ("refused", "failed"):
-                print(clean(f"{node.name} was not used: {node.note}."))
-    for planned_run in planned:
-        with RunStore.read(planned_run.folder) as store:
-            if reused := ReusedAnswers.load(store).sentence:
-                print(clean(f"{planned_run.name}: {reused}"))
-            if store.meta("identity", {}).get(_DEVICE) == "remote":
-                calls, prompt, completion = store.answer_usage()
-                cached = f"; {store.cached_replies()} answers from cached replies" if store.cached_replies() else ""
-                print(clean(f"{planned_run.name}: {calls} calls, {prompt} + {completion} tokens{cached}"))
-            for line in error_lines(store):
-                print(clean(f"{planned_run.name}: {line}"))
-            for death in worker_deaths(store):
-                print(clean(f"{planned_run.name}: {death.sentence()}"))
-            limitations = [proof["lacks"] for proof in store.meta("canary", []) if proof.get("lacks")]
-            for remark in dict.fromkeys([*store.meta("remarks", []), *limitations]):
-                print(clean(remark))
-    if inputs is not None and demo is not None:
-        demo(replace(inputs, own_rows_only=False))
-
-
-def _failures(run: RunSummary) -> int:
-    """Return the number of answers that are errors, and of judgements that failed."""
-    return run.errors + run.failed_judgements
-
-
-def print_message(message: str, display: str | None) -> None:
-    """Print a line for a person; on standard error if standard output is JSON, and nowhere if there is no display."""
-    from app.text.escape import clean
-
-    if display != "none":
-        print(clean(message), file=sys.stderr if display == "json" else sys.stdout, flush=True)

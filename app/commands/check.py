@@ -8,7 +8,8 @@ from pathlib import Path
 
 from app import exit_codes
 from app.commands.spinner import spinner
-from app.commands.try_model import NO_RULE, rule_wins
+from app.commands.try_model import NO_RULE
+from app.commands.try_verdict import rule_wins
 from app.compare.gate import (
     FAILED,
     INCONCLUSIVE,

@@ -75,12 +75,7 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
         noted = replace(comparison, tables=_with_verdicts(comparison.tables, verdicts))
         _write(workspace, noted, arguments.formats, arguments)
         return
-    tables, only = comparison.tables, arguments.only
-    if only is not None:
-        tables = tuple(table for table in tables if table.name == only)
-        if not tables:
-            names = [table.name for table in comparison.tables]
-            raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, names)}")
+    tables = comparison.tables if arguments.only is None else _only(comparison.tables, arguments.only)
     if arguments.as_json:
         received = [reference.folder for reference in references if isinstance(reference, PublishedRow)]
         folders = (*comparison.folders, *filter(None, received))
@@ -88,14 +83,28 @@ def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArgumen
             "compare", compare_result(comparison, verdicts, tables), folders=folders, judge=comparison.views.judge
         )
         return
+    _print(comparison, verdicts, tables, arguments)
+
+
+def _only(tables: Sequence[Table], name: str) -> tuple[Table, ...]:
+    """Return the tables of a name. Raises SpecError if there is none."""
+    named = tuple(table for table in tables if table.name == name)
+    if not named:
+        raise SpecError(f"there is no table {name!r} here; {did_you_mean(name, [table.name for table in tables])}")
+    return named
+
+
+def _print(
+    comparison: Comparison, verdicts: Sequence[Verdict], tables: Sequence[Table], arguments: CompareArguments
+) -> None:
     lines = [clean(line) for line in (*(x.text for x in verdicts), *headlines(comparison))]
     lines += [f"! {clean(warning)}" for warning in comparison.warnings]
     print("\n".join(lines), end="\n\n" if lines else "")
-    prints_all = only is not None or arguments.all_tables
+    prints_all = arguments.only is not None or arguments.all_tables
     printed = tables if prints_all else [table for table in tables if table.name in _requested_tables(comparison)]
     for table in printed:
         print_table(table)
-    if only is None and (more := other_tables_note(tables, [table.name for table in printed])):
+    if arguments.only is None and (more := other_tables_note(tables, [table.name for table in printed])):
         print(more)
 
 

@@ -11,8 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.commands.batch import ExecutionOptions, execute_runs
 from app.commands.progress_display import make_display
+from app.commands.run_execution import ExecutionOptions, execute_runs
 from app.engine.plan import check_spec, plan_run
 from app.engine.progress import Display
 from app.fetch.recipes import build_commands

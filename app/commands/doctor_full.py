@@ -11,9 +11,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from app.commands.batch import ExecutionOptions, execute_runs
 from app.commands.demo import DEMOS, demo
 from app.commands.progress_display import PlainDisplay
+from app.commands.run_execution import ExecutionOptions, execute_runs
 from app.commands.spinner import spinner
 from app.doctor import CheckResult, examine
 from app.doctor.agreement import Agreement, compare_with_loop

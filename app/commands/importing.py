@@ -11,18 +11,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from app.commands.batch import ExecutionOptions, print_message
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.judge import judge as judge_run
+from app.commands.run_execution import ExecutionOptions, print_message
 from app.engine.identity import refused_differences
 from app.engine.instance_streams import BuildInstances, run_instances
 from app.engine.plan import create_run, identity_of, open_build
-from app.run_spec import RunSpec, parse, resolve_judges
+from app.run_spec import RunSpec, parse
 from app.store.data_types import NewAnswer
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.run_facts import UNJUDGED_STATE
 from app.store.workspace import Workspace
+from app.typed_names import resolve_judges
 from benchmarks.base import Benchmark, ImportedAnswer
 from benchmarks.errors import SourceError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
@@ -105,9 +106,8 @@ def import_answers(workspace: Workspace, file: Path, arguments: ImportArguments)
         for reason, count in left_out.items():
             print_message(f"{count} rows left out: {reason}", arguments.display)
         print_message(f"{folder.name}: {len(answers)} answers imported.", arguments.display)
-    return judge_run(
-        workspace, folder.name, arguments.judges or spec.judge, ExecutionOptions(display=arguments.display)
-    )
+    options = ExecutionOptions(display=arguments.display)
+    return judge_run(workspace, folder.name, options, names=arguments.judges or spec.judge)
 
 
 def _check_same(folder: Path, spec: RunSpec, identity: Mapping[str, Any]) -> None:

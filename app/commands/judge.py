@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from app.commands.batch import ExecutionOptions, print_message
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
+from app.commands.run_execution import ExecutionOptions, print_message
 from app.engine.run_control import clear_stale_pause
 from app.engine.workers.cluster.address import check_workers
 from app.engine.workers.supervise import Supervisor
 from app.engine.workers.worker_job import Job
 from app.exit_codes import DONE, FAILURES, INTERRUPTED, EndedError
 from app.json_output.events import outcome
-from app.run_spec import ApiSpec, RunSpec, parse, parse_stored, resolve_judges
+from app.run_spec import ApiSpec, RunSpec, parse, parse_stored
 from app.store.data_types import JudgedCounts
 from app.store.run import RunStore
 from app.store.run_references import changeable_run
 from app.store.run_summary import read_summary
 from app.store.workspace import Workspace
 from app.text.plural import count_of
+from app.typed_names import resolve_judges
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.typed_paths import typed_path
@@ -36,9 +37,9 @@ from mlx_backends.remote import check_all_ready, readiness_problem
 def judge(
     workspace: Workspace,
     run: str,
-    names: Sequence[str],
     options: ExecutionOptions,
     *,
+    names: Sequence[str],
     official_code: Path | None = None,
     api: Mapping[str, Any] = MappingProxyType({}),
     retry_failed: bool = False,
@@ -63,22 +64,14 @@ def judge(
     typed_api = parse(ApiSpec, api, "the command line").model_dump(exclude_unset=True)
     remote_options = spec.api.model_copy(update=typed_api).remote_options(workspace.replies)
     if options.workers is not None:
-        local = [judge.model for judge in judges if isinstance(judge, RubricJudge) and judge.info.needs_device]
-        if not local:
-            raise SpecError(f"{', '.join(names)} asks no model of this machine; leave --workers out.")
-        check_workers(options.workers, local, options.allowed, typed=True)
+        _check_workers(options.workers, names, judges, options.allowed)
     if not dry_run:
         RunStore.require_own(folder)
         confirm_addresses(names, options.allowed)
         check_all_ready(names, remote_options)
     with RunStore.read(folder) as store:
-        for judge in judges:
-            failed_before = sum(p.judged[judge.id].failed for p in store.progress() if judge.id in p.judged)
-            retried = f", and {failed_before} failed ones to retry" if retry_failed else ""
-            rule = next((rule for rule in judges if rule.id == judge.undecided_by), None)
-            later = store.unjudged_count(rule) if rule is not None else 0
-            left = f", and those of {later} that {rule.id} leaves undecided" if rule is not None and later else ""
-            print_message(f"{judge.id}: {_estimate(store, judge, remote_options)}{left}{retried}", options.display)
+        for line in _estimates(store, judges, remote_options, retry_failed=retry_failed):
+            print_message(line, options.display)
     if dry_run:
         if problem := readiness_problem(names, remote_options):
             display.notice(f"not ready to judge: {problem}")
@@ -104,19 +97,13 @@ def judge(
     if code == INTERRUPTED:
         raise EndedError(INTERRUPTED, "interrupted; every verdict so far is saved; run the same command to resume.")
     failed = 0
-    summary = read_summary(folder)
-    with RunStore.read(folder) as store:
-        store.verify()
-        for judge in judges:
-            counts = JudgedCounts.sum(p.judged[judge.id] for p in summary.progress if judge.id in p.judged)
-            failed += counts.failed
-            calls, prompt, completion = store.judge_usage(judge.id)
-            usage = f"; {calls} calls, {prompt} + {completion} tokens" if isinstance(judge, RubricJudge) else ""
-            undecided = f"{counts.undecided} undecided, " if counts.undecided else ""
-            labels = f"{counts.labelled} labelled, {counts.unparsed} unparsed"
-            sentence = f"{judge.id}: {labels}, {undecided}{counts.failed} failed{usage}"
-            outcome.message = "; ".join(filter(None, (outcome.message, sentence)))
-            print_message(sentence, options.display)
+    for judge, counts, usage in _results(folder, judges):
+        failed += counts.failed
+        undecided = f"{counts.undecided} undecided, " if counts.undecided else ""
+        labels = f"{counts.labelled} labelled, {counts.unparsed} unparsed"
+        sentence = f"{judge.id}: {labels}, {undecided}{counts.failed} failed{usage}"
+        outcome.message = "; ".join(filter(None, (outcome.message, sentence)))
+        print_message(sentence, options.display)
     if code != DONE:
         raise EndedError(
             code, " ".join([*supervisor.reasons, "Every verdict so far is saved; the same command resumes."])
@@ -126,6 +113,39 @@ def judge(
             FAILURES, f"{count_of(failed, 'judgement')} failed; the same command with --retry-failed repeats them."
         )
     return DONE
+
+
+def _check_workers(workers: str, names: Sequence[str], judges: Sequence[Judge], allowed: Sequence[str]) -> None:
+    """Raise SpecError if the judges have no model for a cluster, or it may not be used."""
+    local = [judge.model for judge in judges if isinstance(judge, RubricJudge) and judge.info.needs_device]
+    if not local:
+        raise SpecError(f"{', '.join(names)} asks no model of this machine; leave --workers out.")
+    check_workers(workers, local, allowed, typed=True)
+
+
+def _results(folder: Path, judges: Sequence[Judge]) -> Iterator[tuple[Judge, JudgedCounts, str]]:
+    """Yield each judge with the numbers of its verdicts, which are verified first, and the usage of a model."""
+    summary = read_summary(folder)
+    with RunStore.read(folder) as store:
+        store.verify()
+        for judge in judges:
+            counts = JudgedCounts.sum(p.judged[judge.id] for p in summary.progress if judge.id in p.judged)
+            calls, prompt, completion = store.judge_usage(judge.id)
+            usage = f"; {calls} calls, {prompt} + {completion} tokens" if isinstance(judge, RubricJudge) else ""
+            yield judge, counts, usage
+
+
+def _estimates(
+    store: RunStore, judges: Sequence[Judge], remote_options: RemoteOptions, *, retry_failed: bool
+) -> Iterator[str]:
+    """Yield what each judge has to do."""
+    for judge in judges:
+        failed_before = sum(p.judged[judge.id].failed for p in store.progress() if judge.id in p.judged)
+        retried = f", and {failed_before} failed ones to retry" if retry_failed else ""
+        rule = next((rule for rule in judges if rule.id == judge.undecided_by), None)
+        later = store.unjudged_count(rule) if rule is not None else 0
+        left = f", and those of {later} that {rule.id} leaves undecided" if rule is not None and later else ""
+        yield f"{judge.id}: {_estimate(store, judge, remote_options)}{left}{retried}"
 
 
 def _estimate(store: RunStore, judge: Judge, remote_options: RemoteOptions) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from app.commands.confirm_addresses import confirm_addresses
@@ -48,33 +48,31 @@ _NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CheckArguments:
-    """The options of ``rashomon judges check``."""
-
-    limit: int | None = None
-    dry_run: bool = False
-    force: bool = False
-    allowed: tuple[str, ...] = ()
-    api: Mapping[str, Any] = field(default_factory=dict)
-    as_json: bool = False
-
-
-def check_judge(workspace: Workspace, name: str, arguments: CheckArguments) -> int:
+def check_judge(
+    workspace: Workspace,
+    name: str,
+    *,
+    limit: int | None,
+    dry_run: bool,
+    api: Mapping[str, Any],
+    force: bool,
+    allowed: Sequence[str],
+    as_json: bool,
+) -> int:
     """Examine the judge or panel ``name`` and print the result; return 0. Raises EndedError if it gave no usable reply somewhere.
 
     Replies are cached, so that the same command resumes. Raises as :class:`Examiner`, and what loading a model raises.
     """
-    answers, hostile = labelled_set()[: arguments.limit], hostile_answers()[: arguments.limit]
+    answers, hostile = labelled_set()[:limit], hostile_answers()[:limit]
     examiner = Examiner(name, answers, hostile)
     models = models_digest(judge.identity() if isinstance(judge, RubricJudge) else None for judge in examiner.judges)
     # Another model may be behind a user's own server by now: a check that is complete is not repeated from the cache.
     scope = f"judges check after {last_check(examiner.id, models)}"
-    options = replace(parse(ApiSpec, arguments.api, "the command line").remote_options(workspace.replies), scope=scope)
+    options = replace(parse(ApiSpec, api, "the command line").remote_options(workspace.replies), scope=scope)
     names = [judge.model for judge in examiner.models]
-    if arguments.dry_run:
+    if dry_run:
         sentences, problem = tuple(_estimate(examiner, options)), readiness_problem(names, options)
-        if arguments.as_json:
+        if as_json:
             print_json("judges check", ExaminationPlan(sentences=sentences, problem=problem), judge=examiner.id)
             return 0
         for sentence in sentences:
@@ -82,13 +80,13 @@ def check_judge(workspace: Workspace, name: str, arguments: CheckArguments) -> i
         if problem:
             print(clean(f"not ready to judge: {problem}"), file=sys.stderr)
         return 0
-    confirm_addresses(names, arguments.allowed)
+    confirm_addresses(names, allowed)
     check_all_ready(names, options)
     for judge in examiner.models:
         workspace.make()
-        _ask(examiner, judge, workspace, options, force=arguments.force)
+        _ask(examiner, judge, workspace, options, force=force)
     result = examiner.result()
-    if arguments.as_json:
+    if as_json:
         print_json("judges check", _to_json(result), judge=without_folders(result.judge))
     else:
         _print(result)

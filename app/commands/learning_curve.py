@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.commands.batch import ExecutionOptions, batch
+from app.commands.batch import batch
+from app.commands.run_execution import ExecutionOptions
 from app.commands.spinner import spinner
 from app.commands.train import train
 from app.compare.learning_curve import (

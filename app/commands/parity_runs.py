@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.commands.batch import ExecutionOptions, execute_runs
 from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
+from app.commands.run_execution import ExecutionOptions, execute_runs
 from app.engine.plan import check_spec, plan_run
 from app.exit_codes import FAILURES, EndedError
 from app.run_spec import load_spec

@@ -9,11 +9,13 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from app.commands.batch import ExecutionOptions, batch, print_message
-from app.commands.build import BuildArguments, ConstructionModels, build
+from app.commands.batch import batch
+from app.commands.build import BuildArguments, build
 from app.commands.confirm_addresses import confirm_addresses
+from app.commands.construction_models import ConstructionModels
 from app.commands.data import fetch_data, list_data, print_fetched
 from app.commands.models import fetch_model, list_model
+from app.commands.run_execution import ExecutionOptions, print_message
 from app.commands.setup_lines import plan_lines, question
 from app.exit_codes import DONE, EndedError
 from app.fetch.plan import disk_problem
@@ -141,7 +143,7 @@ def _confirm(plan: SetupPlan, command: str, options: ExecutionOptions) -> bool:
 
 @contextmanager
 def _printing(display: str | None) -> Iterator[None]:
-    """Send what is printed where :func:`~app.commands.batch.print_message` sends it."""
+    """Send what is printed where :func:`~app.commands.run_execution.print_message` sends it."""
     if display == "json":
         with redirect_stdout(sys.stderr):
             yield

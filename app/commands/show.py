@@ -44,11 +44,12 @@ from benchmarks.vocabulary import Media
 
 @dataclass(frozen=True, slots=True)
 class ShowArguments:
-    """The options of ``rashomon show``: one ``table`` or ``sample``, or the ``spec``, or the headlines and tables.
+    """The options of ``rashomon show``: ``speed``, one ``table`` or ``sample``, the ``spec``, or the headlines and tables.
 
     ``trust`` says what should win where sources disagree; then, and on own documents, the scorecard comes first.
     """
 
+    speed: bool = False
     table: str | None = None
     sample: str | None = None
     spec: bool = False
@@ -60,6 +61,9 @@ class ShowArguments:
 
 def show(workspace: Workspace, runs: Sequence[str], arguments: ShowArguments) -> None:
     """Print the headlines and main table of ``runs``, or what the arguments name instead."""
+    if arguments.speed:
+        show_speed(workspace, runs, as_json=arguments.as_json)
+        return
     folders = run_folders(workspace, runs)
     if arguments.spec:
         _show_specs(workspace, folders, as_json=arguments.as_json)
@@ -105,12 +109,7 @@ def _show_tables(folders: Sequence[Path], arguments: ShowArguments) -> None:
         print_json("show", result, folders=folders, judge=inputs.judge)
         return
     for run in runs:
-        reason = f" ({run.note})" if run.state == "stopped" else ""
-        print(clean(f"{run.name}: {run.state}{reason}, {'; '.join((run.answered, *run.remarks))}"))
-        for death in run.deaths:
-            print(clean(f"{run.name}: {death}"))
-        for fault in run.faults:
-            print(f"  {clean(fault)}")
+        _print_run(run)
     for line in headlines:
         print(clean(line))
     print()
@@ -164,6 +163,16 @@ def _print_next(inputs: TableInputs, other_tables: str, steps: Sequence[Remedy])
     if steps:
         print(f"\n{remedies_title()}:")
         print("\n".join(clean(f"  {step}") for step in steps))
+
+
+def _print_run(run: ShownRun) -> None:
+    """Print the state of a run, and what has gone wrong in it."""
+    reason = f" ({run.note})" if run.state == "stopped" else ""
+    print(clean(f"{run.name}: {run.state}{reason}, {'; '.join((run.answered, *run.remarks))}"))
+    for death in run.deaths:
+        print(clean(f"{run.name}: {death}"))
+    for fault in run.faults:
+        print(f"  {clean(fault)}")
 
 
 def show_speed(workspace: Workspace, runs: Sequence[str], *, as_json: bool) -> None:

@@ -8,7 +8,6 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from app.commands.spinner import spinner
 from app.store.run_references import newest_of_a_build, run_folders
@@ -20,20 +19,19 @@ PORT = 8124
 """The usual port, the same at each start so that addresses of views last; `rashomon serve` has the one before."""
 
 
-@dataclass(frozen=True, slots=True)
-class ViewArguments:
-    """The options of ``rashomon view``. ``at`` is the id of the instance to open; ``browser`` None: open one if there is one."""
-
-    at: str | None = None
-    port: int | None = None
-    browser: bool | None = None
-    judge: str | None = None
-    trust: str | None = None
-
-
-def view(workspace: Workspace, runs: Sequence[str], arguments: ViewArguments) -> int:
+def view(
+    workspace: Workspace,
+    runs: Sequence[str],
+    *,
+    at: str | None,
+    port: int | None,
+    browser: bool | None,
+    judge: str | None,
+    trust: str | None,
+) -> int:
     """Serve the page of ``runs``, or of the newest ones, until Ctrl-C; return the exit code.
 
+    ``at`` is the id of the instance to open. A ``browser`` is opened if there is one, where that is None.
     The printed link holds a token that opens one session in one browser. Raises SpecError for runs of several benchmarks, an
     unknown judge or instance, and a port in use.
     """
@@ -41,11 +39,11 @@ def view(workspace: Workspace, runs: Sequence[str], arguments: ViewArguments) ->
     from app.view.served.server import serve_page
 
     folders = run_folders(workspace, runs) if runs else newest_of_a_build(workspace)
-    with page_socket(arguments.port) as listener:
+    with page_socket(port) as listener:
         with spinner("reading the runs"):
-            contents = Contents(workspace, folders, judge=arguments.judge, rule=arguments.trust)
-        anchor = "" if arguments.at is None else f"#instance={contents.number(arguments.at)}"
-        opens = _has_browser() if arguments.browser is None else arguments.browser
+            contents = Contents(workspace, folders, judge=judge, rule=trust)
+        anchor = "" if at is None else f"#instance={contents.number(at)}"
+        opens = _has_browser() if browser is None else browser
 
         def announce(link: str) -> None:
             print(f"{link}{anchor}", flush=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from app.engine.loop import judge_record
 from app.engine.plugin_results import usable_answer
-from app.run_spec import resolve_models
+from app.typed_names import resolve_models
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.text_model import TextModel

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -54,6 +54,23 @@ class Preflight:
     problems: Mapping[str, str] | None = None
 
 
+class _KeyProblem(Exception):
+    """What is wrong with the value of a key."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+@contextmanager
+def _problem_of(key: str) -> Iterator[None]:
+    """Raise _KeyProblem with the ``key`` for a RashomonError."""
+    try:
+        yield
+    except RashomonError as error:
+        raise _KeyProblem(key, str(error)) from error
+
+
 class PreflightChecker:
     """Checker of specs in one workspace, with a cache of the contents of builds. Thread-safe."""
 
@@ -88,34 +105,9 @@ class PreflightChecker:
         runs = []
         for run in command_runs(self._workspace, spec):
             try:
-                contents = self.contents(run)
-            except RashomonError as error:
-                return Preflight(problems={"data": str(error)})
-            try:
-                estimate = estimate_run(self._workspace, run, contents).precomputed()
-            except RashomonError as error:
-                return Preflight(problems={"strata": str(error)})
-            if run.score == "likelihood":
-                try:
-                    check_scores(run, engine_name(run.model))
-                except RashomonError as error:
-                    return Preflight(problems={"score": str(error)})
-            try:
-                check_kv_bits(run.model, run.kv_bits)
-            except RashomonError as error:
-                return Preflight(problems={"kv_bits": str(error)})
-            name = run.run_name(contents.build.digest)
-            folder = self._workspace.runs_folder / name
-            exists, finished = (folder / DATABASE).is_file(), False
-            if exists:
-                with (
-                    suppress(RashomonError),
-                    RunStore.read(folder) as store,
-                ):  # a damaged run is reported when it is started
-                    left = work_left(store, run)
-                    estimate = replace(estimate, done=max(0, estimate.answers - left.answers))
-                    finished = not any(left)
-            runs.append(RunPreflight(run, name, exists, finished, contents, estimate))
+                runs.append(self._check_run(run))
+            except _KeyProblem as problem:
+                return Preflight(problems={problem.key: str(problem)})
         answering = {run.run.model for run in runs if run.estimate.left}
         models = [model for model in models if model.spec_name in answering]
         needs = [(model.needed_bytes, model.available_bytes or 0) for model in models if model.needed_bytes is not None]
@@ -126,6 +118,28 @@ class PreflightChecker:
             *self._warnings(spec, models, [*answering, *judges]),
         )
         return Preflight(tuple(runs), tuple(self._costs(runs)), warnings, max(needs, default=None))
+
+    def _check_run(self, run: RunSpec) -> RunPreflight:
+        """Check a run. Raises _KeyProblem."""
+        with _problem_of("data"):
+            contents = self.contents(run)
+        with _problem_of("strata"):
+            estimate = estimate_run(self._workspace, run, contents).precomputed()
+        if run.score == "likelihood":
+            with _problem_of("score"):
+                check_scores(run, engine_name(run.model))
+        with _problem_of("kv_bits"):
+            check_kv_bits(run.model, run.kv_bits)
+        name = run.run_name(contents.build.digest)
+        folder = self._workspace.runs_folder / name
+        exists, finished = (folder / DATABASE).is_file(), False
+        if exists:
+            # A damaged run is reported when it is started.
+            with suppress(RashomonError), RunStore.read(folder) as store:
+                left = work_left(store, run)
+                estimate = replace(estimate, done=max(0, estimate.answers - left.answers))
+                finished = not any(left)
+        return RunPreflight(run, name, exists, finished, contents, estimate)
 
     def _costs(self, runs: list[RunPreflight]) -> list[str]:
         costs = []

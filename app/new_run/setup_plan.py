@@ -23,7 +23,7 @@ from app.new_run.run_estimate import (
     remote_usage,
 )
 from app.new_run.setup_spec import LeftOut, is_built, setup_spec
-from app.run_spec import RunSpec
+from app.run_spec import BatchSpec, RunSpec
 from app.setups import PREFIX, Setup
 from app.store.question_sets import is_own_build
 from app.store.run import RunStore
@@ -191,10 +191,9 @@ def plan_setup(
     planned, costs = list[RunPlan](), list[str]()
     for run in runs:
         try:
-            is_here = split_adapter(run.model)[0] in here
             if data.state != "built":
                 run_plan, run_costs = _plan_unbuilt(workspace, setup, run)
-            elif is_here:
+            elif split_adapter(run.model)[0] in here:
                 checked = check_spec(workspace, run, accept_engine=accept_engine, elsewhere=elsewhere)
                 run_plan, run_costs = _plan_checked(workspace, checked)
             else:
@@ -204,8 +203,6 @@ def plan_setup(
         else:
             planned.append(run_plan)
             costs += run_costs
-    options = spec.api.remote_options(workspace.replies)
-    remote = [name for name in (*spec.model, *spec.judge) if is_remote(name)]
     plan = SetupPlan(
         setup.name,
         spec.benchmark,
@@ -218,10 +215,17 @@ def plan_setup(
         tuple(planned),
         "instances are counted in the build" if data.state == "built" else setup.published_source,
         tuple(dict.fromkeys(costs)),
-        tuple(filter(None, dict.fromkeys(readiness_problem([name], options) for name in remote))),
+        _not_ready(workspace, spec),
         tuple(filter(None, dict.fromkeys(problems))),
     )
     return plan if plan.problems else _with_fetch_problems(plan)
+
+
+def _not_ready(workspace: Workspace, spec: BatchSpec) -> tuple[str, ...]:
+    """Return sentences on what keeps remote models and judges from answering."""
+    options = spec.api.remote_options(workspace.replies)
+    remote = [name for name in (*spec.model, *spec.judge) if is_remote(name)]
+    return tuple(filter(None, dict.fromkeys(readiness_problem([name], options) for name in remote)))
 
 
 def _with_fetch_problems(plan: SetupPlan) -> SetupPlan:

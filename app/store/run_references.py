@@ -27,7 +27,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from app.run_spec import LARGEST_SPEC, resolve_models
+from app.run_spec import LARGEST_SPEC
 from app.store.bundles.layout import SPEC, BundleError
 from app.store.bundles.opening import is_bundle_file
 from app.store.database import DATABASE
@@ -36,6 +36,7 @@ from app.store.run import RunStore
 from app.store.set_runs import FINAL, newest_runs, read_runs
 from app.store.tried_models import read_tried
 from app.store.workspace import Workspace
+from app.typed_names import resolve_models
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.number_ranges import shortened
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark, DataSource
-from benchmarks.build import Build, BuildOptions
+from benchmarks.build import Build
 from benchmarks.crosscheck_bench.constants import (
     CAPABILITIES,
     CONDITIONS,
@@ -19,15 +18,12 @@ from benchmarks.crosscheck_bench.constants import (
     WITHOUT_SOURCES,
 )
 from benchmarks.crosscheck_bench.prompts import PROMPT_SETS
+from benchmarks.deferred import function, instance, method
 from benchmarks.prompt_template import Prompts
-from benchmarks.protocols import Protocol
-from benchmarks.review import ReviewGuide
-from benchmarks.rubric import Rubric
 from benchmarks.training_rows import TrainingOptions, TrainingRow
-from benchmarks.vocabulary import Decoding, Estimate, Instance, LabelMetrics, Record, Table
+from benchmarks.vocabulary import Decoding, Instance, Table
 
 if TYPE_CHECKING:
-    from benchmarks.crosscheck_bench.reading import CrossCheckReading
     from benchmarks.crosscheck_bench.sample import CrossCheckSample
 
 __all__ = ["CrossCheckBench"]
@@ -68,32 +64,11 @@ class CrossCheckBench(Benchmark):
     }
     capabilities = CAPABILITIES
 
-    @property
-    def rubric(self) -> Rubric:
-        from benchmarks.crosscheck_bench.rubric import CrossCheckRubric
-
-        return CrossCheckRubric()
-
-    def protocol(self, decoding: Decoding) -> Protocol:
-        from benchmarks.crosscheck_bench.protocol import StrategyProtocol
-
-        return StrategyProtocol(decoding)
-
-    def remarks(self, record: Record) -> tuple[str, ...]:
-        from benchmarks.crosscheck_bench.protocol import remarks
-
-        return remarks(record)
-
-    @property
-    def review_guide(self) -> ReviewGuide:
-        from benchmarks.crosscheck_bench.review import CrossCheckGuide
-
-        return CrossCheckGuide()
-
-    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.crosscheck_bench.build import build
-
-        return build(sources, out, options)
+    rubric = instance("benchmarks.crosscheck_bench.rubric:CrossCheckRubric")
+    protocol = function(Benchmark.protocol, "benchmarks.crosscheck_bench.protocol:StrategyProtocol")
+    remarks = function(Benchmark.remarks, "benchmarks.crosscheck_bench.protocol:remarks")
+    review_guide = instance("benchmarks.crosscheck_bench.review:CrossCheckGuide")
+    build = function(Benchmark.build, "benchmarks.crosscheck_bench.build:build")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         from benchmarks.crosscheck_bench.instances import instances
@@ -130,20 +105,14 @@ class CrossCheckBench(Benchmark):
 
     table_strata = ("task", "form")
 
-    def reading(self, record: Record) -> CrossCheckReading:
-        from benchmarks.crosscheck_bench.reading import read
-
-        return read(record)
+    reading = function(Benchmark.reading, "benchmarks.crosscheck_bench.reading:read")
 
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.crosscheck_bench.tables import tables
 
         return tables(self, runs, judge)
 
-    def overall(self, answers: Answers, judge: str) -> Mapping[str, Estimate]:
-        from benchmarks.crosscheck_bench.tables import overall
-
-        return overall(self, answers, judge)
+    overall = method(Benchmark.overall, "benchmarks.crosscheck_bench.tables:overall")
 
     def build_tables(self, build: Build) -> list[Table]:
         from benchmarks.crosscheck_bench.sample import CrossCheckSample
@@ -153,10 +122,7 @@ class CrossCheckBench(Benchmark):
         samples = [CrossCheckSample.from_row(row) for row in build.rows()]
         return statistics_tables(samples, build.manifest.get("extraction"))
 
-    def label_metrics(self) -> LabelMetrics:
-        from benchmarks.crosscheck_bench.metrics import label_metrics
-
-        return label_metrics()
+    label_metrics = function(Benchmark.label_metrics, "benchmarks.crosscheck_bench.metrics:label_metrics")
 
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
         from benchmarks.crosscheck_bench.training import training_rows

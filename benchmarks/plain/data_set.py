@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.answers import Answers
-from benchmarks.build import Build, BuildOptions
+from benchmarks.base import Benchmark
+from benchmarks.build import Build
+from benchmarks.deferred import instance, method
 from benchmarks.plain.declaration import CONFLICT, SOURCE, Declaration
 from benchmarks.prompt_template import Prompts, PromptTemplate, filled
 from benchmarks.protocols import ABSTENTION
-from benchmarks.rubric import Rubric
-from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, LabelMetrics, Media, Part, Table, Text
+from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, Media, Part, Text
 from benchmarks.without_sources import closed_book_instance, with_closed_book, without_sources
 
 if TYPE_CHECKING:
@@ -28,10 +27,7 @@ class PlainDataSet(Declaration):
         """Return the prompt of a build's row, in which ``row["columns"]`` has the texts of its columns by role."""
         return self.prompts[prompt_set][row["condition"]]
 
-    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.plain.build import build
-
-        return build(self, sources, out, options)
+    build = method(Benchmark.build, "benchmarks.plain.build:build")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         self.check(build, prompt_set)
@@ -90,11 +86,7 @@ class PlainDataSet(Declaration):
         values = [value for values in instance.references.values() for value in values]
         return value_question(instance, instance.references[self.right], values)
 
-    @property
-    def rubric(self) -> Rubric | None:
-        from benchmarks.cmc_bench.rubric import CMCRubric
-
-        return CMCRubric()
+    rubric = instance("benchmarks.cmc_bench.rubric:CMCRubric")
 
     def correct(self, condition: str, label: str) -> bool:
         if condition in self.conflicts:
@@ -106,12 +98,5 @@ class PlainDataSet(Declaration):
         """Return the label of the right answer to one source alone."""
         return condition.removesuffix("-only").upper()
 
-    def label_metrics(self) -> LabelMetrics:
-        from benchmarks.plain.tables import label_metrics
-
-        return label_metrics(self)
-
-    def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
-        from benchmarks.plain.tables import tables
-
-        return tables(self, runs, judge, resamples=resamples, seed=seed)
+    label_metrics = method(Benchmark.label_metrics, "benchmarks.plain.tables:label_metrics")
+    tables = method(Benchmark.tables, "benchmarks.plain.tables:tables")

@@ -9,7 +9,7 @@ from benchmarks.build import Build
 from benchmarks.deferred import function, method
 from benchmarks.pope.constants import SETTINGS, WITHOUT_SOURCES
 from benchmarks.prompt_template import Prompts
-from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Media
+from benchmarks.vocabulary import CLOSED_BOOK, Instance, Media
 from benchmarks.vqa.prompts import PLAIN, SHORT, parts
 from benchmarks.without_sources import without_sources
 
@@ -61,10 +61,7 @@ class Pope(Benchmark):
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"
 
-    def label_metrics(self) -> LabelMetrics:
-        from benchmarks.pope.tables import label_metrics
-
-        return label_metrics(self.labels)
+    label_metrics = method(Benchmark.label_metrics, "benchmarks.pope.tables:label_metrics")
 
     table_strata = ()
 

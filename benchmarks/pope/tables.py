@@ -86,14 +86,14 @@ METRICS: Mapping[str, Callable[[Counts], Counts]] = {
 }
 
 
-def label_metrics(labels: tuple[str, ...]) -> LabelMetrics:
-    """Return Table 14's columns as shares of the first of ``labels``, the correct one."""
+def label_metrics(benchmark: Benchmark) -> LabelMetrics:
+    """Return Table 14's columns as shares of the benchmark's first label, the correct one."""
 
     def share(setting: int) -> Callable[[Counts], Counts]:
         return lambda counts: ratio(counts[..., setting, 0], counts[..., setting, :].sum(-1))
 
     columns = {title: share(i) for i, title in enumerate(_titles())}
-    return LabelMetrics(SETTINGS, labels, columns)
+    return LabelMetrics(SETTINGS, benchmark.labels, columns)
 
 
 def _titles() -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from app.commands.batch import _failures_text
+from app.commands.run_execution import _failures_text
 from app.exit_codes import MEANINGS
 from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.run import RunStore
