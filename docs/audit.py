@@ -1,4 +1,4 @@
-"""The tables of the page "Answered without looking": audits of the published sets and of the constructions.
+"""The tables of the page "Answered without looking": audits of the published sets and of builds.
 
 ``.venv/bin/python docs/audit.py DATA [BUILD ...]`` writes them into ``docs/audit.md``. DATA holds the papers' published
 files; each BUILD is a folder that ``rashomon build`` wrote. What is not there is left out.
@@ -10,23 +10,20 @@ import ast
 import json
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from app.report.render import to_markdown
-from app.system.paths import ASSETS
 from benchmarks.audit import Audit, BlindOption, BlindQuestion, audit
 from benchmarks.audit.fitting import fitted_rules
 from benchmarks.audit.question import YES_NO
 from benchmarks.audit.questions import Questions
 from benchmarks.audit.rules import rules
 from benchmarks.audit.tables import summary
-from benchmarks.build import Build, BuildOptions
+from benchmarks.build import Build
 from benchmarks.build_audit import audit_build, blind_questions
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.json_rows import read_json_lines
@@ -36,15 +33,6 @@ from benchmarks.vocabulary import Estimate, Table, digest
 PAGE = Path(__file__).with_name("audit.md")
 _MARK = "<!-- tables -->\n"
 _RULES = ("modality", "length", "model of the question", "model of the options")
-_DEMO = ASSETS / "demo" / "held_out"
-
-SHIPPED: Mapping[str, tuple[str, Path]] = {
-    "crosscheck-bench": ("products", ASSETS / "products"),
-    "clash": ("rows", _DEMO / "clash"),
-    "cmc-bench": ("rows", _DEMO / "cmc-bench"),
-    "mmkc-bench": ("published", _DEMO / "mmkc-bench"),
-}
-"""The constructions of the sources that ship with Rashomon."""
 
 
 def contra4_test(data: Path) -> Table:
@@ -221,14 +209,6 @@ def _table(title: str, result: Audit) -> str:
     return to_markdown(Table(table.name, title, table.columns, table.rows)).strip()
 
 
-def _shipped() -> Iterator[tuple[str, Audit]]:
-    with tempfile.TemporaryDirectory() as folder:
-        for number, (name, (source, place)) in zip(count(), SHIPPED.items(), strict=False):
-            benchmark = get_benchmark(name)
-            build = benchmark.build([(source, str(place))], Path(folder) / str(number), BuildOptions())
-            yield f"{name}, built of the data that ship with Rashomon", audit_build(build, benchmark)
-
-
 def sections(data: Path, builds: list[Path]) -> Iterator[str]:
     """Yield the tables in Markdown."""
     if (data / "contra4").is_dir():
@@ -239,8 +219,6 @@ def sections(data: Path, builds: list[Path]) -> Iterator[str]:
         except FileNotFoundError:
             continue
         yield _table(title, audit(questions))
-    for title, result in _shipped():
-        yield _table(title, result)
     for path in builds:
         build = Build.open(path)
         yield _table(f"{build.benchmark}, built of {path.name}", audit_build(build, get_benchmark(build.benchmark)))

@@ -14,8 +14,8 @@ from tests.tui.pictures import SHOTS
 README_LINES = 100
 PATHS = ("docs/your-own-documents.md", "docs/paper.md", "docs/new-model.md")
 """The pages that are read from front to back."""
-WORDS = 3600
-"""Words that are read in half an hour, at 120 a minute with the tables and commands among them."""
+WORDS = 2000
+"""Words, those of tables and commands included, that are read and tried in half an hour."""
 REFERENCE = "*Reference. New here? [Three paths](pages.md).*"
 
 
