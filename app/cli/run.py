@@ -74,8 +74,9 @@ def start_worker(context: click.Context) -> None:
     from app.setups import setup_file
 
     arguments = list(context.meta[COMMAND_ARGUMENTS])
+    asks_help = not set(context.help_option_names).isdisjoint(arguments)
     options = batch.make_context("batch", arguments, context, resilient_parsing=True).params
-    if not (options["dry_run"] or options["workers"]):
+    if not (options["dry_run"] or options["workers"] or asks_help):
         spec = options["spec"]
         standby.start(standby.first_model(setup_file(spec) or spec, options["model"]))
 

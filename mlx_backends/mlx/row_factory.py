@@ -14,7 +14,8 @@ from mlx_backends.models.memory_estimate import least_caches
 
 if TYPE_CHECKING:
     from mlx_backends.core.reuse import Reuse
-    from mlx_backends.mlx.vlm_batch import SharedWork, VLMRows
+    from mlx_backends.mlx.prompt_reading import SharedWork
+    from mlx_backends.mlx.vlm_batch import VLMRows
 
 _USUAL_PROMPT = 4096
 """Tokens of a prompt before any is known."""
@@ -89,7 +90,7 @@ class RowFactory:
 
     def empty_caches(self) -> SharedWork:
         """Return empty caches for what prompts share."""
-        from mlx_backends.mlx.vlm_batch import SharedWork
+        from mlx_backends.mlx.prompt_reading import SharedWork
 
         return SharedWork(self._encoder, self.cache_sizes)
 

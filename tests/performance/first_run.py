@@ -47,10 +47,11 @@ class FirstRuns:
 
     def round(self, number: int, home: Path) -> None:
         """Let both answer in an empty ``home``, and compare their answers."""
-        state = home / "state" / "rashomon"
-        state.mkdir(parents=True)
-        (state / NAMES).write_bytes(self._names.read_bytes())
-        rashomon = Rashomon(home, {"cached_prompts": CACHED_PROMPTS}, variables={"XDG_STATE_HOME": str(state.parent)})
+        state = home / "state"
+        private = state / self._names.parent.name
+        private.mkdir(mode=0o700, parents=True)
+        (private / NAMES).write_bytes(self._names.read_bytes())
+        rashomon = Rashomon(home, {"cached_prompts": CACHED_PROMPTS}, variables={"XDG_STATE_HOME": str(state)})
         tokens: dict[str, list[list[int]]] = {}
         contenders: dict[str, Callable[[], list[list[int]]]] = {
             LOOP: lambda: self._loop(rashomon),
