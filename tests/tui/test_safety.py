@@ -281,7 +281,7 @@ def test_a_form_is_not_discarded_without_a_question(stage: Stage) -> None:
 def test_stopping_a_run_of_a_batch_asks_which_is_meant(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.run("running", state="running", done=3)
     stopped: list[str] = []
-    monkeypatch.setattr("app.tui.app.batch_pid", lambda folder: os.getpid())
+    monkeypatch.setattr("app.tui.run_actions.batch_pid", lambda folder: os.getpid())
     monkeypatch.setattr("app.tui.processes.stop_run", lambda folder: stopped.append("run"))
     monkeypatch.setattr("app.tui.processes.stop_batch", lambda folder: stopped.append("batch"))
 
@@ -292,7 +292,7 @@ def test_stopping_a_run_of_a_batch_asks_which_is_meant(stage: Stage, monkeypatch
             await pilot.press(key)
             await until(pilot, lambda: isinstance(app.screen, RunsScreen))
             assert stopped == then
-        monkeypatch.setattr("app.tui.app.batch_pid", lambda folder: None)
+        monkeypatch.setattr("app.tui.run_actions.batch_pid", lambda folder: None)
         await pilot.press("x")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         await pilot.press("y")
@@ -398,7 +398,7 @@ def test_a_run_that_may_not_be_labelled_is_a_message(stage: Stage, monkeypatch: 
         raise StoreError("received was made elsewhere; adopt it first.")
 
     monkeypatch.setattr("app.tui.screens.label.draw_sample", refuse)
-    monkeypatch.setattr("app.tui.screens.samples.override", refuse)
+    monkeypatch.setattr("app.tui.screens.session_overrides.override", refuse)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         app.open_screen("label", [run])

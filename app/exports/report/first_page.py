@@ -70,7 +70,7 @@ def first_page(evidence: Evidence) -> list[Block | str]:
     return [*blocks, "Before you rely on this", Bullets(tuple(cautions))] if cautions else blocks
 
 
-# --- verdict ---------------------------------------------------------------------------------------
+# --- several models ---------------------------------------------------------------------------------
 
 
 def _on_fine_tuned(evidence: Evidence) -> Iterator[str]:
