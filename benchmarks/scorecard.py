@@ -164,18 +164,16 @@ def scorecard_table(
         *_rule_notes(benchmark, runs, rules),
         *([benchmark.scorecard_note] if benchmark.scorecard_note else []),
     )
+    all_notes = (*_left_out_note(benchmark, runs, judge), *notes)
+    return Table(NAME, "What it does with its sources, in %", tuple(by_run), tuple(rows), all_notes, percent=True)
+
+
+def _left_out_note(benchmark: Benchmark, runs: Mapping[str, Answers], judge: str) -> Iterator[str]:
     missing = {run: missing_outcomes(benchmark, answers, judge) for run, answers in runs.items()}
     numbers = {name: counts_by_run({run: counts[name] for run, counts in missing.items()}) for name in MISSING}
     left_out = [f"{MISSING[name]} ({number})" for name, number in numbers.items() if number and name != "unparsed"]
-    own = [f"Left out of all answers: {', '.join(left_out)}."] if left_out else []
-    return Table(
-        NAME,
-        "What it does with its sources, in %",
-        tuple(by_run),
-        tuple(rows),
-        (*own, *notes),
-        percent=True,
-    )
+    if left_out:
+        yield f"Left out of all answers: {', '.join(left_out)}."
 
 
 def _rule_notes(benchmark: Benchmark, runs: Mapping[str, Answers], rules: Mapping[str, int]) -> Iterator[str]:
@@ -213,18 +211,7 @@ def _ceiling(sheets: Sheets, run: str, grid: Grid, rules: Collection[str]) -> Es
 def scorecard_sentences(label: str, table: Table, run: int) -> list[str]:
     """Return a run's scorecard in sentences; ``run`` is its column."""
     values = {name: cells[run] for name, cells in table.rows}
-    sentences = []
-    for prefix, where in _DISAGREE.items():
-        under = {
-            name.removeprefix(prefix): cell
-            for name, cell in values.items()
-            if name.startswith(prefix) and isinstance(cell, Estimate) and cell.value
-        }
-        if under:
-            shares = [f"{name} in {percent(cell)}" for name, cell in under.items()]
-            n, missing = next((cell.n, cell.missing) for cell in under.values())
-            more = f"; {missing:,} more have no label" if missing else ""
-            sentences.append(f"Where {where}, {label} {_joined(shares)} of {n:,} answers{more}.")
+    sentences = list(_where_sources_disagree(label, values))
     if not sentences:
         sentences.append(f"{label} has no answer that counts where its sources disagree.")
     alone = [
@@ -244,6 +231,20 @@ def scorecard_sentences(label: str, table: Table, run: int) -> list[str]:
             f"It could follow your rule in {percent(ceiling)}: there it reads, alone, what the rule takes."
         )
     return sentences
+
+
+def _where_sources_disagree(label: str, values: Mapping[str, Cell]) -> Iterator[str]:
+    for prefix, where in _DISAGREE.items():
+        under = {
+            name.removeprefix(prefix): cell
+            for name, cell in values.items()
+            if name.startswith(prefix) and isinstance(cell, Estimate) and cell.value
+        }
+        if under:
+            shares = [f"{name} in {percent(cell)}" for name, cell in under.items()]
+            n, missing = next((cell.n, cell.missing) for cell in under.values())
+            more = f"; {missing:,} more have no label" if missing else ""
+            yield f"Where {where}, {label} {_joined(shares)} of {n:,} answers{more}."
 
 
 def _joined(parts: list[str]) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 from pathlib import Path
 
 from benchmarks.build import BuildOptions
-from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS, PAPER_CONDITIONS
+from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS, PAPER_CONDITIONS, ConflictType
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile, RowFile
 from benchmarks.cmc_bench.construction.candidates import (
     CONFLICT_IS_ANSWER,
@@ -64,7 +64,7 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
     example_of = _Numbers(len(rows))
     for number, candidate_number in enumerate(constructed.rights()):
         example_of[numbers[candidate_number]] = number
-    near_files, said = NearFiles(file.parent), 0
+    near_files, trusted = NearFiles(file.parent), 0
     conflicts = any(c in CONFLICT_CONDITIONS for example in constructed.all for c in example.conditions)
     evidence: Counter[str] = Counter()
     checks = RowChecks(lambda number: _preview(constructed.example(number)))
@@ -88,17 +88,22 @@ def check_rows(file: Path, options: BuildOptions) -> TableCheck:
             message = "; ".join([_summary(constructed_example), *image.notes])
             fix = "" if conflicts else "add rows that ask the same of other pictures, with other answers"
             checks.append(row.row, conflicts, message, fix, example, "; ".join(image.warnings))
-            said += isinstance(row, SourceRow) and bool(row.trust)
-    remarks = [*table_remarks(file, options.mapping), *file_remarks(file)]
+            trusted += isinstance(row, SourceRow) and bool(row.trust)
     kinds = {kind: len(examples) for kind, examples in constructed.examples.items() if examples and conflicts}
-    remarks += [f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items()]
-    remarks += [f"{name}: {count}" for name, count in evidence.items() if evidence.keys() - {NO_PASSAGE}]
+    remarks = [*table_remarks(file, options.mapping), *file_remarks(file), *_counts(kinds, evidence)]
     if evidence and not conflicts:
         remarks.append("none can be made a conflict, so nothing can be built")
     remarks += describe(generated_values(constructed.all))
     remarks += checks.warning_remarks()
-    remarks += trust_remarks(sum(kinds.values()), said)
+    remarks += trust_remarks(sum(kinds.values()), trusted)
     return TableCheck(checks, remarks)
+
+
+def _counts(kinds: Mapping[ConflictType, int], evidence: Mapping[str, int]) -> Iterator[str]:
+    """Yield the numbers of examples by conflict type and, where some have a passage, by where their sources come from."""
+    yield from (f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items())
+    if evidence.keys() - {NO_PASSAGE}:
+        yield from (f"{name}: {count}" for name, count in evidence.items())
 
 
 def read_rows(file: Path, mapping: str) -> Iterator[ReadRow]:

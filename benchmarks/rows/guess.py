@@ -6,7 +6,7 @@ A guess is only ever displayed: nothing is read by it until the user writes it a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -62,19 +62,22 @@ def guess_columns(
     for name, key in sorted(scores, key=lambda pair: -scores[pair]):
         if name in guess or name in unclear or key in guess.values():
             continue
-        rivals = [
-            other
-            for column, other in scores
-            if column == name
-            and other not in (key, *guess.values())
-            and scores[name, other] > scores[name, key] - _MARGIN
-            and not any(scores.get((better, other), 0) > scores[name, other] for better in columns)
-        ]
-        if rivals:
+        if rivals := _rivals(name, key, scores, columns, guess.values()):
             unclear[name] = [key, *rivals]
         else:
             guess[name] = key
     return {name: guess[name] for name in columns if name in guess}, unclear
+
+
+def _rivals(
+    name: str, key: str, scores: Mapping[tuple[str, str], float], columns: Sequence[str], taken: Iterable[str]
+) -> list[str]:
+    """Return the keys that fit a column nearly as well as ``key``, and no other column better."""
+    others = [other for column, other in scores if column == name and other not in (key, *taken)]
+    near = [other for other in others if scores[name, other] > scores[name, key] - _MARGIN]
+    return [
+        other for other in near if not any(scores.get((better, other), 0) > scores[name, other] for better in columns)
+    ]
 
 
 def _score(name: str, key: str, values: Sequence[Any], rows: Sequence[RawRow]) -> float:

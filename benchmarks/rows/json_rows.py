@@ -117,13 +117,8 @@ def _rows_in(value: dict[str, Any], name: str) -> list[Any]:
         raise _not_by_row(name)
     if named is not None or are_usual_names(value):
         return [value] if named is None else named
-    inners = list(value.values())
-    if (
-        inners
-        and all(isinstance(inner, dict) for inner in inners)
-        and are_usual_names(set(inners[0]).intersection(*inners))
-    ):
-        return inners  # rows by an index
+    if rows := _rows_by_index(value):
+        return rows
     lists = {
         key: inner
         for key, inner in value.items()
@@ -137,10 +132,19 @@ def _rows_in(value: dict[str, Any], name: str) -> list[Any]:
     objects = [inner for inner in value.values() if isinstance(inner, dict)]
     if not objects:
         raise _no_rows(name)
-    for rows in (inner.get(key) for inner in objects for key in _ROWS_KEYS):
-        if isinstance(rows, list) and rows and all(isinstance(row, dict) and are_usual_names(row) for row in rows[:1]):
-            return rows
-    return [value]
+    return next(filter(_are_rows, (inner.get(key) for inner in objects for key in _ROWS_KEYS)), [value])
+
+
+def _rows_by_index(value: dict[str, Any]) -> list[Any]:
+    """Return the rows that an object holds by an index; none if its values are no rows."""
+    inners = list(value.values())
+    if not inners or not all(isinstance(inner, dict) for inner in inners):
+        return []
+    return inners if are_usual_names(set(inners[0]).intersection(*inners)) else []
+
+
+def _are_rows(rows: Any) -> bool:
+    return isinstance(rows, list) and bool(rows) and isinstance(rows[0], dict) and are_usual_names(rows[0])
 
 
 def _is_by_column(value: dict[str, Any]) -> bool:

@@ -114,16 +114,9 @@ def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Iterator[tuple[d
 
 def _messages(file: IO[bytes], asked: str, *, listing: bool) -> Iterator[dict[str, Any]]:
     workbook = _open(file)
-    worksheets = [sheet for sheet in workbook.sheets_metadata if str(sheet.typ).endswith("WorkSheet")]
-    sheets = [sheet.name for sheet in worksheets if str(sheet.visible).endswith(".Visible") or sheet.name == asked]
-    if asked and asked not in sheets:
-        names = ", ".join(sheet[:40] for sheet in sheets[:12])
-        raise RefusedError(f"has no sheet {asked[:80]!r}; its sheets are {names}.")
-    if not asked and len(sheets) > _MOST_SHEETS:
-        raise RefusedError(f"has more than {_MOST_SHEETS} sheets; name the right one, as in book.xlsx#sheet=NAME.")
     best: tuple[int, str, Iterator[SheetRow]] | None = None
     filled = []
-    for sheet in [asked] if asked else sheets:
+    for sheet in _sheets(workbook, asked):
         rows = _rows(file, workbook, sheet)
         first = [row for _, row in zip(range(SEARCHED), rows, strict=False)]
         header = find_header([_texts(row) for row in first])
@@ -138,19 +131,26 @@ def _messages(file: IO[bytes], asked: str, *, listing: bool) -> Iterator[dict[st
         raise RefusedError("has no visible sheet with rows; its first row names the columns.")
     _, sheet, rows = best
     if listing:
-        header_row = next(rows)
-        hidden = [
-            name
-            for column, name in enumerate(_texts(header_row))
-            if name.strip() and column in header_row.hidden_columns
-        ]
-        yield {
-            "sheet": sheet,
-            "others": [name for _, name in sorted(filled, key=itemgetter(0)) if name != sheet],
-            "hidden": hidden,
-        }
+        others = [name for _, name in sorted(filled, key=itemgetter(0)) if name != sheet]
+        yield {"sheet": sheet, "others": others, "hidden": _hidden_columns(next(rows))}
     else:
         yield from _table(rows)
+
+
+def _sheets(workbook: Any, asked: str) -> list[str]:
+    """Return the sheet that is asked for, or all visible ones. Raises RefusedError without it, and for too many."""
+    worksheets = [sheet for sheet in workbook.sheets_metadata if str(sheet.typ).endswith("WorkSheet")]
+    sheets = [sheet.name for sheet in worksheets if str(sheet.visible).endswith(".Visible") or sheet.name == asked]
+    if asked and asked not in sheets:
+        names = ", ".join(sheet[:40] for sheet in sheets[:12])
+        raise RefusedError(f"has no sheet {asked[:80]!r}; its sheets are {names}.")
+    if not asked and len(sheets) > _MOST_SHEETS:
+        raise RefusedError(f"has more than {_MOST_SHEETS} sheets; name the right one, as in book.xlsx#sheet=NAME.")
+    return [asked] if asked else sheets
+
+
+def _hidden_columns(header: SheetRow) -> list[str]:
+    return [name for column, name in enumerate(_texts(header)) if name.strip() and column in header.hidden_columns]
 
 
 def _open(file: IO[bytes]) -> Any:

@@ -7,6 +7,7 @@ they decode tokens, and write the one that a prompt opened in front of the reply
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -239,10 +240,15 @@ def _named(mark: re.Match[str]) -> tuple[Markers | None, str]:
     return (MARKERS[int(name[1:])], name[0]) if name[1:].isdigit() else (None, name)
 
 
+def _last_closings(marks: Sequence[re.Match[str]]) -> dict[Markers | None, int]:
+    """Return where each pair of marks is closed last."""
+    return {markers: mark.start() for mark in marks for markers, part in [_named(mark)] if part == "c"}
+
+
 def _without_reasoning(text: str) -> tuple[str, bool]:
     """Return the text outside of reasoning up to the end of the turn, and whether there is reasoning."""
     marks = [mark for mark in _marks().finditer(text) if not _is_quoted(text, mark)]
-    last_closing = {markers: mark.start() for mark in marks for markers, part in [_named(mark)] if part == "c"}
+    last_closing = _last_closings(marks)
     kept: list[str] = []
     position, open_markers, reasons, began_closed = 0, None, False, False
     for number, mark in enumerate(marks):
@@ -250,15 +256,13 @@ def _without_reasoning(text: str) -> tuple[str, bool]:
         if markers is None:
             if part == "end" and _is_markup(text, mark):
                 continue
-            if open_markers is None or _is_turn_end(text, mark, marks[number + 1] if number + 1 < len(marks) else None):
+            if open_markers is None or _is_turn_end(text, mark, next(iter(marks[number + 1 :]), None)):
                 break
         elif open_markers is not None:
             if part == "c" and markers == open_markers:
                 position, open_markers = mark.end(), None
         elif part == "o":
-            is_closed = last_closing.get(markers, -1) > mark.start()
-            in_line = markers.opens_anywhere and _SENTENCE.match(text, mark.end()) is None
-            if is_closed or in_line or _begins_line(text, mark.start()):
+            if last_closing.get(markers, -1) > mark.start() or _opens(text, mark, markers):
                 kept.append(text[position : mark.start()])
                 open_markers, reasons = markers, True
         elif not began_closed:
@@ -268,6 +272,12 @@ def _without_reasoning(text: str) -> tuple[str, bool]:
     if open_markers is None:
         kept.append(text[position:] if mark is None else text[position : mark.start()])
     return "".join(kept), reasons
+
+
+def _opens(text: str, mark: re.Match[str], markers: Markers) -> bool:
+    """Return whether a mark opens reasoning that nothing closes: it begins a line, or no sentence follows."""
+    in_line = markers.opens_anywhere and _SENTENCE.match(text, mark.end()) is None
+    return in_line or _begins_line(text, mark.start())
 
 
 def _begins_line(text: str, at: int) -> bool:

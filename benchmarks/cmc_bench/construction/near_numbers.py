@@ -49,12 +49,7 @@ def near_numbers(
     They differ from it by multiples of ``step`` or, without one, have as many zeros at their end as it has. They lie between
     ``lowest`` and ``most`` (0 for no bound). ``purpose`` seeds the draw.
     """
-    zeros = number.zeros
-    while zeros and most and most * 10**number.decimals // 10**zeros < 6:
-        zeros -= 1
-    if not step:
-        step = 10**zeros
-        step *= _HALF if number.units >= 1000 * step and number.units // step % _HALF == _HALF // 2 else 1
+    step = step or _step(number, most)
     significant, rest = divmod(number.units, step)
     top = int(most * 10**number.decimals) // step if most else 0
     hidden = max(0, len(str(significant)) - 2)
@@ -69,16 +64,31 @@ def near_numbers(
         other = start + int((table[cell - start] < share).sum())
         if other - start >= len(table):
             return  # nothing is near it
-        units = other * 10**hidden
-        if hidden:
-            digits = hash64(f"{purpose}|{draw}|digits")
-            last = 1 + int(9 * (digits / 2**64) ** _TILT)  # no 0
-            units += digits % 10**hidden if rest else digits % 10 ** (hidden - 1) * 10 + last
+        units = other * 10**hidden + _hidden_digits(hidden, f"{purpose}|{draw}|digits", any_last=bool(rest))
         if number.decimals >= _LONG_FRACTION and not rest:
             divisor = 11 + hash64(f"{purpose}|{draw}|divisor") % 87
             units = round(round(units * divisor, -number.decimals) / divisor)
         if (units and (not top or units <= top)) or (not units and step == 1 and not number.decimals):
             yield units * step + rest
+
+
+def _step(number: WrittenNumber, most: float) -> int:
+    """Return the unit in which a number is rounded, so that at least six values are below ``most``."""
+    zeros = number.zeros
+    while zeros and most and most * 10**number.decimals // 10**zeros < 6:
+        zeros -= 1
+    step = 10**zeros
+    is_half = number.units >= 1000 * step and number.units // step % _HALF == _HALF // 2
+    return int(step * _HALF if is_half else step)
+
+
+def _hidden_digits(count: int, purpose: str, *, any_last: bool) -> int:
+    """Return so many drawn digits, of which the last is no 0 unless ``any_last``."""
+    if not count:
+        return 0
+    digits = hash64(purpose)
+    last = 1 + int(9 * (digits / 2**64) ** _TILT)
+    return int(digits % 10**count if any_last else digits % 10 ** (count - 1) * 10 + last)
 
 
 @lru_cache(maxsize=64)

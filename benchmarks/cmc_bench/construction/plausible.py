@@ -95,24 +95,9 @@ class ValueKind:
 def value_kind(row: SourceRow) -> ValueKind:
     """Return the kind of a row's answer to its question."""
     answer, question = row.answer, read_question(row.question)
-    computed = _COMPUTED.search(row.question) is not None
-    summary = computed or EXTREME.search(row.question) is not None
-    asks_year = _ASKS_YEAR.search(row.question) is not None
-    is_year = coarse_type(answer) == "year" and (
-        asks_year or (not _ASKS_AMOUNT.search(row.question) and not question.units)
-    )
-    if is_year or (asks_year and _OLD_YEAR.fullmatch(answer.strip())):
-        year = int(normalise(answer))
-        years = sorted(question.years)
-        inside = len(years) > 1 and years[0] <= year <= years[-1]
-        latest = years[-1] if inside else max(_LATEST_YEAR, year)
-        return ValueKind(("year",), float(year), low=years[0] if inside else 0, high=latest)
-    number = read_number(answer)
-    if number and 1900 <= number.units <= 2100 and number.before[:1].isalpha() and not number.decimals:  # FY 2019
-        return ValueKind(
-            ("year", number.before, number.after), float(number.units), high=max(_LATEST_YEAR, number.units)
-        )
-    value = parse(answer)
+    number, value = read_number(answer), parse(answer)
+    if year := _year_kind(row, question, number):
+        return year
     if number and number.units:
         is_restated = number.most * 10**number.decimals / number.units in (1e3, 1e6)
     else:
@@ -120,13 +105,7 @@ def value_kind(row: SourceRow) -> ValueKind:
     if is_restated:
         return ValueKind((_COMPOUND, _NUMERAL.sub("9", answer)), is_specific=False)
     if number:
-        high = _highest(number, row.question, question)
-        lowest = 1 if number.ordinal or number.words[:1] == ("",) or _SCALE.search(row.question) else 0
-        step = _form_step(number, row.question) if computed else 0
-        form = (number.decimals, number.zeros, high, computed, step, step and number.units % step)
-        key = ("number", *number.surroundings, number.mark, *map(str, form), number.group)
-        place = math.log(number.value) if number.units else -math.inf
-        return ValueKind(key, place, number, low=lowest, high=high, step=step, summary=summary)
+        return _number_kind(number, row.question, question)
     if isinstance(value, Listing) or answer.strip().startswith("["):
         return ValueKind(("list", *sorted(normalise(answer).split())), is_specific=False)
     if isinstance(value, Moment | Span) and any(map(str.isdigit, answer)):
@@ -135,6 +114,34 @@ def value_kind(row: SourceRow) -> ValueKind:
     words = text_kind(answer, row.question)
     is_long = len(answer.split()) > 6
     return ValueKind(("words", words.name), words=words, is_specific=words.is_specific and not is_long)
+
+
+def _year_kind(row: SourceRow, question: Question, number: WrittenNumber | None) -> ValueKind | None:
+    """Return the kind of an answer that is a year; None for any other."""
+    asks_year = _ASKS_YEAR.search(row.question) is not None
+    may_be_year = asks_year or (not _ASKS_AMOUNT.search(row.question) and not question.units)
+    if (may_be_year and coarse_type(row.answer) == "year") or (asks_year and _OLD_YEAR.fullmatch(row.answer.strip())):
+        year = int(normalise(row.answer))
+        years = sorted(question.years)
+        inside = len(years) > 1 and years[0] <= year <= years[-1]
+        latest = years[-1] if inside else max(_LATEST_YEAR, year)
+        return ValueKind(("year",), float(year), low=years[0] if inside else 0, high=latest)
+    if number and 1900 <= number.units <= 2100 and number.before[:1].isalpha() and not number.decimals:  # FY 2019
+        latest = max(_LATEST_YEAR, number.units)
+        return ValueKind(("year", number.before, number.after), float(number.units), high=latest)
+    return None
+
+
+def _number_kind(number: WrittenNumber, text: str, question: Question) -> ValueKind:
+    computed = _COMPUTED.search(text) is not None
+    high = _highest(number, text, question)
+    lowest = 1 if number.ordinal or number.words[:1] == ("",) or _SCALE.search(text) else 0
+    step = _form_step(number, text) if computed else 0
+    form = (number.decimals, number.zeros, high, computed, step, step and number.units % step)
+    key = ("number", *number.surroundings, number.mark, *map(str, form), number.group)
+    place = math.log(number.value) if number.units else -math.inf
+    summary = computed or EXTREME.search(text) is not None
+    return ValueKind(key, place, number, low=lowest, high=high, step=step, summary=summary)
 
 
 def _form_step(number: WrittenNumber, question: str) -> int:

@@ -90,18 +90,8 @@ def stated_answer(row: SourceRow, names: KnownNames) -> str:
     if row.conflict and "" in _doubts(row, row.conflict).values():
         return row.conflict
     values = list({replace(value, start=0, end=0): value for value in _values(row, names)}.values())
-    unclear = None
-    for value in values:
-        result = compare(value.text, row.answer, row.question)
-        if result.verdict == "same" and not value.doubt:
-            return row.answer
-        reason = result.reason if result.verdict == "unclear" else _may_be(value, row)
-        if result.verdict == "same" or value.doubt == BOUND:
-            reason = value.doubt
-        if reason:
-            unclear = unclear or _unclear(value.text, reason)
-    if unclear:
-        raise unclear
+    if _has_answer(values, row):
+        return row.answer
     texts = _different(values, row.question)
     if len(texts) > 1:
         listed = ", ".join(map(quoted, texts[:_MOST_NAMED])) + (" ..." if len(texts) > _MOST_NAMED else "")
@@ -112,6 +102,23 @@ def stated_answer(row: SourceRow, names: KnownNames) -> str:
     if all(value.doubt for value in values):
         raise _unclear(texts[0], values[0].doubt)
     return texts[0]
+
+
+def _has_answer(values: Sequence[ReadValue], row: SourceRow) -> bool:
+    """Return whether one of the values is the row's answer without a doubt. Raises RowProblem if none is, but one may be."""
+    unclear = None
+    for value in values:
+        result = compare(value.text, row.answer, row.question)
+        if result.verdict == "same" and not value.doubt:
+            return True
+        reason = result.reason if result.verdict == "unclear" else _may_be(value, row)
+        if result.verdict == "same" or value.doubt == BOUND:
+            reason = value.doubt
+        if reason:
+            unclear = unclear or _unclear(value.text, reason)
+    if unclear:
+        raise unclear
+    return False
 
 
 def _spells_answer(row: SourceRow, names: KnownNames) -> bool:

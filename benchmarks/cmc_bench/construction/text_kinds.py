@@ -187,11 +187,7 @@ def text_kind(answer: str, question: str) -> TextKind:
     key = _key(answer)
     asked = next((kind for kind, nouns in _NOUNS.items() if {*noun.split()} & {*nouns.split()}), "")
     sets = [s for s in _sets_of(key) if not (noun in _PROPER and s[0] in _SHARED_NAMES)]
-    unclear = {"language"}  # which a name is only where the question asks for one: Georgia, a city in New York
-    if noun.split()[-1:] and noun.split()[-1] not in _GENERIC:
-        unclear.add("state")
-    if {"country", "state"} <= {kind for kind, _ in sets}:
-        unclear |= {"country", "state"}
+    unclear = _unclear_kinds(noun, {kind for kind, _ in sets})
     sets = [s for s in sets if s[0] == asked] or [s for s in sets if s[0] not in unclear]
     if not sets and asked in ("country", "state"):  # one that the list does not know
         sets = list(_sets_of({"country": "france", "state": "ohio"}[asked])[:1])
@@ -201,6 +197,14 @@ def text_kind(answer: str, question: str) -> TextKind:
     is_specific = bool(noun) and noun not in _GENERIC
     form = " (...)" if answer.rstrip().endswith(")") else ""
     return TextKind(f"noun {noun}{form}" if is_specific else f"noun{form}", is_specific, (), adjectives)
+
+
+def _unclear_kinds(noun: str, kinds: set[str]) -> set[str]:
+    """Return the kinds that a name is of only where the question asks for one: Georgia, a city in New York."""
+    unclear = {"language"}
+    if noun.split()[-1:] and noun.split()[-1] not in _GENERIC:
+        unclear.add("state")
+    return unclear | {"country", "state"} if {"country", "state"} <= kinds else unclear
 
 
 def _key(answer: str) -> str:

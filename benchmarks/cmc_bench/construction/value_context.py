@@ -133,27 +133,36 @@ def doubt(text: str, start: int, end: int, answer: str, question: str = "") -> s
 def _number_doubt(before: str, spelled: str, after: str, answer: Amount, question: str) -> str:
     if _MORE_OR_LESS.search(before):
         return BOUND
-    is_change = _FROM_BEFORE.search(before) is not None
-    if _FROM.search(before) and (_TO.match(after) or re.search(rf"[,(]|{_FALLS}|{_RISES}|revised", before[-24:], re.I)):
+    if _is_former(before, after, question):
         return FORMER
-    former = _FORMER_BEFORE.search(before) or _FORMER_AFTER.match(after)
-    if former and former[1].casefold() not in question.casefold():
-        return FORMER
-    if _RANGE_AFTER.match(after) or (_RANGE_BEFORE.search(before) and not is_change):
+    if _RANGE_AFTER.match(after) or (_RANGE_BEFORE.search(before) and not _FROM_BEFORE.search(before)):
         return RANGE
     if not _ASKS_CHANGE.search(question) and _BY.search(before):
         return CHANGE
     if answer.number.value > 0 and asks_change(question) and _FELL.search(before):
         return SIGN
-    units = read_question(question).units
-    if answer.number.unit is None and (number := next(iter(find_numbers(clean(spelled + after[:16]))), None)):
-        unit = number.unit
-        counts = _HOW_MANY.search(question) and unit is not None and unit.kind in ("percent", "money")
-        if unit and (not any(_is_in(unit, asked) for asked in units) if units else counts):
-            return OTHER_UNIT
-        if unit is None and PERCENT in units and _COUNTED.match(after):
-            return OTHER_UNIT
-    return ""
+    return OTHER_UNIT if answer.number.unit is None and _has_other_unit(spelled, after, question) else ""
+
+
+def _is_former(before: str, after: str, question: str) -> bool:
+    """Return whether a number is the value before a change, or of an earlier time that the question does not name."""
+    if _FROM.search(before) and (_TO.match(after) or re.search(rf"[,(]|{_FALLS}|{_RISES}|revised", before[-24:], re.I)):
+        return True
+    former = _FORMER_BEFORE.search(before) or _FORMER_AFTER.match(after)
+    return former is not None and former[1].casefold() not in question.casefold()
+
+
+def _has_other_unit(spelled: str, after: str, question: str) -> bool:
+    """Return whether a number is in another unit than the question asks for."""
+    number = next(iter(find_numbers(clean(spelled + after[:16]))), None)
+    if number is None:
+        return False
+    units, unit = read_question(question).units, number.unit
+    if unit is None:
+        return PERCENT in units and _COUNTED.match(after) is not None
+    if units:
+        return not any(_is_in(unit, asked) for asked in units)
+    return _HOW_MANY.search(question) is not None and unit.kind in ("percent", "money")
 
 
 def is_count(text: str, start: int, end: int) -> bool:
@@ -191,30 +200,33 @@ def is_part(text: str, start: int, end: int, question: str = "") -> bool:
         return True
     if _POINTS.match(after) and "point" not in asked and "punkt" not in asked:
         return True
-    if _JOINED_BEFORE.search(before) or _JOINED_AFTER.match(after):
+    if _JOINED_BEFORE.search(before) or _JOINED_AFTER.match(after) or _is_in_address(before):
         return True
     if _LIST_MARK.search(before) and _AFTER_LIST_MARK.match(after) and (before.endswith("[") or "\n" in text):
         return True
-    token = before.split()[-1] if before and not before[-1].isspace() and before.split() else ""
-    if "://" in token or token.startswith("www."):
-        return True
+    is_whole = end == last_digit and not _YEAR.fullmatch(text[start:end])
+    return _opens_name(before, after, asked) or (is_whole and _ends_name(before, after, asked))
+
+
+def _is_in_address(before: str) -> bool:
+    token = before.split()[-1] if before and not before[-1].isspace() else ""
+    return "://" in token or token.startswith("www.")
+
+
+def _opens_name(before: str, after: str, asked: str) -> bool:
+    """Return whether a number stands in a name that begins before it and ends behind it, and that the question does not have."""
     opening = _OPENING.search(before)
-    if (
-        opening
-        and _ENDS_NAME.match(after)
-        and not {opening[1].casefold()} <= _NO_NAMES
-        and opening[1].casefold() not in asked
-    ):
-        return True
+    if not opening or not _ENDS_NAME.match(after):
+        return False
+    word = opening[1].casefold()
+    return word not in _NO_NAMES and word not in asked
+
+
+def _ends_name(before: str, after: str, asked: str) -> bool:
+    """Return whether a number ends a name that the question does not have, and counts nothing behind it."""
     name, next_word = _NAMED.search(before), re.match(r" ([^\W\d_]{3,})", after)
     is_counted = next_word is not None and next_word[1] not in _VERBS
-    return bool(
-        name
-        and end == last_digit
-        and not _YEAR.fullmatch(text[start:end])
-        and name[1].casefold() not in asked
-        and not is_counted
-    )
+    return name is not None and name[1].casefold() not in asked and not is_counted
 
 
 def matches_case(text: str, start: int, end: int, answer: str, question: str = "") -> bool:

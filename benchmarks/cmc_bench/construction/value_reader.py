@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks.cmc_bench.construction.value_context import (
@@ -156,14 +156,8 @@ def _years(text: str, moments: list[Moment], question: str) -> Iterator[ReadValu
 
 
 def _amounts(text: str, moments: list[Moment], answer_text: str, answer: Amount, question: str) -> Iterator[ReadValue]:
-    asked = read_question(question)
-    named = [reading.value for number in asked.numbers for reading in number.readings]
     every = find_numbers(text)
-    topic = _Topic(text, every, question)
-
-    def may_be_answer(number: Number) -> bool:
-        return compare(text[number.start : number.end], answer_text, question).verdict != "different"
-
+    named = [reading.value for number in read_question(question).numbers for reading in number.readings]
     numbers = [
         number
         for number in every
@@ -173,30 +167,50 @@ def _amounts(text: str, moments: list[Moment], answer_text: str, answer: Amount,
         and not any(reading.value in named for reading in number.readings)
         and not is_part(text, number.start, number.end, question)
     ]
+
+    def may_be_answer(number: Number) -> bool:
+        return compare(text[number.start : number.end], answer_text, question).verdict != "different"
+
+    for number in _of_kind(numbers, answer, question, _Topic(text, every, question), may_be_answer):
+        if value := _stated(text, number, answer_text, answer, question):
+            yield value
+
+
+def _of_kind(
+    numbers: list[Number],
+    answer: Amount,
+    question: str,
+    topic: _Topic,
+    may_be_answer: Callable[[Number], bool],
+) -> list[Number]:
+    """Return those of the numbers that are in the answer's unit, or about what is asked."""
     unit = answer.number.unit
-    kinds = {(unit.kind, unit.dimension)} if unit else {(u.kind, u.dimension) for u in asked.units}
+    kinds = {(u.kind, u.dimension) for u in ([unit] if unit else read_question(question).units)}
     if kinds:
         in_unit = [n for n in numbers if n.unit and (_kind(n) in kinds or (unit and in_one_unit(n, answer.number)))]
         # A bare number may be the answer where a header says its unit; another one is no value of the kind.
-        numbers = in_unit or [
-            n for n in numbers if n.unit is None and (not unit or may_be_answer(n)) and topic.answers(n)
-        ]
-    elif answer.number.scaled:  # 4.2 billion is no number of people
-        numbers = [n for n in numbers if n.scaled] or numbers
-    elif answer.number.form != "share":
-        numbers = [n for n in numbers if topic.answers(n)]
-    for number in numbers:
-        # In a sentence a minus behind a word is read as a dash.
-        start = number.start - (_MINUS.search(text[max(number.start - 2, 0) : number.start]) is not None)
-        end = start + len(_read(text, start, number.end).text)
-        reason = doubt(text, start, end, answer_text, question)
-        if reason == CHANGE:
-            continue
-        value = _read(text, start, number.end)
-        if number.value > 0 and (answer.number.value < 0 or asks_change(question)) and is_fall(text, start, end):
-            value, reason = replace(value, text=f"-{value.text}"), "" if reason == SIGN else reason
-        approximate = _APPROXIMATE.search(text[max(start - 24, 0) : start]) is not None
-        yield replace(value, doubt=reason, is_rounded=approximate)
+        return in_unit or [n for n in numbers if n.unit is None and (not unit or may_be_answer(n)) and topic.answers(n)]
+    return _without_unit(numbers, answer, topic)
+
+
+def _without_unit(numbers: list[Number], answer: Amount, topic: _Topic) -> list[Number]:
+    if answer.number.scaled:  # 4.2 billion is no number of people
+        return [n for n in numbers if n.scaled] or numbers
+    return numbers if answer.number.form == "share" else [n for n in numbers if topic.answers(n)]
+
+
+def _stated(text: str, number: Number, answer_text: str, answer: Amount, question: str) -> ReadValue | None:
+    """Return the value that a number states, with its doubt; None for the size of a change."""
+    # In a sentence a minus behind a word is read as a dash.
+    start = number.start - (_MINUS.search(text[max(number.start - 2, 0) : number.start]) is not None)
+    value = _read(text, start, number.end)
+    reason = doubt(text, start, value.end, answer_text, question)
+    if reason == CHANGE:
+        return None
+    if number.value > 0 and (answer.number.value < 0 or asks_change(question)) and is_fall(text, start, value.end):
+        value, reason = replace(value, text=f"-{value.text}"), "" if reason == SIGN else reason
+    approximate = _APPROXIMATE.search(text[max(start - 24, 0) : start]) is not None
+    return replace(value, doubt=reason, is_rounded=approximate)
 
 
 class _Topic:

@@ -140,30 +140,34 @@ def _digits(digits: str) -> WrittenNumber | None:
     """Return the number of a numeral, with its separators; None if they separate something else, as in 12.03.2019."""
     separators = [c for c in digits if not c.isdigit()]
     if not separators:
-        return WrittenNumber(int(digits)) if digits == "0" or digits[0] != "0" else None
+        return None if _has_leading_zero(digits) else WrittenNumber(int(digits))
     mark, group = separators[-1], separators[0]
     parts = re.split(r"\D", digits)
-    if len(set(separators)) > 2 or (len(set(separators)) == 2 and separators.count(mark) > 1):
+    kinds = len(set(separators))
+    if kinds > 2 or (kinds == 2 and separators.count(mark) > 1):
         return None
-    is_group = _grouped(parts) if len(set(separators)) == 1 else ""
-    if len(set(separators)) == 1 and is_group and (len(separators) > 1 or mark != "."):
+    is_group = _grouped(parts) if kinds == 1 else ""
+    if is_group and (len(separators) > 1 or mark != "."):
         return WrittenNumber(int("".join(parts)), group=group, lakhs=is_group == "lakhs")
-    if mark not in ".," or (len(set(separators)) == 1 and len(separators) > 1):
+    if mark not in ".," or (kinds == 1 and len(separators) > 1):
         return None
     whole, fraction = parts[:-1], parts[-1]
-    if len(whole) > 1 and not _grouped(whole):
-        return None
-    if len(whole[0]) > 1 and whole[0][0] == "0":
+    whole_group = _grouped(whole) if len(whole) > 1 else ""
+    if bool(whole_group) != (len(whole) > 1) or _has_leading_zero(whole[0]):
         return None
     return WrittenNumber(
         int("".join(parts)),
         decimals=len(fraction),
-        group=group if len(whole) > 1 else "",
+        group=group if whole_group else "",
         mark=mark,
-        lakhs=len(whole) > 1 and _grouped(whole) == "lakhs",
+        lakhs=whole_group == "lakhs",
         bare=not whole[0],
         is_ambiguous=bool(is_group),
     )
+
+
+def _has_leading_zero(digits: str) -> bool:
+    return len(digits) > 1 and digits[0] == "0"
 
 
 def _grouped(parts: list[str]) -> str:

@@ -98,10 +98,10 @@ def construct(source: str, folder: Path, writer: BuildWriter, options: BuildOpti
         [constructed for constructed, _ in by_id.values()],
         lambda row, why: writer.add_skipped(source, row, why),
     )
-    for name, why in (quality.left_out if quality else {}).items():
+    left_out = quality.left_out if quality else {}
+    for name, why in left_out.items():
         writer.add_skipped(source, f"{by_id[name][0].task} {name}", why)
-    accepted_pairs = [pair for name, pair in by_id.items() if quality is None or name not in quality.left_out]
-    accepted_pairs.sort(key=lambda pair: list(TASKS).index(pair[0].task))
+    accepted_pairs = _by_task_order([pair for name, pair in by_id.items() if name not in left_out])
     samples = tuple(constructed for constructed, _ in accepted_pairs)
     for _, draft in accepted_pairs:
         _store_pictures(draft, writer)
@@ -110,6 +110,10 @@ def construct(source: str, folder: Path, writer: BuildWriter, options: BuildOpti
         writer.add_sheet(FACTS, facts)
     report = _report(data, accepted_pairs, offered, quality, options)
     return ConstructedSamples(samples, report, extraction.summary if extraction else None)
+
+
+def _by_task_order(pairs: list[tuple[CrossCheckSample, QuestionDraft]]) -> list[tuple[CrossCheckSample, QuestionDraft]]:
+    return sorted(pairs, key=lambda pair: list(TASKS).index(pair[0].task))
 
 
 def _drafts(

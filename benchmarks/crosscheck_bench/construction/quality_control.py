@@ -8,6 +8,7 @@ and ``labels/annotator-2.jsonl``, and ``labels/adjudication.jsonl`` for the veri
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,8 +71,7 @@ def review(folder: Path, samples: Sequence[CrossCheckSample], bad_row: Callable[
     )
     doubly_labelled = [name for name in by_id if name in first and name in second]
     verdicts = [(first[name].verdict, second[name].verdict) for name in doubly_labelled]
-    with_levels = [name for name in doubly_labelled if first[name].level and second[name].level]
-    levels = [(first[name].level, second[name].level) for name in with_levels]
+    levels = [pair for name in doubly_labelled if all(pair := (first[name].level, second[name].level))]
     left_out = {
         name: why for name in by_id if (why := _exclusion_reason(first.get(name), second.get(name), decided.get(name)))
     }
@@ -89,10 +89,10 @@ def review(folder: Path, samples: Sequence[CrossCheckSample], bad_row: Callable[
                 "annotator_2_as_assigned": _estimate_to_json(_level_agreement(second, by_id)),
             },
             "adjudicated": sum(
-                name in decided for name in doubly_labelled if first[name].verdict != second[name].verdict
+                a != b and name in decided for name, (a, b) in zip(doubly_labelled, verdicts, strict=True)
             ),
             "undecided": sorted(name for name, why in left_out.items() if why == UNDECIDED),
-            "left_out": {why: sum(w == why for w in left_out.values()) for why in sorted(set(left_out.values()))},
+            "left_out": dict(sorted(Counter(left_out.values()).items())),
         },
     )
 
