@@ -14,9 +14,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code, one of :mod:`app.exit_codes`."""
     _open_closed_streams()
     if "_RASHOMON_COMPLETE" in os.environ:
-        from app.cli import cli, completion
+        from app.cli import cli, shell_completion
 
-        sys.exit(completion.respond(cli))
+        sys.exit(shell_completion.respond(cli))
     sys.unraisablehook = _repeat_lost_interrupt
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     message = ""
     end: BaseException | None = None
     try:
-        from app.system.signals import handle_stop_signals
+        from app.system.process_signals import handle_stop_signals
 
         handle_stop_signals(_interrupt)
         from app.cli import run_cli
@@ -41,18 +41,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BaseException as error:  # also SystemExit, which a plugin may raise
         code, message = _end(error)
         end = error
-    from app.system.signals import end_at_stop_signals, ignore_stop_signals
+    from app.system.process_signals import end_at_stop_signals, ignore_stop_signals
 
     ignore_stop_signals()  # while what has happened is reported
-    from app.cli.options import asks_for_events
+    from app.cli.cli_options import asks_for_events
 
     if asks_for_events(arguments):
-        from app.json_output.events import outcome
+        from app.json_output.json_events import outcome
 
         with suppress(OSError):  # standard output is full or closed, which is not what has ended the command
             outcome.print(code, message, end)
     if message:
-        from app.text.escape import clean
+        from app.text.text_escaping import clean
 
         print(f"rashomon: {clean(message)}", file=sys.stderr)
     end_at_stop_signals(code)
@@ -63,7 +63,7 @@ def _end(error: BaseException) -> tuple[int, str]:
     """Return the exit code and the line on standard error for what has ended the command; no line if that is no error."""
     from app.exit_codes import INTERRUPTED, STOPPED
     from benchmarks.errors import RashomonError
-    from benchmarks.plugins import packages_in_use, plugin_fault
+    from benchmarks.plugins.find_plugins import packages_in_use, plugin_fault
     from benchmarks.untrusted.safe_files import is_disk_full
 
     # Python 3.11 wraps what is raised while a class is created.
@@ -98,11 +98,11 @@ def _end(error: BaseException) -> tuple[int, str]:
 
 def _output(arguments: Sequence[str]) -> AbstractContextManager[None]:
     """Return the context of a command: one that prints JSON prints nothing else to standard output."""
-    from app.cli.options import asks_for_events
+    from app.cli.cli_options import asks_for_events
 
     if "--json" not in arguments and not asks_for_events(arguments):
         return nullcontext()
-    from app.json_output.stream import only_json
+    from app.json_output.json_only_output import only_json
 
     return only_json()
 
@@ -141,7 +141,7 @@ def _report(error: BaseException) -> None:
     """Print the traceback of a bug. It may quote foreign text, so terminal control characters are escaped."""
     import traceback
 
-    from app.text.escape import clean
+    from app.text.text_escaping import clean
 
     print(clean("".join(traceback.format_exception(error)), newlines=True), end="", file=sys.stderr)
 

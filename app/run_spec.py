@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from app.key_declarations import FolderPath, Keys, Names
-from app.run_names import NAME, NAME_ADVICE, PATTERN, Moment, model_slug, name_at
+from app.run_name_patterns import NAME, NAME_ADVICE, PATTERN, Moment, model_slug, name_at
 from app.spec_keys import (
     AnswerKeys,
     ApiKeys,
@@ -28,9 +28,8 @@ from app.validation_advice import advice, refused_key
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.number_ranges import STORED, TYPED, shortened
 from benchmarks.prompt_template import Prompts, PromptTemplate, find_template
-from benchmarks.protocols import DirectProtocol, LikelihoodProtocol, Protocol, SystemProtocol
-from benchmarks.registry import get_benchmark
-from benchmarks.remedies import (
+from benchmarks.protocols.protocols import DirectProtocol, LikelihoodProtocol, Protocol, SystemProtocol
+from benchmarks.protocols.remedy_protocols import (
     READ,
     REMEDIES,
     SAMPLES,
@@ -41,14 +40,15 @@ from benchmarks.remedies import (
     SelfConsistency,
     Verify,
 )
-from benchmarks.repeats import RepeatedProtocol
+from benchmarks.protocols.repeats import RepeatedProtocol
+from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.file_names import name_key
 from benchmarks.untrusted.safe_files import read_regular
 from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import WITHOUT_SOURCES, Decoding, digest
-from judges.registry import find_judges
-from mlx_backends.options import RemoteOptions
+from judges.judge_registry import find_judges
+from mlx_backends.load_options import RemoteOptions
 
 if TYPE_CHECKING:
     from benchmarks.base import Benchmark
@@ -73,7 +73,7 @@ class DecodingSpec(BaseModel, DecodingKeys):
 
 
 class ApiSpec(BaseModel, ApiKeys):
-    """Limits and prices of remote engines; see :class:`mlx_backends.options.RemoteOptions`.
+    """Limits and prices of remote engines; see :class:`mlx_backends.load_options.RemoteOptions`.
 
     They are not part of a run's identity.
     """

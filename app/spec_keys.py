@@ -1,7 +1,7 @@
 """Keys of a spec, each declared once: type, default, option, field on the form of a new run, and row of the documentation.
 
-``app.run_spec`` validates specs with the classes of this module, ``app.cli.options`` makes options of them, the form its fields,
-and ``docs/write_spec_keys.py`` the table. Nothing heavy is imported here, so that the command line starts quickly.
+``app.run_spec`` validates specs with the classes of this module, ``app.cli.cli_options`` makes options of them, the form its
+fields, and ``docs/write_spec_keys.py`` the table. Nothing heavy is imported here, so that the command line starts quickly.
 """
 
 from functools import cache

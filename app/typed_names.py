@@ -9,10 +9,10 @@ from typing import Any
 from benchmarks.errors import SpecError
 from benchmarks.prompt_template import SUFFIX
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
-from judges.registry import judging_members
-from mlx_backends.models.adapters import join_adapter, split_adapter
-from mlx_backends.pytorch.spec import split_name
-from mlx_backends.registry import has_prefix
+from judges.judge_registry import judging_members
+from mlx_backends.engine_registry import has_prefix
+from mlx_backends.models.adapter_folder import join_adapter, split_adapter
+from mlx_backends.pytorch.torch_names_and_devices import split_name
 
 
 def absolute_models(value: Any, base: Path) -> Any:
@@ -69,7 +69,7 @@ def resolve_models(names: Sequence[str]) -> list[str]:
 def resolve_judges(names: Sequence[str]) -> tuple[list[str], str | None]:
     """Return judges as :func:`resolve_models`, and the one for whose undecided answers alone models are asked, if any.
 
-    Raises SpecError as :func:`judges.registry.judging_members` does.
+    Raises SpecError as :func:`judges.judge_registry.judging_members` does.
     """
     members, undecided_by = judging_members(names)
     return resolve_models(members), undecided_by

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.run_names import NAME_ADVICE
+from app.run_name_patterns import NAME_ADVICE
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -1,5 +1,5 @@
 """The benchmarks of Rashomon: they build instances, and turn judged answers into tables."""
 
-from benchmarks.unasked_requests import switch_off
+from benchmarks.fetch.unasked_requests import switch_off
 
 switch_off()

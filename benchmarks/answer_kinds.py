@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from benchmarks.repeats import REPEAT
+from benchmarks.protocols.repeats import REPEAT
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.varied import FACTOR_NAMES
+from benchmarks.varied_names import FACTOR_NAMES
 from benchmarks.vocabulary import TRUST, FinishReason, Instance, Outcome, Pages, Record, Verdict, outcome_of
 
 

@@ -19,17 +19,17 @@ from benchmarks.answer_kinds import instance_kind as instance_kind
 from benchmarks.answer_kinds import key_and_kind
 from benchmarks.answer_kinds import kind_of as kind_of
 from benchmarks.answer_quality import AnswerQuality
-from benchmarks.repeats import split_repeat
+from benchmarks.protocols.repeats import split_repeat
 from benchmarks.stats.clusters import ClusterNames, Clusters, number_groups
-from benchmarks.stats.repeated import RepeatedClusters
-from benchmarks.varied import example_of
+from benchmarks.stats.repeated_answers import RepeatedClusters
+from benchmarks.varied_names import example_of
 from benchmarks.vocabulary import Estimate, Pages, Record
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from benchmarks.audit.scores import BlindScores
+    from benchmarks.audit.blind_rule_scores import BlindScores
 
     Codes = NDArray[np.int64]
     Mask = NDArray[np.bool_]

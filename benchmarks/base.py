@@ -15,14 +15,14 @@ from benchmarks.benchmark_types import DataSource as DataSource
 from benchmarks.benchmark_types import ImportedAnswer as ImportedAnswer
 from benchmarks.errors import SourceError, SpecError, did_you_mean
 from benchmarks.prompt_template import Prompts, PromptTemplate
-from benchmarks.protocols import ABSTENTION, DirectProtocol, Protocol
+from benchmarks.protocols.protocols import ABSTENTION, DirectProtocol, Protocol
 from benchmarks.table_types import Estimate, LabelMetrics, Table
 from benchmarks.vocabulary import DOCUMENT, WITHOUT_SOURCES, Decoding, Instance, Media, Pages, Part, Record, Verdict
 
 if TYPE_CHECKING:
-    from benchmarks.audit.question import BlindQuestion
+    from benchmarks.audit.blind_question import BlindQuestion
     from benchmarks.build import Build, BuildOptions
-    from benchmarks.review import ReviewGuide
+    from benchmarks.review_guide import ReviewGuide
     from benchmarks.rows.row_checks import ReadRow, TableCheck
     from benchmarks.rubric import Rubric
     from benchmarks.training_rows import TrainingOptions, TrainingRow
@@ -155,7 +155,7 @@ class Benchmark(ABC):
     @property
     def review_guide(self) -> ReviewGuide:
         """The guide by which people review its builds."""
-        from benchmarks.review import ReviewGuide
+        from benchmarks.review_guide import ReviewGuide
 
         return ReviewGuide()
 
@@ -323,7 +323,7 @@ class Benchmark(ABC):
 
         By default, it is made of :meth:`options` and the references; see ``benchmarks/audit``.
         """
-        from benchmarks.audit.question import closed_question
+        from benchmarks.audit.blind_question import closed_question
 
         return closed_question(instance, self.options(instance))
 

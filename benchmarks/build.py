@@ -39,7 +39,7 @@ from benchmarks.built_benchmark import BuiltRow as BuiltRow
 from benchmarks.built_benchmark import media_path as media_path
 from benchmarks.built_benchmark import read_manifest as read_manifest
 from benchmarks.errors import AnotherBuildError, BusyError, NoAccessError, SourceError
-from benchmarks.hashed import HashOrder
+from benchmarks.hash_collections import HashOrder
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.text_model import Embedder, TextModel
 from benchmarks.untrusted.finder_files import folder_entries

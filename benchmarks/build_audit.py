@@ -11,7 +11,7 @@ from benchmarks.audit import Audit, BlindQuestion, audit
 from benchmarks.base import Benchmark
 from benchmarks.build import Build, media_path
 from benchmarks.errors import MediaError
-from benchmarks.factors.instances import instances_of
+from benchmarks.factors.factor_instances import instances_of
 from benchmarks.stats.clusters import ClusterNames
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 from benchmarks.vocabulary import Instance, Media

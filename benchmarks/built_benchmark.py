@@ -15,7 +15,7 @@ from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.media import MISSING, UNSAFE
 from benchmarks.untrusted.safe_files import UnsafeFileError, check_file, open_read, read_bytes
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
-from benchmarks.varied import MANIFEST_KEY
+from benchmarks.varied_names import MANIFEST_KEY
 from benchmarks.vocabulary import Media, digest
 
 FORMAT = 1

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.plain import DATA_SETS
-from benchmarks.plugins import Registry
+from benchmarks.plugins.find_plugins import Registry
 
 GROUP = "rashomon.benchmarks"
 """The group of entry points: name to a class that derives from :class:`benchmarks.base.Benchmark`."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any, ClassVar, Self, TypeVar
 
-from benchmarks.repeats import split_repeat
+from benchmarks.protocols.repeats import split_repeat
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 from benchmarks.vocabulary import Choice, Form, Instance, JSONObject, Message, Record, Text, digest

@@ -89,7 +89,7 @@ FOR_POLICIES = (SHOWN_TEXT, NOT_SHOWN)
 """The beginnings of the keys that no judge and no person sees."""
 
 CLOSED_BOOK = "closed-book"
-"""The end of the name of a condition that shows a question without any source; see ``benchmarks/without_sources.py``."""
+"""The end of the name of a condition with a question and no source; see ``benchmarks/protocols/without_sources.py``."""
 
 WITHOUT_SOURCES = "without-sources"
 """The name for all conditions that leave sources out, which adds them to the conditions of a run."""

@@ -17,17 +17,17 @@ from typing import Literal, cast
 import numpy as np
 from PIL import Image
 
-from app.commands.recommend import RecommendArguments
-from app.commands.recommend import recommend as print_recommendation
-from app.compare.headline import headlines
-from app.compare.non_inferiority import ALPHA
-from app.compare.tables import compare
-from app.engine.plan import create_run
-from app.json_output.tables import EstimateJson, table_json
+from app.commands.results.recommend_command import RecommendArguments
+from app.commands.results.recommend_command import recommend as print_recommendation
+from app.compare.comparison_headline import headlines
+from app.compare.comparison_tables import compare
+from app.compare.decision.non_inferiority import ALPHA
+from app.engine.run_plan import create_run
+from app.json_output.tables_json import EstimateJson, table_json
 from app.run_spec import BatchSpec
-from app.store.data_types import NewAnswer
-from app.store.run import RunStore
 from app.store.run_references import run_folder
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
@@ -54,7 +54,7 @@ from docs.simulated_runs import POLICIES, Layout, World, draw
 from docs.study_claims import Claims, Compared, sign
 from docs.study_kinds import Study
 from judges.base import FunctionJudge
-from judges.registry import get_judge
+from judges.judge_registry import get_judge
 
 ROOT = Path(__file__).resolve().parents[1]
 

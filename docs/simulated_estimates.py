@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.sheet import Column, Sheet
 from benchmarks.stats.calibration import (
     auroc_estimate,
     bin_count,
@@ -30,8 +29,9 @@ from benchmarks.stats.intervals import (
     resample,
     wilson,
 )
-from benchmarks.stats.logistic import fit_logistic
+from benchmarks.stats.logistic_fit import fit_logistic
 from benchmarks.stats.paired_tests import share_difference
+from benchmarks.tables.declared_tables import Column, Sheet
 from benchmarks.vocabulary import Estimate
 from docs.simulated_clusters import Array, Study, covers, quantile
 
@@ -267,7 +267,7 @@ def log_odds(study: Study, tail: float) -> Results:
 
 _DOSES = np.linspace(0, 1, 5)
 _MOST_UNDEFINED = 0.05
-"""The share of resamples without a curve above which a table has no interval, as in ``benchmarks/factors/tables.py``."""
+"""The share of resamples without a curve above which a table has no interval, as in ``benchmarks/factors/factor_tables.py``."""
 
 
 def curve(study: Study, intercept: float, slope: float) -> Results:

@@ -10,9 +10,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from app.compare.packed_answers import LabelledAnswer, PackedAnswers
-from app.compare.run_cost import RunCost
-from app.compare.run_view import RunView, RunViews
+from app.compare.runs.packed_answers import LabelledAnswer, PackedAnswers
+from app.compare.runs.run_cost import RunCost
+from app.compare.runs.run_view import RunView, RunViews
 from benchmarks.registry import get_benchmark
 from benchmarks.stats.clusters import Clusters
 from benchmarks.vocabulary import Generation, Instance, Record

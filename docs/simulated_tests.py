@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.abstention import Costs, utility_estimate
 from benchmarks.stats.intervals import DIFFERENCE, SHARE, Draws, estimate, influence, kappa_estimate, ratio
 from benchmarks.stats.paired_tests import difference_p, paired_p, share_difference
+from benchmarks.tables.abstention_quality import Costs, utility_estimate
 from benchmarks.vocabulary import LabelMetrics
 from docs.simulated_clusters import SLACK, Array, Study, covers
 from docs.simulated_estimates import CORRECTED_RESAMPLES, RESAMPLES, Results, is_first, two_ratios
-from judges.agreement import gwet_ac1, raw_agreement
+from judges.judge_agreement import gwet_ac1, raw_agreement
 from judges.prediction_powered import NOT_SEEN, correct, correction_sums
 
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.compare.advice import rule_sentences
-from app.compare.cost import accuracy_difference
-from app.compare.differences import differences_table
-from app.compare.non_inferiority import ALPHA
-from app.compare.pairs import RunPair
-from app.compare.recommend import Recommendation
-from app.compare.run_view import RunViews
-from app.report.tables import RESAMPLES
+from app.compare.decision.non_inferiority import ALPHA
+from app.compare.differences.metric_differences import differences_table
+from app.compare.recommend.recommendation import Recommendation
+from app.compare.recommend.recommendation_advice import rule_sentences
+from app.compare.runs.cost_tables import accuracy_difference
+from app.compare.runs.run_pairs import RunPair
+from app.compare.runs.run_view import RunViews
+from app.report.tables.run_tables import RESAMPLES
 from benchmarks.vocabulary import RULES as WINS
 from benchmarks.vocabulary import Estimate
 

@@ -9,10 +9,10 @@ from itertools import product
 
 import numpy as np
 
-from app.compare.recommend import recommend_views
-from app.compare.target_metric import target_metric
-from app.compare.target_shares import target_shares
-from app.compare.trust import trust_target
+from app.compare.decision.target_metric import target_metric
+from app.compare.decision.target_shares import target_shares
+from app.compare.decision.trust_metric import trust_target
+from app.compare.recommend.recommendation import recommend_views
 from benchmarks.registry import get_benchmark
 from docs.simulated_readers import (
     ACCURATE,

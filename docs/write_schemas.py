@@ -1,7 +1,7 @@
 """The schemas of the commands' JSON: ``.venv/bin/python docs/write_schemas.py`` writes ``docs/schemas`` anew.
 
-A change of meaning raises ``FORMAT`` in ``app/json_output/envelope.py``: a key that goes, or that means something else. A new key
-does not. ``columns.json`` is written by ``pytest --record-columns``.
+A change of meaning raises ``FORMAT`` in ``app/json_output/json_envelope.py``: a key that goes, or that means something else. A
+new key does not. ``columns.json`` is written by ``pytest --record-columns``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from app.json_output.schemas import EVENTS, RESULTS, schema
+from app.json_output.json_schemas import EVENTS, RESULTS, schema
 
 FOLDER = Path(__file__).parent / "schemas"
 

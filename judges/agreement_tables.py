@@ -21,7 +21,7 @@ from benchmarks.stats.intervals import (
     telling_clusters,
 )
 from benchmarks.vocabulary import Cell, Estimate, Table
-from judges.agreement import (
+from judges.judge_agreement import (
     LabelPairs,
     Selection,
     agreement_and_kappa,
@@ -31,7 +31,7 @@ from judges.agreement import (
     label_kappa,
     positive_agreement,
 )
-from judges.methods import MethodJudges, one_per_method
+from judges.judge_methods import MethodJudges, one_per_method
 
 if TYPE_CHECKING:
     import numpy as np

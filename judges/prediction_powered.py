@@ -218,9 +218,9 @@ def corrected_table(
 ) -> Table:
     """Return the metrics by ``judge``, corrected by the labels of ``human``, and by those only; a row per run and metric.
 
-    Human labels must be on a random sample of the answers of each condition (:func:`judges.human_labels.draw_sample`).
-    An answer that only people could label counts by the human label; one that people could not label counts as an
-    unparsed answer. Empty answers are excluded: there is nothing to label.
+    Human labels must be on a random sample of the answers of each condition
+    (:func:`judges.human_labels_and_samples.draw_sample`). An answer that only people could label counts by the human label; one
+    that people could not label counts as an unparsed answer. Empty answers are excluded: there is nothing to label.
     """
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     exclusions: Counter[str] = Counter()

@@ -11,10 +11,10 @@ from typing import Any
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Candidates, Generation, Media, Modality, Request
 from mlx_backends.core.batch_invariance import BatchInvariance
+from mlx_backends.core.engine_probe import Probe
 from mlx_backends.core.observed_answers import ObservedAnswer
-from mlx_backends.core.probe import Probe
-from mlx_backends.core.reuse import Reuse
-from mlx_backends.options import LoadOptions
+from mlx_backends.core.saved_work import Reuse
+from mlx_backends.load_options import LoadOptions
 from mlx_backends.stored_checks import StoredChecks
 
 MediaPath = Callable[[Media], Path]
@@ -188,7 +188,7 @@ class Engine(ABC):
         return ""
 
     def training_records(self, model: str) -> Sequence[Mapping[str, Any]]:
-        """Return what the trainings of ``model`` recorded (:class:`benchmarks.training.record.TrainingRecord`), if any did.
+        """Return what the trainings of ``model`` recorded (:class:`benchmarks.training.trained_on.TrainingRecord`), if any did.
 
         Raises as :meth:`describe`.
         """

@@ -22,8 +22,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from benchmarks.values.clean_text import clean, fold
+from benchmarks.values.name_words import OTHER_NAMES, canonical, word_set
 from benchmarks.values.numerals import Number, find_numbers
-from benchmarks.values.words import OTHER_NAMES, canonical, word_set
 
 MOST_LINES = 200
 """The lines of a chart that are looked at, from the top."""

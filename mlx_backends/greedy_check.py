@@ -113,7 +113,7 @@ def _picture(folder: Path, values: tuple[int, ...]) -> Media:
 
 def _main(model: str, peft: str | None = None) -> Any:
     """Return the answers, or a sentence on why there are none."""
-    from mlx_backends.registry import load_backend
+    from mlx_backends.engine_registry import load_backend
 
     with scratch_folder() as folder:
         requests = _requests(folder)

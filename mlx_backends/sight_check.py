@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.errors import ModelError, RashomonError
 from benchmarks.untrusted.own_files import scratch_folder
 from benchmarks.vocabulary import Media, Message, Part, Request
+from mlx_backends.core.engine_probe import LikelyTokens, likeliest
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault, out_of_memory
-from mlx_backends.core.probe import LikelyTokens, likeliest
 from mlx_backends.stored_checks import StoredCheck, StoredChecks, is_measure, report_unconfirmed
 
 if TYPE_CHECKING:

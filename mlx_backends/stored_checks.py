@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import StoreError
+from benchmarks.untrusted import private_state
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 from benchmarks.vocabulary import canonical_json, digest
-from mlx_backends import user_state
-from mlx_backends.models.host import host_info
+from mlx_backends.models.host_machine import host_info
 
 CHECKS_FILE = "checks.json"
 
@@ -94,10 +94,10 @@ class StoredChecks:
             return None
         new = self._new(check, conditions, result)
         try:
-            with user_state.lock():
+            with private_state.lock():
                 others = [stored for stored in read_checks() if stored.key != new.key]
                 checks = [asdict(stored) for stored in (new, *others)][:_MAX_CHECKS]
-                user_state.write(CHECKS_FILE, json.dumps({"format": _FORMAT, "checks": checks}))
+                private_state.write(CHECKS_FILE, json.dumps({"format": _FORMAT, "checks": checks}))
         except StoreError as error:
             _log.warning("the check cannot be stored, so the next run repeats it: %s", error)
             return None
@@ -115,13 +115,13 @@ class StoredChecks:
 
 def checks_path() -> Path:
     """Return the file of the stored checks, whether it exists or not."""
-    return user_state.state_folder() / CHECKS_FILE
+    return private_state.state_folder() / CHECKS_FILE
 
 
 def read_checks() -> list[StoredCheck]:
     """Return all stored checks, the newest first, without damaged ones."""
     try:
-        text = user_state.read(CHECKS_FILE)
+        text = private_state.read(CHECKS_FILE)
         content = None if text is None else parse_json(text)
     except (StoreError, OutsideJSONError) as error:
         _log.warning("the stored checks are ignored: %s", error)
@@ -135,9 +135,9 @@ def read_checks() -> list[StoredCheck]:
 
 def forget_checks() -> int:
     """Forget all stored checks; return how many there were. Raises StoreError."""
-    with user_state.lock():
+    with private_state.lock():
         count = len(read_checks())
-        user_state.remove(CHECKS_FILE)
+        private_state.remove(CHECKS_FILE)
     return count
 
 

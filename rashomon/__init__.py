@@ -93,7 +93,7 @@ def open(workspace: str | Path | None = None) -> Workspace:
 def demo_model(bits: int = 4) -> str:
     """Return the name of the demo's tiny model, in 4 bits or in 16, to try a run without a download."""
     check_names(PACKAGES[0])
-    from app.commands.demo import demo_model
+    from app.commands.system.demo_command import demo_model
 
     return str(demo_model(bits))
 
@@ -101,7 +101,7 @@ def demo_model(bits: int = 4) -> str:
 def demo_source(benchmark: str = "cmc-bench") -> dict[str, str]:
     """Return the source that the demo builds a benchmark from, for ``Workspace.build``. Raises SpecError if there is none."""
     check_names(PACKAGES[0])
-    from app.commands.demo import find_demo
+    from app.commands.system.demo_command import find_demo
 
     name, folder = find_demo(benchmark).source
     return {name: str(folder)}

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks import plugins
 from benchmarks import registry as benchmark_registry
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
-from judges import registry as judge_registry
+from benchmarks.plugins import find_plugins
+from judges import judge_registry
 from judges.base import FunctionJudge, OwnJudge
 
 JudgeClass = TypeVar("JudgeClass", bound=Callable[[], FunctionJudge | OwnJudge])
@@ -45,7 +45,7 @@ def _register(kind: object, group: str, names: tuple[str, ...]) -> None:
             f"the class {attribute} of {name!r} is in no module that a worker can import; move it to the top level of a .py file."
         )
     value = f"{module}:{attribute}"
-    if name in names and plugins.registered(group, name) != value:
+    if name in names and find_plugins.registered(group, name) != value:
         raise SpecError(f"the name {name!r} is taken; give {attribute} another.")
     path = Path(file).resolve()
-    plugins.register(group, name, value, str(path.parents[1] if path.name == "__init__.py" else path.parent))
+    find_plugins.register(group, name, value, str(path.parents[1] if path.name == "__init__.py" else path.parent))

@@ -8,22 +8,22 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
-from app.engine.loop import judge_pending
+from app.engine.answer_loop import judge_pending
 from app.exports.export_input import ExportedRun, load_runs
-from app.exports.tabular import samples_to_arrow
-from app.report.run_labels import model_label
-from app.report.samples import sample_to_row
-from app.store.locks import FileLock, busy_message
-from app.store.run import RunStore
+from app.exports.tabular_export import samples_to_arrow
+from app.report.samples.sample_rows import sample_to_row
+from app.report.tables.run_labels import model_label
+from app.store.file_locks import FileLock, busy_message
+from app.store.run_store import RunStore
 from app.store.run_summary import RunSummary, read_summary
 from app.store.workspace import Workspace as Folders
-from app.text.escape import clean
+from app.text.text_escaping import clean
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Record
 from judges.base import FunctionJudge, OwnJudge, as_function_judge
-from judges.registry import check_own_name, is_made_for
-from rashomon._arrow import ArrowData
+from judges.judge_registry import check_own_name, is_made_for
+from rashomon._data_frames import ArrowData
 from rashomon._markup import grid, heading
 from rashomon.tables import ResultTable, Tables, read_tables
 

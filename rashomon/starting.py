@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from app.commands.batch import check_batch
-from app.commands.run_execution import ExecutionOptions
-from app.engine.plan import plan_run
+from app.commands.running.batch_command import check_batch
+from app.commands.running.run_execution import ExecutionOptions
+from app.engine.run_plan import plan_run
 from app.exit_codes import BUSY, FAILURES, STOPPED, WRONG
-from app.new_run.form import save_spec
-from app.run_names import is_pattern
-from app.setups import setup_file
+from app.new_run.spec_form import save_spec
+from app.papers.paper_setups import setup_file
+from app.run_name_patterns import is_pattern
 from app.store.workspace import Workspace as Folders
-from app.tui.processes import Job, RunProcesses, allow_address_options
+from app.tui.tui_processes import Job, RunProcesses, allow_address_options
 from benchmarks import number_ranges as ranges
 from benchmarks.errors import BusyError, RashomonError, SpecError, did_you_mean
 from benchmarks.number_ranges import shortened

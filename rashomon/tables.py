@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.exports.html_markup import notes_markup, table_markup
-from app.exports.tabular import tables_to_arrow
-from app.report.paper_rows import without_published
-from app.report.render import print_table
-from app.report.tables import tables_of
+from app.exports.tabular_export import tables_to_arrow
+from app.report.tables.paper_rows import without_published
+from app.report.tables.run_tables import tables_of
+from app.report.tables.table_rendering import print_table
 from app.text.console import Terminal
 from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.vocabulary import Cell, Table
-from rashomon._arrow import ArrowData
+from rashomon._data_frames import ArrowData
 from rashomon._markup import grid, heading
 
 _SCREEN_DPI = 150
@@ -78,7 +78,7 @@ class ResultTable(ArrowData):
 
         Raises SpecError if the table has no figure, or there is nothing to draw.
         """
-        from app.figures.tables import draw_table
+        from app.figures.table_figures import draw_table
 
         figure = draw_table(without_published(self.table), width=width)
         if figure is None:
@@ -114,7 +114,7 @@ class Plot:
 
     def save(self, file: str | Path) -> None:
         """Write the figure to a file whose name ends in .png, .svg or .pdf. Raises SpecError for another ending."""
-        from app.figures.style import FIGURE_FORMATS, to_bytes
+        from app.figures.figure_style import FIGURE_FORMATS, to_bytes
 
         path = Path(file)
         form = path.suffix.removeprefix(".")
@@ -126,7 +126,7 @@ class Plot:
             raise SpecError(f"cannot write {path}: {error.strerror}; name another file.") from error
 
     def _repr_png_(self) -> bytes:
-        from app.figures.style import to_bytes
+        from app.figures.figure_style import to_bytes
 
         return to_bytes(self.figure, "png", dpi=_SCREEN_DPI)
 

@@ -34,7 +34,7 @@ def label(
     shown. "UNDECIDED" means that the rules cannot show a label, or that there is nothing to label. Raises SpecError without any
     source.
     """
-    from judges.cmc_rules.decision import decide
+    from judges.cmc_rules.decision_rules import decide
 
     references = {name: _values(values) for name, values in (("image", image), ("text", text)) if values is not None}
     if not any(references.values()):

@@ -35,7 +35,7 @@ settings.load_profile("any machine")
 def _no_state_of_this_mac(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a Mac, tests do not depend on its memory's use nor on its Metal."""
     monkeypatch.setattr("app.new_run.mac_warnings.load_warnings", list)
-    monkeypatch.setattr("mlx_backends.models.memory_estimate.metal_working_set", lambda: None)
+    monkeypatch.setattr("mlx_backends.models.memory_and_cache_sizes.metal_working_set", lambda: None)
 
 
 @pytest.fixture(scope="session")

@@ -9,24 +9,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from app.annotation.review_store import account_name
-from app.engine.loop import judge_pending, judge_record
-from app.engine.plan import check_spec, plan_run
+from app.engine.answer_loop import judge_pending, judge_record
+from app.engine.run_plan import check_spec, plan_run
 from app.run_spec import RunSpec, parse_stored
-from app.store.data_types import NewAnswer
-from app.store.locks import FileLock
-from app.store.run import RunStore
+from app.store.file_locks import FileLock
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
 from app.store.workspace import Workspace
 from benchmarks.errors import BusyError, SpecError, StoreError
-from benchmarks.hashed import hash64
+from benchmarks.hash_collections import hash64
 from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.untrusted.file_names import name_key
 from benchmarks.vocabulary import Generation, Media, Message, Record, Request
 from judges.base import FunctionJudge
-from judges.human_labels import annotator_id
-from judges.registry import find_judge
-from mlx_backends.person import PERSON
-from mlx_backends.registry import describe
+from judges.human_labels_and_samples import annotator_id
+from judges.judge_registry import find_judge
+from mlx_backends.engine_registry import describe
+from mlx_backends.person_engine import PERSON
 
 _ACCOUNT = "answered by"
 LONGEST_ANSWER = 20_000

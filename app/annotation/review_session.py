@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from app.annotation.review_store import Choice, Decision, ReviewStore
-from app.engine.plan import not_built
+from app.engine.run_plan import not_built
 from app.store.question_sets import build_name
 from app.store.workspace import Workspace
 from benchmarks import number_ranges as ranges
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SpecError, did_you_mean
-from benchmarks.hashed import HashOrder, hash64
+from benchmarks.hash_collections import HashOrder, hash64
 from benchmarks.registry import benchmark_names, get_benchmark
-from benchmarks.review import ReviewField, ReviewGuide, ReviewMedium, check_corrections
+from benchmarks.review_guide import ReviewField, ReviewGuide, ReviewMedium, check_corrections
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
 
 LONGEST_REASON = 1_000

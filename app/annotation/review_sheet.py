@@ -8,12 +8,12 @@ from pathlib import Path
 
 from app.annotation.review_session import Review, check_decision, review_item
 from app.annotation.review_store import CHOICES, Decision, ReviewStore
-from app.text.escape import spreadsheet_cell, spreadsheet_line
+from app.text.text_escaping import spreadsheet_cell, spreadsheet_line
 from benchmarks.errors import SourceError, SpecError, did_you_mean
-from benchmarks.review import ReviewField
-from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.review_guide import ReviewField
 from benchmarks.rows.csv_rows import read_csv_rows
-from benchmarks.rows.spreadsheet_formulas import unguard_formulas
+from benchmarks.rows.reader_types import Fields, RowProblem
+from benchmarks.untrusted.spreadsheet_formula_guard import unguard_formulas
 
 _OWN_COLUMNS = ("id", "decision", "reason", "level", "media", "reviewer", "build")
 _BUILD_DIGITS = 16

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from app.store.locks import FileLock
+from app.store.file_locks import FileLock
 from app.store.sqlite_errors import translate_errors
 from benchmarks.errors import BusyError, NoAccessError, SpecError, StoreError
 from benchmarks.untrusted.file_names import name_key
 from benchmarks.untrusted.safe_files import check_database, make_folder
 from benchmarks.vocabulary import canonical_json
-from judges.human_labels import annotator_id
+from judges.human_labels_and_samples import annotator_id
 
 DATABASE = "review.sqlite"
 CHOICES = ("accept", "reject", "fix")

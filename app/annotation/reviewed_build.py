@@ -9,14 +9,14 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from app.annotation.review_report import UNDECIDED, Outcome, agreement_numbers, outcomes, pair_counts
+from app.annotation.review_outcomes import UNDECIDED, Outcome, agreement_numbers, outcomes, pair_counts
 from app.annotation.review_session import Review
 from app.annotation.review_store import CHOICES, Decision, ReviewStore
-from app.text.escape import spreadsheet_line
+from app.text.text_escaping import spreadsheet_line
 from benchmarks.build import Build, BuildWriter
 from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.media import read_media
-from benchmarks.review import correct_example, media_of
+from benchmarks.review_guide import correct_example, media_of
 from benchmarks.vocabulary import Media, canonical_json
 
 KEEP, DROP = "keep", "drop"

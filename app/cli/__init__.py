@@ -12,10 +12,20 @@ from pathlib import Path
 
 import click
 
-from app.cli import comparing, data, model_commands, people, results, run, sharing, system, training
-from app.cli.options import ARGUMENTS, COMMAND_ARGUMENTS, EVENT_COMMANDS, PATH, on_terminal
+from app.cli import (
+    comparing_commands,
+    data_commands,
+    model_commands,
+    people_commands,
+    results_commands,
+    run_commands,
+    sharing_commands,
+    system_commands,
+    training_commands,
+)
+from app.cli.cli_options import ARGUMENTS, COMMAND_ARGUMENTS, EVENT_COMMANDS, PATH, on_terminal
 from app.exit_codes import MEANINGS
-from app.system.blas import use_one_thread
+from app.system.numpy_threads import use_one_thread
 
 _READERS = (
     *("runs", "show", "view", "compare", "check", "recommend", "history", "report", "export", "parity", "published"),
@@ -32,27 +42,58 @@ _TABLES = (
 
 SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
     "Evaluate": (
-        system.demo,
-        run.batch,
-        comparing.try_command,
-        run.resume,
-        run.judge_command,
-        results.baselines,
-        run.import_command,
+        system_commands.demo,
+        run_commands.batch,
+        comparing_commands.try_command,
+        run_commands.resume,
+        run_commands.judge_command,
+        results_commands.baselines,
+        run_commands.import_command,
     ),
     "Look": (
-        *(results.runs, results.show, results.view),
-        *(comparing.compare, comparing.check, comparing.recommend, comparing.history, comparing.parity),
-        *(results.report, results.published, results.audit),
+        *(results_commands.runs, results_commands.show, results_commands.view),
+        *(
+            comparing_commands.compare,
+            comparing_commands.check,
+            comparing_commands.recommend,
+            comparing_commands.history,
+            comparing_commands.parity,
+        ),
+        *(results_commands.report, results_commands.published, results_commands.audit),
     ),
-    "People": (run.label, run.override, people.review, people.answer),
+    "People": (run_commands.label, run_commands.override, people_commands.review, people_commands.answer),
     "Data and models": (
-        *(data.build, data.sets, data.data, model_commands.models, data.benchmarks, data.judges, data.prompts),
-        *(data.vary, data.passages, data.figures),
-        *(training.training, training.train, training.trainings, training.learning_curve),
+        *(
+            data_commands.build,
+            data_commands.sets,
+            data_commands.data,
+            model_commands.models,
+            data_commands.benchmarks,
+            data_commands.judges,
+            data_commands.prompts,
+        ),
+        *(data_commands.vary, data_commands.passages, data_commands.figures),
+        *(
+            training_commands.training,
+            training_commands.train,
+            training_commands.trainings,
+            training_commands.learning_curve,
+        ),
     ),
-    "Share": (results.export, sharing.bundle, sharing.open_bundle, run.adopt, sharing.cite, sharing.push),
-    "Machine": (system.doctor, system.serve, system.completion_script, system.schema),
+    "Share": (
+        results_commands.export,
+        sharing_commands.bundle,
+        sharing_commands.open_bundle,
+        run_commands.adopt,
+        sharing_commands.cite,
+        sharing_commands.push,
+    ),
+    "Machine": (
+        system_commands.doctor,
+        system_commands.serve,
+        system_commands.completion_script,
+        system_commands.schema,
+    ),
 }
 """The commands by the section of ``--help``; completion has the same order."""
 
@@ -158,22 +199,22 @@ To run a model without the interface: `rashomon --batch --benchmark NAME --model
 @click.pass_context
 def cli(context: click.Context, workspace: Path | None, images: str | None) -> int:
     """Open the interface, or print the help page where there is no terminal; a command does its own work."""
-    if context.invoked_subcommand == run.batch.name:
-        run.start_worker(context)
+    if context.invoked_subcommand == run_commands.batch.name:
+        run_commands.start_worker(context)
     from app.store.workspace import Workspace
 
     if context.invoked_subcommand in _TABLES:
         use_one_thread()
     context.obj = Workspace.find(workspace)
     if context.invoked_subcommand in EVENT_COMMANDS:
-        from app.json_output.events import outcome
+        from app.json_output.json_events import outcome
 
         outcome.begin(context.obj.path)
     if context.invoked_subcommand not in (None, *_READERS):
         context.obj.require_writable()
     if context.invoked_subcommand is None:
         if on_terminal():
-            from app.tui.app import open_app
+            from app.tui.tui_app import open_app
 
             return open_app(context.obj, images=images)
         click.echo(context.get_help())

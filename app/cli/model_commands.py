@@ -6,16 +6,8 @@ from pathlib import Path
 
 import click
 
-from app.cli import completion
-from app.cli.options import (
-    PATH,
-    as_json,
-    calls,
-    fetch_options,
-    force,
-    number,
-    wait,
-)
+from app.cli import shell_completion
+from app.cli.cli_options import PATH, as_json, calls, fetch_options, force, number, wait
 from benchmarks import number_ranges as ranges
 
 
@@ -38,20 +30,20 @@ def models(context: click.Context, memory: str | None, data: Path | None, as_jso
     if context.invoked_subcommand is not None:
         return
     if memory is not None or data is not None:
-        from app.commands.models import recommend
+        from app.commands.data_and_models.models_command import recommend
 
         recommend(context.obj, memory, data, as_json=as_json)
     else:
-        from app.commands.listing import models as list_models
+        from app.commands.data_and_models.list_commands import models as list_models
 
         list_models(as_json=as_json)
 
 
 @models.command("get")
-@click.argument("model", metavar="ID", shell_complete=completion.catalog_models)
+@click.argument("model", metavar="ID", shell_complete=shell_completion.catalog_models)
 @fetch_options
 @force
-@calls("app.commands.models:get")
+@calls("app.commands.data_and_models.models_command:get")
 def models_get() -> None:
     """Fetch a model from the Hugging Face Hub into its cache. ID is org/name; `rashomon models` lists some.
 
@@ -60,7 +52,7 @@ def models_get() -> None:
 
 
 @models.command("fuse")
-@click.argument("model", metavar="ID", shell_complete=completion.models)
+@click.argument("model", metavar="ID", shell_complete=shell_completion.models)
 @click.option("--adapter", type=PATH, required=True, metavar="FOLDER", help="The adapter's folder.")
 @click.option("--to", "target", type=PATH, required=True, metavar="FOLDER", help="The new model's folder.")
 @number("--bits", ranges.WEIGHT_BITS, metavar="N", help="Bits of the weights: 2, 3, 4, 6 or 8; default: the model's.")
@@ -81,7 +73,7 @@ def models_get() -> None:
 @number("--check-rows", ranges.ROWS, metavar="N", help="The most rows of the check; default 48.")
 @click.option("--no-check", is_flag=True, help="Leave the check out; fusing itself needs the device, too.")
 @wait
-@calls("app.commands.fuse:fuse_command", "FuseArguments")
+@calls("app.commands.data_and_models.fuse_command:fuse_command", "FuseArguments")
 def models_fuse() -> None:
     """Fuse an adapter into a model's weights. The new folder loads without the adapter; --layout hf is for other programs.
 
@@ -94,10 +86,10 @@ def models_fuse() -> None:
 @models.command("adapter")
 @click.argument("adapter", type=PATH, metavar="FOLDER")
 @click.option(
-    "--model", required=True, metavar="ID", shell_complete=completion.models, help="The adapter's base model."
+    "--model", required=True, metavar="ID", shell_complete=shell_completion.models, help="The adapter's base model."
 )
 @click.option("--to-peft", type=PATH, metavar="OUT", help="Write the adapter as the library peft reads it.")
 @click.option("--to-mlx", type=PATH, metavar="OUT", help="Write an adapter of peft as mlx-vlm and --adapter read it.")
-@calls("app.commands.model_export:convert_adapter", workspace=False)
+@calls("app.commands.data_and_models.model_export_command:convert_adapter", workspace=False)
 def models_adapter() -> None:
     """Convert an adapter between the formats of mlx-vlm and peft."""

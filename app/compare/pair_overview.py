@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.compare.by_condition import ConditionDifference, accuracy_by_condition
-from app.compare.cost import accuracy_difference
-from app.compare.instances import Change, flips, lost_and_gained
-from app.compare.pairs import RunPair
-from app.compare.recommend import Recommendation
-from app.compare.tables import Comparison
-from app.compare.verdict import MARGIN, verdict
+from app.compare.comparison_tables import Comparison
+from app.compare.differences.condition_differences import ConditionDifference, accuracy_by_condition
+from app.compare.differences.instance_comparison import Change, flips, lost_and_gained
+from app.compare.fine_tuning.fine_tuning_verdict import MARGIN, verdict
+from app.compare.recommend.recommendation import Recommendation
+from app.compare.runs.cost_tables import accuracy_difference
+from app.compare.runs.run_pairs import RunPair
 from benchmarks.vocabulary import Estimate
 
 ALL_CONDITIONS = "all conditions"

@@ -8,22 +8,22 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar, cast
 
-from app.compare.instances import Change, text_changes
-from app.compare.published import paper_columns, paper_models
-from app.compare.recommend import Recommendation, recommend_views
-from app.compare.run_view import RunViews
-from app.compare.sample_size import planned_examples
-from app.compare.tables import Comparison, compare_views
-from app.compare.utility import has_costs, parse_requirements
-from app.compare.view_reader import RunReading, load_views, read_views
-from app.report.judge_selection import present_judges
-from app.report.paper_rows import without_published
-from app.report.table_inputs import TableInputs, read_inputs
-from app.report.tables import tables_from
-from app.store.run import RunStore
-from benchmarks.acts import names_sources
+from app.compare.comparison_tables import Comparison, compare_views
+from app.compare.decision.sample_size import planned_examples
+from app.compare.decision.utility_metric import has_costs, parse_requirements
+from app.compare.differences.instance_comparison import Change, text_changes
+from app.compare.papers.paper_comparison import paper_columns, paper_models
+from app.compare.recommend.recommendation import Recommendation, recommend_views
+from app.compare.runs.run_view import RunViews
+from app.compare.runs.view_reader import RunReading, load_views, read_views
+from app.report.tables.judge_selection import present_judges
+from app.report.tables.paper_rows import without_published
+from app.report.tables.run_tables import tables_from
+from app.report.tables.table_inputs import TableInputs, read_inputs
+from app.store.run_store import RunStore
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Table
+from benchmarks.what_answers_do import names_sources
 
 T = TypeVar("T")
 _SIZE = 24

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.compare.tables import Comparison
+from app.compare.comparison_tables import Comparison
 from benchmarks.vocabulary import Cell, Table
 
 

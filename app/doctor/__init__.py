@@ -18,31 +18,31 @@ Check = Callable[["Workspace"], CheckResult | list[CheckResult]]
 
 def examine(workspace: Workspace) -> Iterator[CheckResult]:
     """Yield the results of each check as it completes; some take seconds."""
-    from app.doctor import access, contents, libraries, machine, names
+    from app.doctor import access_checks, content_checks, library_checks, machine_checks, package_name_check
 
     checks: tuple[Check, ...] = (
-        machine.machine,
-        machine.memory,
-        *((machine.load, machine.panics) if sys.platform == "darwin" else ()),
-        libraries.packages,
-        names.names,
-        machine.mlx,
-        machine.torch,
-        libraries.mlx_vlm,
-        libraries.extras,
-        libraries.plugins,
-        access.workspace,
-        access.cache,
-        contents.models,
-        contents.data,
-        contents.demo,
-        contents.device,
-        contents.checks,
-        contents.features,
-        access.network,
-        access.proxies,
-        access.hub,
-        access.keys,
+        machine_checks.machine,
+        machine_checks.memory,
+        *((machine_checks.load, machine_checks.panics) if sys.platform == "darwin" else ()),
+        library_checks.packages,
+        package_name_check.names,
+        machine_checks.mlx,
+        machine_checks.torch,
+        library_checks.mlx_vlm,
+        library_checks.extras,
+        library_checks.plugins,
+        access_checks.workspace,
+        access_checks.cache,
+        content_checks.models,
+        content_checks.data,
+        content_checks.demo,
+        content_checks.device,
+        content_checks.checks,
+        content_checks.features,
+        access_checks.network,
+        access_checks.proxies,
+        access_checks.hub,
+        access_checks.keys,
     )
     return (result for check in checks for result in _results(check(workspace)))
 

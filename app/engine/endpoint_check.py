@@ -8,24 +8,24 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from app.store.answer_sums import ENDPOINT_KEY
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Request
 from mlx_backends.base import Backend
-from mlx_backends.remote.errors import EndpointChangedError
-from mlx_backends.remote.examination import EVIDENCE, TRUNCATES, EndpointCheck, Evidence, has_pictures
-from mlx_backends.remote.model_names import parse
-from mlx_backends.remote.presets import PRESETS
+from mlx_backends.remote.endpoint_examination import EVIDENCE, TRUNCATES, EndpointCheck, Evidence, has_pictures
+from mlx_backends.remote.remote_errors import EndpointChangedError
+from mlx_backends.remote.remote_names_and_media import parse
+from mlx_backends.remote.server_presets import PRESETS
 
 if TYPE_CHECKING:
-    from mlx_backends.remote.backend import RemoteBackend
+    from mlx_backends.remote.remote_backend import RemoteBackend
 
 
 def as_remote(backend: Backend) -> RemoteBackend | None:
     """Return ``backend`` if a server answers behind it; None for any other."""
     if backend.info.device != "remote":
         return None
-    from mlx_backends.remote.backend import RemoteBackend
+    from mlx_backends.remote.remote_backend import RemoteBackend
 
     return backend if isinstance(backend, RemoteBackend) else None
 

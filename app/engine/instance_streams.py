@@ -11,7 +11,7 @@ from app.store.run_facts import ExcludedInstances
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.hashed import DuplicateHashes
+from benchmarks.hash_collections import DuplicateHashes
 from benchmarks.prompt_template import Prompts
 from benchmarks.vocabulary import Instance, Modality, Text
 
@@ -35,7 +35,7 @@ class BuildInstances:
     def _read(self) -> Iterator[Instance]:
         if not self.build.is_varied:
             return self.benchmark.all_instances(self.build, self.prompt_set)
-        from benchmarks.factors.instances import instances_of  # with the code that constructs passages
+        from benchmarks.factors.factor_instances import instances_of  # with the code that constructs passages
 
         # Without sources, all cells of a varied build would show the same.
         return instances_of(self.benchmark, self.build, self.prompt_set)

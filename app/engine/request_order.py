@@ -11,9 +11,9 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from app.store.data_types import PendingInstance
-from app.store.run import RunStore
-from benchmarks.protocols import Protocol
+from app.store.run_store import RunStore
+from app.store.store_types import PendingInstance
+from benchmarks.protocols.protocols import Protocol
 from benchmarks.vocabulary import Media, Request, canonical_json, part_to_json
 
 WINDOW = 256
@@ -25,7 +25,7 @@ MOST = 4 * WINDOW
 PendingRequest = tuple[PendingInstance, Request]
 
 Order: TypeAlias = "tuple[array[int], array[int]]"
-"""The order of pending instances: what :meth:`app.store.run.RunStore.order_by_image` returns."""
+"""The order of pending instances: what :meth:`app.store.run_store.RunStore.order_by_image` returns."""
 
 
 def ordered_requests(

@@ -12,9 +12,9 @@ import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
-from app.store.locks import FileLock
+from app.store.file_locks import FileLock
 from app.store.run_summary import PAUSE_FILE
-from app.system.signals import stop_process
+from app.system.process_signals import stop_process
 from benchmarks.errors import NoAccessError, StoreError
 from benchmarks.untrusted.safe_files import exists, open_write, remove_file
 

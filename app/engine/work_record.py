@@ -8,13 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from app.store.data_types import NewAnswer
-from app.store.run import RunStore
 from app.store.run_facts import WORK_KEY
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
 from benchmarks.errors import RashomonError
 from benchmarks.untrusted.safe_files import read_bytes, replace_file
 from mlx_backends.base import Backend
-from mlx_backends.core.reuse import NO_WORK, SEEN_BYTES, Seen
+from mlx_backends.core.saved_work import NO_WORK, SEEN_BYTES, Seen
 
 _NAME = "prompts.seen"
 """The file of the prompts that a run has read, so that a worker that resumes it counts none of them as new."""

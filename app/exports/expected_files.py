@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.exports.export_input import file_names
-from app.figures.style import FIGURE_FORMATS
+from app.figures.figure_style import FIGURE_FORMATS
 from benchmarks.vocabulary import Table
 
 

@@ -11,21 +11,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from app.compare.tables import Comparison
-from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
-from app.report.judge_selection import caveat, judged_records, resolve_judge
-from app.report.portable import portable_identity, portable_spec
-from app.report.run_labels import run_labels, unique_labels
-from app.report.table_inputs import TableInputs, read_inputs
-from app.report.tables import TABLES
-from app.report.thumbnails import Thumbnail, make_thumbnails
-from app.store.lending import ReusedAnswers
+from app.compare.comparison_tables import Comparison
+from app.report.runs.imported_settings import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
+from app.report.runs.portable_facts import portable_identity, portable_spec
+from app.report.samples.thumbnails import Thumbnail, make_thumbnails
+from app.report.tables.judge_selection import caveat, judged_records, resolve_judge
+from app.report.tables.run_labels import run_labels, unique_labels
+from app.report.tables.run_tables import TABLES
+from app.report.tables.table_inputs import TableInputs, read_inputs
 from app.store.parsed_texts import ParsedTexts
-from app.store.run import RunStore
+from app.store.reusable_answers import ReusedAnswers
 from app.store.run_facts import LICENCE_KEY, NONE_EXCLUDED, ExcludedInstances
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from app.system.version import rashomon_version
-from app.text.escape import clean
+from app.text.text_escaping import clean
 from benchmarks.answers import kind_of
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
@@ -143,7 +143,7 @@ class ExportOptions:
 
     Attributes:
         canonical: Whether to omit times, memory and folders, so that equal runs give equal files.
-        width: The width of figures, a name of ``app.figures.style.WIDTHS``.
+        width: The width of figures, a name of ``app.figures.figure_style.WIDTHS``.
         metric: The column of the main table that is drawn against memory; None for the first.
         captions: LaTeX captions in place of the tables' titles, by table name.
         title: The title of the report; empty for an automatic one.

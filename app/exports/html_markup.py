@@ -5,9 +5,9 @@ from __future__ import annotations
 from base64 import b64encode
 from html import escape
 
-from app.report.render import cell_text, format_value, missing_value_notes
-from app.text.escape import clean
-from app.view.saved.document import source_digest
+from app.report.tables.table_rendering import cell_text, format_value, missing_value_notes
+from app.text.text_escaping import clean
+from app.view.saved.page_document import source_digest
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from app.exports.export_input import Export, ExportOptions, benchmark_of, load_runs
-from app.exports.tabular import results_json, to_parquet_files
-from app.report.citations import Citations, cite
-from app.report.render import to_markdown
-from app.report.table_inputs import read_inputs
-from app.report.tables import tables_from
+from app.exports.tabular_export import results_json, to_parquet_files
+from app.report.runs.citations import Citations, cite
+from app.report.tables.run_tables import tables_from
+from app.report.tables.table_inputs import read_inputs
+from app.report.tables.table_rendering import to_markdown
 from app.store.workspace import Workspace
-from app.text.escape import clean, markdown
+from app.text.text_escaping import clean, markdown
 
 CARD, SAMPLES, RESULTS, REFERENCES = "README.md", "data/samples.parquet", "results.json", "citation.bib"
 

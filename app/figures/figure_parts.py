@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from app.figures.style import ink, label
+from app.figures.figure_style import ink, label
 from benchmarks.vocabulary import Estimate
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from app.figures.figure_parts import Value, figure_title, label_columns, label_room, new_figure
-from app.figures.style import inches, label, styled
+from app.figures.figure_style import inches, label, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,8 +12,8 @@ from benchmarks.errors import RashomonError, SourceError
 from benchmarks.registry import get_benchmark, working_benchmarks
 from benchmarks.rows.files import RawRow, SkippedRow, read_rows
 from benchmarks.rows.nested_keys import flat_fields, is_filled, plain_names
-from benchmarks.rows.presets import PRESETS, recognised
 from benchmarks.rows.record_file import RecordFile
+from benchmarks.rows.table_presets import PRESETS, recognised
 from benchmarks.rows.workbook_rows import named_sheet, split_sheet
 from benchmarks.untrusted.typed_paths import typed_path
 

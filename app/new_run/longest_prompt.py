@@ -12,7 +12,7 @@ from benchmarks.build import Build
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Instance, Media, Text
-from mlx_backends.next_model import PromptSize
+from mlx_backends.model_recommendation import PromptSize
 
 _BYTES_A_TOKEN = 3
 _IMAGES = 1024  # whose sizes are remembered; the instances of an example come together

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from app.system.mac import load_warnings
+from app.system.mac_state import load_warnings
 from benchmarks.errors import RashomonError
-from mlx_backends.models.discovery import inspect, read_config, resolve
-from mlx_backends.models.memory_estimate import memory_fit, suggested_max_pixels
-from mlx_backends.registry import has_prefix
+from mlx_backends.engine_registry import has_prefix
+from mlx_backends.models.memory_and_cache_sizes import memory_fit, suggested_max_pixels
+from mlx_backends.models.model_discovery import inspect, read_config, resolve
 
 
 def mac_warnings(models: Iterable[tuple[str, int | None]]) -> list[str]:

@@ -8,23 +8,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.engine.command_runs import command_runs
-from app.engine.judging import work_left
-from app.engine.plan import check_scores, open_build, trained_examples
-from app.new_run.choices import ModelChoice, model_choice
+from app.engine.model_judging import work_left
+from app.engine.run_plan import check_scores, open_build, trained_examples
+from app.engine.runs_to_resume import command_runs
 from app.new_run.mac_warnings import mac_warnings
+from app.new_run.run_choices import ModelChoice, model_choice
 from app.new_run.run_estimate import BuildContents, RunEstimate, estimate_run, judge_costs, remote_usage
 from app.run_spec import BatchSpec, RunSpec
-from app.store.database import DATABASE
-from app.store.run import RunStore
+from app.store.run_database import DATABASE
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import AddressError, RashomonError
 from benchmarks.prompt_template import Prompts
+from benchmarks.protocols.repeats import RepeatedInstances
 from benchmarks.registry import get_benchmark
-from benchmarks.repeats import RepeatedInstances
 from benchmarks.vocabulary import digest
-from judges.registry import find_judges
-from mlx_backends.registry import check_kv_bits, engine_name, training_records
+from judges.judge_registry import find_judges
+from mlx_backends.engine_registry import check_kv_bits, engine_name, training_records
 from mlx_backends.remote import check_ready, is_remote
 
 

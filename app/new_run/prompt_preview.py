@@ -15,9 +15,9 @@ from app.new_run.run_estimate import longest_requests
 from app.run_spec import RunSpec
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Instance, Media, Request, part_to_json
-from mlx_backends.baseline import WITHOUT_REQUESTS
-from mlx_backends.policy import PREFIX
-from mlx_backends.registry import has_prefix
+from mlx_backends.baseline_engine import WITHOUT_REQUESTS
+from mlx_backends.engine_registry import has_prefix
+from mlx_backends.policy_engine import PREFIX
 
 MAX_STEPS = 8
 

@@ -13,30 +13,30 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from app.engine.instance_streams import NOTHING_SELECTED, BuildInstances
-from app.engine.plan import select_instances
+from app.engine.run_plan import select_instances
 from app.engine.unsupported_media import ExclusionCounts, require_instances
 from app.new_run.instance_file import InstanceSubset, PlacedInstances, held_instances
-from app.report.throughput import duration
+from app.report.progress.remaining_time import duration
 from app.run_spec import RunSpec
-from app.store.run import RunStore
 from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances, answer_pace
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError
-from benchmarks.hashed import count_distinct
+from benchmarks.hash_collections import count_distinct
 from benchmarks.prompt_template import Prompts
-from benchmarks.protocols import Protocol
+from benchmarks.protocols.protocols import Protocol
+from benchmarks.protocols.remedy_protocols import DIRECT, calls_per_answer
 from benchmarks.registry import get_benchmark
-from benchmarks.remedies import DIRECT, calls_per_answer
 from benchmarks.vocabulary import Generation, Instance, Record, Request, Stated, Text
-from judges.registry import find_judges
-from judges.rubric import RubricJudge
-from mlx_backends.policy import suitable_policies
-from mlx_backends.registry import modalities
+from judges.judge_registry import find_judges
+from judges.rubric_judge import RubricJudge
+from mlx_backends.engine_registry import modalities
+from mlx_backends.policy_engine import suitable_policies
 
 if TYPE_CHECKING:
-    from mlx_backends.remote.budget import UsageEstimate
+    from mlx_backends.remote.api_budget import UsageEstimate
 
 _TWO_SIDED = NormalDist().inv_cdf(0.975)
 
@@ -244,7 +244,7 @@ def measured_speed(workspace: Workspace, spec: RunSpec) -> MeasuredSpeed | None:
 
 def remote_usage(spec: RunSpec, instances: Iterable[Instance], build: Build) -> UsageEstimate:
     """Return the estimated usage of a remote engine for the instances of a run."""
-    from mlx_backends.remote.budget import estimate_usage
+    from mlx_backends.remote.api_budget import estimate_usage
 
     protocol = spec.to_protocol()
     requests = (sized for instance in instances for sized in longest_requests(protocol, instance))
@@ -261,7 +261,7 @@ def judge_costs(spec: RunSpec, benchmark: Benchmark, instances: Iterable[Instanc
 
 def judge_usage(judge: RubricJudge, spec: RunSpec, instances: Iterable[Instance]) -> UsageEstimate:
     """Return the estimated usage of a remote judge for a run's answers, each of the greatest length."""
-    from mlx_backends.remote.budget import estimate_usage
+    from mlx_backends.remote.api_budget import estimate_usage
 
     longest = _unknown("answer", 0)
     records = (

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from app.engine.command_runs import command_runs
-from app.engine.judging import WorkLeft, work_left
-from app.engine.plan import CheckedSpec, check_spec, chosen_instances, open_build
-from app.fetch import manifest
-from app.fetch.plan import disk_problem
-from app.fetch.recipes import NOT_FETCHED, RECIPES
-from app.new_run.choices import model_choice
+from app.engine.model_judging import WorkLeft, work_left
+from app.engine.run_plan import CheckedSpec, check_spec, chosen_instances, open_build
+from app.engine.runs_to_resume import command_runs
+from app.fetch import fetched_files_record
+from app.fetch.fetch_plan import disk_problem
+from app.fetch.files_to_fetch import NOT_FETCHED, RECIPES
+from app.new_run.run_choices import model_choice
 from app.new_run.run_estimate import (
     MeasuredSpeed,
     calls_by_condition,
@@ -23,23 +23,23 @@ from app.new_run.run_estimate import (
     remote_usage,
 )
 from app.new_run.setup_spec import LeftOut, is_built, setup_spec
+from app.papers.paper_setups import PREFIX, Setup
 from app.run_spec import BatchSpec, RunSpec
-from app.setups import PREFIX, Setup
 from app.store.question_sets import is_own_build
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
-from app.system.paths import ASSETS
+from app.system.project_paths import ASSETS
 from benchmarks.errors import STOPPED, RashomonError, SpecError
-from benchmarks.fetch.hub import OFFLINE, is_id, is_offline
 from benchmarks.fetch.hub_cache import hub_cache
+from benchmarks.fetch.hub_repository import OFFLINE, is_id, is_offline
+from benchmarks.protocols.remedy_protocols import calls_per_answer
+from benchmarks.protocols.repeats import RepeatedInstances
 from benchmarks.registry import get_benchmark
-from benchmarks.remedies import calls_per_answer
-from benchmarks.repeats import RepeatedInstances
-from judges.registry import judge_names
-from mlx_backends.models.adapters import split_adapter
-from mlx_backends.models.catalog import catalog_entry
-from mlx_backends.models.discovery import can_fetch
-from mlx_backends.models.memory_estimate import memory_fit
+from judges.judge_registry import judge_names
+from mlx_backends.models.adapter_folder import split_adapter
+from mlx_backends.models.memory_and_cache_sizes import memory_fit
+from mlx_backends.models.model_catalog import catalog_entry
+from mlx_backends.models.model_discovery import can_fetch
 from mlx_backends.remote import is_remote, readiness_problem
 
 
@@ -177,7 +177,7 @@ def plan_setup(
 ) -> SetupPlan:
     """Return the plan of a setup, without any network.
 
-    ``accept_engine`` and ``elsewhere`` are as in :func:`~app.engine.plan.check_spec`. Raises as :func:`setup_spec`.
+    ``accept_engine`` and ``elsewhere`` are as in :func:`~app.engine.run_plan.check_spec`. Raises as :func:`setup_spec`.
     """
     chosen = setup_spec(workspace, setup, overrides, force=force)
     spec = chosen.spec
@@ -256,7 +256,7 @@ def _plan_data(workspace: Workspace, setup: Setup, run: RunSpec) -> DataPlan:
         return DataPlan("shipped", what, workspace.build_folder(name), sources=sources, missing=(setup.shipped_data,))
     if name not in RECIPES:
         return DataPlan("unavailable", "", folder, problem=NOT_FETCHED.get(name, f"{name} has no data to fetch."))
-    recipe, state = RECIPES[name], manifest.fetch_state(folder)
+    recipe, state = RECIPES[name], fetched_files_record.fetch_state(folder)
     missing = (recipe.manual_steps,) if recipe.manual_steps else ()
     if state == "fetched":
         return DataPlan(state, recipe.what, folder, licences=recipe.licences, missing=missing)

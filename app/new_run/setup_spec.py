@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.engine.plan import open_build
-from app.new_run.choices import model_choice
+from app.engine.run_plan import open_build
+from app.new_run.run_choices import model_choice
 from app.new_run.run_estimate import BuildContents
+from app.papers.paper_setups import PREFIX, Setup
 from app.run_spec import BatchSpec, RunSpec, parse_spec
-from app.setups import PREFIX, Setup
 from app.store.workspace import Workspace
 from benchmarks.errors import ModelError, RashomonError
-from mlx_backends.models.catalog import catalog_entry
-from mlx_backends.models.discovery import can_fetch
-from mlx_backends.models.memory_estimate import MemoryFit, memory_fit
+from mlx_backends.models.memory_and_cache_sizes import MemoryFit, memory_fit
+from mlx_backends.models.model_catalog import catalog_entry
+from mlx_backends.models.model_discovery import can_fetch
 from mlx_backends.remote import readiness_problem
 
 LeftOut = tuple[tuple[str, str], ...]

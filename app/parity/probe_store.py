@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from benchmarks.errors import NoAccessError
 from benchmarks.untrusted.private_folders import cache_folder, make_private
 from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import parse_json
 from benchmarks.vocabulary import digest
 from mlx_backends.base import EngineInfo
-from mlx_backends.core.probe import Probe
+from mlx_backends.core.engine_probe import Probe
 
 FOLDER = "probes"
 """The name of the subfolder with probes."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from app.store.integrity import stored_values
-from app.store.samples import Samples
+from app.store.sample_lists import Samples
 from app.store.sqlite_errors import DamagedError
 from benchmarks.vocabulary import Origin
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from benchmarks.errors import StoreError
 from benchmarks.stats.intervals import wilson
+from benchmarks.untrusted import private_state
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 from benchmarks.vocabulary import digest
-from judges.examination.answers import labelled_set, set_digest
-from judges.examination.result import interval, percent
-from mlx_backends import user_state
+from judges.examination.examination_result import interval, percent
+from judges.examination.labelled_answers import labelled_set, set_digest
 
 JUDGE_CHECKS_FILE = "judge-checks.json"
 
@@ -55,7 +55,7 @@ class JudgeCheck:
 
 
 def models_digest(identities: Iterable[Mapping[str, Any] | None]) -> str:
-    """Return the digest of the identities of judges (:meth:`judges.rubric.RubricJudge.identity`); None is a rule's."""
+    """Return the digest of the identities of judges (:meth:`judges.rubric_judge.RubricJudge.identity`); None is a rule's."""
     return digest([[identity.get(name) for name in _MODEL] if identity else None for identity in identities])
 
 
@@ -78,10 +78,10 @@ def last_check(judge: str, models: str) -> float:
 
 def save_check(check: JudgeCheck) -> None:
     """Store a result in place of an earlier one of the same judge, models and set. Raises StoreError."""
-    with user_state.lock():
+    with private_state.lock():
         others = [other for other in _read() if _key(other) != _key(check)]
         checks = [asdict(item) for item in (check, *others)][:_MAX_CHECKS]
-        user_state.write(JUDGE_CHECKS_FILE, json.dumps(checks))
+        private_state.write(JUDGE_CHECKS_FILE, json.dumps(checks))
 
 
 def _key(check: JudgeCheck) -> tuple[str, str, str]:
@@ -91,7 +91,7 @@ def _key(check: JudgeCheck) -> tuple[str, str, str]:
 def _read() -> list[JudgeCheck]:
     """Return all stored results, without damaged ones."""
     try:
-        content = parse_json(user_state.read(JUDGE_CHECKS_FILE) or "[]")
+        content = parse_json(private_state.read(JUDGE_CHECKS_FILE) or "[]")
     except (StoreError, OutsideJSONError) as error:
         _log.warning("the results of `rashomon judges check` are ignored: %s", error)
         return []

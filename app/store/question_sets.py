@@ -23,7 +23,7 @@ from hashlib import file_digest
 from pathlib import Path
 from unicodedata import normalize
 
-from app.store.held_out import build_instances
+from app.store.held_out_questions import build_instances
 from benchmarks.build import Build, read_manifest
 from benchmarks.errors import RashomonError, SourceError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Self
 
-from app.store.data_types import ConditionProgress, JudgedCounts
-from app.store.run import RunStore
+from app.store.run_store import RunStore
+from app.store.store_types import ConditionProgress, JudgedCounts
 from benchmarks.errors import SpecError
 from benchmarks.rubric import OFFICIAL
 from judges.base import HUMAN, OVERRIDE, newest, newest_versions
-from mlx_backends.models.modalities import ALL_MODALITIES, MODALITY_NAMES
-from mlx_backends.shared_names import without_folders
+from mlx_backends.models.model_modalities import ALL_MODALITIES, MODALITY_NAMES
+from mlx_backends.portable_model_names import without_folders
 
 EXCLUDED_KEY = "excluded"
 """The meta key of a run's :class:`ExcludedInstances`."""
@@ -260,7 +260,7 @@ class WorkDone:
     """Work that a run's workers did, summed.
 
     Attributes:
-        counts: What the workers counted (:meth:`mlx_backends.core.reuse.Reuse.counts`); empty where none did.
+        counts: What the workers counted (:meth:`mlx_backends.core.saved_work.Reuse.counts`); empty where none did.
         answers: The answers that this covers; None where an earlier version counted.
         separate: The workers, beside the first, that did not know what others had read: their distinct tokens and images may
             have been counted before.

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.store.answer_sums import AnswerSums
 from app.store.integrity import stored_meta
-from app.store.integrity.digests import EMPTY
+from app.store.integrity.row_digests import EMPTY
 from app.store.verified_rows import Values
 from benchmarks.vocabulary import Generation, Instance, Record
 

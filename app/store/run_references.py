@@ -28,12 +28,12 @@ from pathlib import Path
 from typing import Any
 
 from app.run_spec import LARGEST_SPEC
-from app.store.bundles.layout import SPEC, BundleError
-from app.store.bundles.opening import is_bundle_file
-from app.store.database import DATABASE
+from app.store.bundles.bundle_layout_and_limits import SPEC, BundleError
+from app.store.bundles.bundle_opening import is_bundle_file
+from app.store.question_set_runs import FINAL, newest_runs, read_runs
 from app.store.question_sets import find_set, read_sets, set_folder
-from app.store.run import RunStore
-from app.store.set_runs import FINAL, newest_runs, read_runs
+from app.store.run_database import DATABASE
+from app.store.run_store import RunStore
 from app.store.tried_models import read_tried
 from app.store.workspace import Workspace
 from app.typed_names import resolve_models
@@ -42,7 +42,7 @@ from benchmarks.number_ranges import shortened
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes
 from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.untrusted.typed_paths import path_exists, typed_path
-from mlx_backends.shared_names import without_folders
+from mlx_backends.portable_model_names import without_folders
 
 PUBLISHED, LATEST, OF_SET = "published:", "latest:", "@"
 """The beginnings of references that are no names."""

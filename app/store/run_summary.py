@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.store.data_types import CELLS_KEY, NODES_KEY, ConditionProgress, NodeStatus
-from app.store.locks import KILLED, FileLock
-from app.store.run import RunStore
+from app.store.file_locks import KILLED, FileLock
 from app.store.run_facts import is_judged
+from app.store.run_store import RunStore
+from app.store.run_titles import read_title
 from app.store.sqlite_errors import typed_run
-from app.store.title import read_title
+from app.store.store_types import CELLS_KEY, NODES_KEY, ConditionProgress, NodeStatus
 from benchmarks.errors import RashomonError, StoreError
 from judges.base import newest_versions
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from itertools import islice
 
-from app.store.run import RunStore
-from app.text.escape import clean, spreadsheet_cell
-from app.text.shell import shell_quote
+from app.store.run_store import RunStore
+from app.text.shell_quoting import shell_quote
+from app.text.text_escaping import clean, spreadsheet_cell
 from benchmarks.errors import SpecError
-from benchmarks.rows.spreadsheet_formulas import unguard_formulas
+from benchmarks.untrusted.spreadsheet_formula_guard import unguard_formulas
 
 _NAMED = 3
 _COMPARED = 20_000

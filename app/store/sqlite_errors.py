@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.text.shell import shell_quote
+from app.text.shell_quoting import shell_quote
 from benchmarks.errors import STOPPED, BusyError, NoAccessError, StoreError, StoreFullError
 
 _NOT_UTF8 = "a text in it is not UTF-8"

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.store.database import DATABASE
+from app.store.run_database import DATABASE
 from app.store.run_summary import RunSummary, current_summary, oldest_first, stored_summary
-from app.store.title import TITLE_FILE
+from app.store.run_titles import TITLE_FILE
 from app.store.workspace import Workspace
 
 

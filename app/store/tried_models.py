@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from app.store.locks import FileLock
+from app.store.file_locks import FileLock
 from benchmarks.errors import BusyError, NoAccessError, StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json

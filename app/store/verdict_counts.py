@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from app.store.run import RunStore
-from app.store.samples import displayable
+from app.store.run_store import RunStore
+from app.store.sample_lists import displayable
 from judges.base import newest
 
 

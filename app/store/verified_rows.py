@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.store import connection as connections
-from app.store.connection import DATABASE, StatementTimeLimit
+from app.store import database_connection as connections
+from app.store.database_connection import DATABASE, StatementTimeLimit
+from app.store.database_schema import LATER_COLUMNS, NO_DIGESTS, schema_version
 from app.store.integrity import stored_values
-from app.store.integrity.digests import (
+from app.store.integrity.row_digests import (
     COLUMNS,
     EMPTY,
     KEYS,
@@ -26,7 +27,6 @@ from app.store.integrity.digests import (
     tallies,
     tally_of,
 )
-from app.store.schema import LATER_COLUMNS, NO_DIGESTS, schema_version
 from app.store.sqlite_errors import DamagedError, translate_errors
 
 PAGE = 256
@@ -38,7 +38,7 @@ _INSERT = {
 }
 
 Row = dict[str, Any]
-"""A complete row: the columns of :data:`app.store.integrity.digests.COLUMNS`, and ``digest`` as stored."""
+"""A complete row: the columns of :data:`app.store.integrity.row_digests.COLUMNS`, and ``digest`` as stored."""
 Values = tuple[Any, ...]
 """The values of a :data:`Row`, in order."""
 _T = TypeVar("_T")

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from app.store.bundles.layout import BUILDS, is_sha256
-from app.store.bundles.opening import is_bundle_file, is_opened_bundle, open_bundle
-from app.store.database import DATABASE
+from app.store.bundles.bundle_layout_and_limits import BUILDS, is_sha256
+from app.store.bundles.bundle_opening import is_bundle_file, is_opened_bundle, open_bundle
 from app.store.question_sets import (
     SETS,
     QuestionSet,
@@ -22,7 +21,8 @@ from app.store.question_sets import (
     set_folders,
     version_of_digest,
 )
-from app.store.run import RunStore
+from app.store.run_database import DATABASE
+from app.store.run_store import RunStore
 from app.store.run_summary import RunSummary, oldest_first, read_summary
 from benchmarks.build import read_manifest
 from benchmarks.errors import NoAccessError, RashomonError, SpecError, StoreError

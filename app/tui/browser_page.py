@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.tui.open_external import open_in_browser
 from app.tui.page_servers import PageServers, ServedPage
-from app.tui.screens.base import BlindError, RashomonScreen
+from app.tui.screens.base_screen import BlindError, RashomonScreen
 from app.tui.widgets.dialogs import ErrorDialog
 
 _ONE_BROWSER = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from app.text.escape import clean
+from app.text.text_escaping import clean
 
 LIMIT = 20_000
 """The default number of characters displayed of a text; a note gives the number of those left out."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from textual.keys import format_key
 
-from app.tui.commands import COMMANDS, EVERYWHERE, Command
+from app.tui.key_commands import COMMANDS, EVERYWHERE, Command
 from benchmarks.errors import did_you_mean
 
 _KEY = re.compile(r"(?:(?:ctrl|shift|alt|super|hyper|meta)\+)*(?:[^\s,+]|[a-z][a-z0-9_]*|\+)")

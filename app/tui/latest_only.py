@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from app.tui.services import BackgroundScreen
+from app.tui.screen_services import BackgroundScreen
 
 Work = Callable[[], Any]
 Then = Callable[[Any], None]

@@ -11,7 +11,7 @@ from threading import Lock, Thread
 from typing import NamedTuple
 from urllib.parse import quote
 
-from app.system.blas import user_environment
+from app.system.numpy_threads import user_environment
 from benchmarks.errors import STOPPED, RashomonError
 
 _MOST = 3

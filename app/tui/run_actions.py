@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.engine.run_control import batch_pid
-from app.store.run import RunStore
-from app.store.trash import Trash
-from app.tui.confirmations import confirm_addresses
-from app.tui.services import BackgroundScreen, Services
+from app.store.run_store import RunStore
+from app.store.run_trash import Trash
+from app.tui.screen_services import BackgroundScreen, Services
+from app.tui.tui_confirmations import confirm_addresses
 from app.tui.widgets.dialogs import Confirm, StopDialog
 from app.tui.workspace_watcher import WatchedRun
 from benchmarks.errors import RashomonError, StoreError

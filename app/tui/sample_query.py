@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.store.samples import ORDERS, SAMPLE_OUTCOMES, SampleFilter
+from app.store.sample_lists import ORDERS, SAMPLE_OUTCOMES, SampleFilter
 from benchmarks.errors import SpecError, did_you_mean
 from judges.base import newest
 

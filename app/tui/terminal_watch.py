@@ -12,7 +12,7 @@ from typing import Any
 from textual.app import App
 
 from app.exit_codes import INTERRUPTED
-from app.system.signals import handle_stop_signals
+from app.system.process_signals import handle_stop_signals
 
 
 class TerminalWatch:

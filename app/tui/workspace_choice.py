@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.store.bundles.opening import is_bundle_file
+from app.store.bundles.bundle_opening import is_bundle_file
 from app.store.workspace import DEMOS_FOLDER, Workspace
-from app.tui.services import BackgroundScreen, Services
+from app.tui.screen_services import BackgroundScreen, Services
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm, TextDialog
 from benchmarks.errors import RashomonError, StoreError

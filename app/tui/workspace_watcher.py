@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.engine.workers.device_lock import device_lock_path
-from app.report.conflict_acts import Acts, ConflictActs
-from app.report.throughput import Throughput
-from app.store.locks import FileLock
+from app.report.progress.answers_under_conflict import Acts, ConflictActs
+from app.report.progress.remaining_time import Throughput
+from app.store.file_locks import FileLock
 from app.store.run_summary import ACTIVE_STATES, RunSummary
 from app.store.summary_cache import Summaries
 from app.store.workspace import Workspace

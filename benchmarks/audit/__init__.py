@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from benchmarks.audit.question import BlindOption, BlindQuestion
-from benchmarks.hashed import hash64
+from benchmarks.audit.blind_question import BlindOption, BlindQuestion
+from benchmarks.hash_collections import hash64
 from benchmarks.vocabulary import Estimate
 
 __all__ = ["Audit", "BlindOption", "BlindQuestion", "RuleResult", "TaskAudit", "audit"]
@@ -107,9 +107,9 @@ def audit(questions: Sequence[BlindQuestion], *, media: Callable[[str], int | No
     one, are left out. Of more than ``MOST_QUESTIONS``, clusters are drawn by a hash, so that tasks with few keep all. ``media``
     returns the size in bytes of the medium with a sha256, None where it is unknown.
     """
-    from benchmarks.audit.evaluation import evaluate
-    from benchmarks.audit.questions import Questions
-    from benchmarks.audit.rules import Counts
+    from benchmarks.audit.blind_questions import Questions
+    from benchmarks.audit.blind_rule_evaluation import evaluate
+    from benchmarks.audit.blind_rules import Counts
 
     by_task: dict[str, dict[Hashable, list[BlindQuestion]]] = {}
     for question in questions:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.answers import AnswerKind
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer
 from benchmarks.build import Build
-from benchmarks.clash.constants import (
+from benchmarks.clash.clash_constants import (
     CONDITIONS,
     CONFLICT_OPTION,
     CONFLICTING,
@@ -19,15 +19,15 @@ from benchmarks.clash.constants import (
     WITHOUT_SOURCES,
     is_multiple_choice,
 )
-from benchmarks.clash.prompts import PROMPT_SETS
-from benchmarks.deferred import function, instance, method
+from benchmarks.clash.clash_prompts import PROMPT_SETS
+from benchmarks.deferred_methods import function, instance, method
 from benchmarks.prompt_template import Prompts
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Instance, Table
 
 if TYPE_CHECKING:
-    from benchmarks.audit.question import BlindQuestion
-    from benchmarks.clash.sample import ClashSample
+    from benchmarks.audit.blind_question import BlindQuestion
+    from benchmarks.clash.clash_sample import ClashSample
     from benchmarks.rubric import Rubric
 
 __all__ = ["Clash"]
@@ -86,28 +86,28 @@ class Clash(Benchmark):
         "published-original": "the same, of the control with original captions",
     }
 
-    rubric = instance("benchmarks.clash.rubric:ClashRubric")
-    review_guide = instance("benchmarks.clash.review:ClashGuide")
-    build = function(Benchmark.build, "benchmarks.clash.build:build")
+    rubric = instance("benchmarks.clash.clash_rubric:ClashRubric")
+    review_guide = instance("benchmarks.clash.clash_review:ClashGuide")
+    build = function(Benchmark.build, "benchmarks.clash.clash_build:build")
 
     def official_rubric(self, clone: Path) -> Rubric:
-        from benchmarks.clash.official_code import read_prompts
-        from benchmarks.clash.rubric import OfficialClashRubric
+        from benchmarks.clash.clash_official_code import read_prompts
+        from benchmarks.clash.clash_rubric import OfficialClashRubric
 
         return OfficialClashRubric(read_prompts(clone))
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-        from benchmarks.clash.instances import instances
+        from benchmarks.clash.clash_instances import instances
 
         return (instance for sample in self._samples(build, prompt_set) for instance in instances(*sample))
 
     def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-        from benchmarks.clash.instances import all_instances
+        from benchmarks.clash.clash_instances import all_instances
 
         return (instance for sample in self._samples(build, prompt_set) for instance in all_instances(*sample))
 
     def _samples(self, build: Build, prompt_set: Prompts) -> Iterator[tuple[ClashSample, Prompts, int]]:
-        from benchmarks.clash.sample import ClashSample
+        from benchmarks.clash.clash_sample import ClashSample
 
         self.check(build, prompt_set)
         return ((ClashSample.from_row(row), prompt_set, build.manifest["seed"]) for row in build.rows())
@@ -120,7 +120,7 @@ class Clash(Benchmark):
         return tuple(f"({letter})" for letter in LETTERS) if is_multiple_choice(instance.condition) else ()
 
     def blind_question(self, instance: Instance) -> BlindQuestion | None:
-        from benchmarks.audit.question import lettered_question
+        from benchmarks.audit.blind_question import lettered_question
 
         return lettered_question(instance, CORRECT[instance.condition].lower(), "mc")
 
@@ -139,19 +139,19 @@ class Clash(Benchmark):
 
     table_strata = ("change", "category", "relation")
 
-    tables = method(Benchmark.tables, "benchmarks.clash.tables:tables")
+    tables = method(Benchmark.tables, "benchmarks.clash.clash_tables:tables")
 
     def build_tables(self, build: Build) -> list[Table]:
-        from benchmarks.clash.sample import ClashSample
-        from benchmarks.clash.statistics import statistics_tables
+        from benchmarks.clash.clash_sample import ClashSample
+        from benchmarks.clash.clash_statistics import statistics_tables
 
         self.check(build, next(iter(self.prompt_sets)))
         return statistics_tables([ClashSample.from_row(row) for row in build.rows()])
 
-    label_metrics = function(Benchmark.label_metrics, "benchmarks.clash.metrics:label_metrics")
+    label_metrics = function(Benchmark.label_metrics, "benchmarks.clash.clash_metrics:label_metrics")
 
     def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[ImportedAnswer]:
-        from benchmarks.clash.published_predictions import PredictionsReport, read_answers
+        from benchmarks.clash.clash_predictions import PredictionsReport, read_answers
 
         report = PredictionsReport([], [])
         yield from read_answers(path, caption="conflicting" if form == "published" else "original", report=report)
@@ -167,6 +167,6 @@ class Clash(Benchmark):
         return "unfiltered" if any(made.get("rejected") or made.get("unfiltered") for made in options) else ""
 
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
-        from benchmarks.clash.training import training_rows
+        from benchmarks.clash.clash_training import training_rows
 
         return training_rows(self.instances(build, options.prompt_set), options)

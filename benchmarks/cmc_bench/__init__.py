@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.answers import AnswerKind
 from benchmarks.base import AbstentionRule, Benchmark, Contradiction, DataSource
 from benchmarks.build import Build
-from benchmarks.cmc_bench.constants import (
+from benchmarks.cmc_bench.cmc_constants import (
     ACCURATE,
     AS_FOUND,
     CONDITIONS,
@@ -20,15 +20,15 @@ from benchmarks.cmc_bench.constants import (
     ORIGIN,
     PAPER_CONDITIONS,
 )
-from benchmarks.cmc_bench.prompts import PROMPT_SETS
-from benchmarks.deferred import function, instance, method
+from benchmarks.cmc_bench.cmc_prompts import PROMPT_SETS
+from benchmarks.deferred_methods import function, instance, method
 from benchmarks.prompt_template import Prompts
+from benchmarks.protocols.without_sources import closed_book_instance, with_closed_book
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import CLOSED_BOOK, RIGHT_VALUE, Instance, LabelMetrics, Pages, Part
-from benchmarks.without_sources import closed_book_instance, with_closed_book
 
 if TYPE_CHECKING:
-    from benchmarks.audit.question import BlindQuestion
+    from benchmarks.audit.blind_question import BlindQuestion
 
 __all__ = ["CMCBench"]
 
@@ -88,13 +88,13 @@ class CMCBench(Benchmark):
         CONFLICT_CONDITIONS, ("aligned",), dict.fromkeys(PAPER_CONDITIONS, frozenset({"ABSTAIN"}))
     )
 
-    review_guide = instance("benchmarks.cmc_bench.review:CMCGuide")
-    build = function(Benchmark.build, "benchmarks.cmc_bench.build:build")
-    check_rows = function(Benchmark.check_rows, "benchmarks.cmc_bench.check_rows:check_rows")
-    read_rows = function(Benchmark.read_rows, "benchmarks.cmc_bench.check_rows:read_rows")
+    review_guide = instance("benchmarks.cmc_bench.cmc_review:CMCGuide")
+    build = function(Benchmark.build, "benchmarks.cmc_bench.cmc_build:build")
+    check_rows = function(Benchmark.check_rows, "benchmarks.cmc_bench.cmc_check_rows:check_rows")
+    read_rows = function(Benchmark.read_rows, "benchmarks.cmc_bench.cmc_check_rows:read_rows")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-        from benchmarks.cmc_bench.instances import instance_from_row
+        from benchmarks.cmc_bench.cmc_instances import instance_from_row
 
         self.check(build, prompt_set)
         return (instance_from_row(row, prompt_set) for row in build.rows())
@@ -108,12 +108,12 @@ class CMCBench(Benchmark):
         return Contradiction(truth[0], value[0]) if truth and value else None
 
     def reordered(self, parts: Sequence[Part], passages: Sequence[str], *, text_first: bool) -> tuple[Part, ...]:
-        from benchmarks.cmc_bench import prompts
+        from benchmarks.cmc_bench import cmc_prompts
 
-        changed = prompts.text_first(parts, passages[0]) if text_first else ()
+        changed = cmc_prompts.text_first(parts, passages[0]) if text_first else ()
         return changed or super().reordered(parts, passages, text_first=text_first)
 
-    rubric = instance("benchmarks.cmc_bench.rubric:CMCRubric")
+    rubric = instance("benchmarks.cmc_bench.cmc_rubric:CMCRubric")
 
     def single_source(self, instance: Instance) -> str:
         # A wrong image, shown alone, answers another question.
@@ -123,7 +123,7 @@ class CMCBench(Benchmark):
     value_labels = frozenset({"IMAGE", "TEXT", "BOTH"})
 
     def sources_alone(self, instance: Instance) -> Mapping[str, str]:
-        from benchmarks.cmc_bench.instances import CORRECT_SOURCES
+        from benchmarks.cmc_bench.cmc_instances import CORRECT_SOURCES
 
         correct = CORRECT_SOURCES.get(instance.condition)
         if correct is None:
@@ -134,7 +134,7 @@ class CMCBench(Benchmark):
         }
 
     def right_sources(self, instance: Instance) -> Sequence[str]:
-        from benchmarks.cmc_bench.instances import CORRECT_SOURCES
+        from benchmarks.cmc_bench.cmc_instances import CORRECT_SOURCES
 
         correct = CORRECT_SOURCES.get(instance.condition, "none")
         return [source for source in ("image", "text") if correct in ("both", source)]
@@ -146,7 +146,7 @@ class CMCBench(Benchmark):
         return Pages(own[:-1], (*own[-1:], *shown)) if borrowed else Pages(own, shown)
 
     def blind_question(self, instance: Instance) -> BlindQuestion | None:
-        from benchmarks.audit.question import value_question
+        from benchmarks.audit.blind_question import value_question
 
         if instance.condition not in self.conflicts:
             return None
@@ -158,7 +158,7 @@ class CMCBench(Benchmark):
 
     def _closed_book(self, prompt_set: Prompts, siblings: Sequence[Instance]) -> Instance | None:
         """Return the closed-book instance of an example; None if its right value is unknown."""
-        from benchmarks.cmc_bench.prompts import parts
+        from benchmarks.cmc_bench.cmc_prompts import parts
 
         values = (i.references.get((*self.right_sources(i), RIGHT_VALUE)[0]) for i in siblings)
         if (right := next(filter(None, values), None)) is None:
@@ -166,7 +166,7 @@ class CMCBench(Benchmark):
         prompt = parts(prompt_set, siblings[0].question, None, None)
         return closed_book_instance(siblings[0], prompt, {RIGHT_VALUE: right})
 
-    origins = function(Benchmark.origins, "benchmarks.cmc_bench.tables:origins")
+    origins = function(Benchmark.origins, "benchmarks.cmc_bench.cmc_tables:origins")
 
     def origins_clause(self, manifest: Mapping[str, Any]) -> str:
         if not (evidence := manifest.get("evidence")):
@@ -183,7 +183,7 @@ class CMCBench(Benchmark):
         return self.score(condition, label)
 
     def label_metrics(self) -> LabelMetrics:
-        from benchmarks.cmc_bench.metrics import LOWER_IS_BETTER, MAIN_METRICS
+        from benchmarks.cmc_bench.cmc_metrics import LOWER_IS_BETTER, MAIN_METRICS
 
         return LabelMetrics(PAPER_CONDITIONS, LABELS, MAIN_METRICS, lower_is_better=LOWER_IS_BETTER)
 
@@ -192,9 +192,9 @@ class CMCBench(Benchmark):
 
     table_strata = ("type", "correct", ORIGIN)
 
-    tables = method(Benchmark.tables, "benchmarks.cmc_bench.tables:tables")
+    tables = method(Benchmark.tables, "benchmarks.cmc_bench.cmc_tables:tables")
 
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
-        from benchmarks.cmc_bench.training import training_rows
+        from benchmarks.cmc_bench.cmc_training import training_rows
 
         return training_rows(self.instances(build, options.prompt_set), options, self.pages)

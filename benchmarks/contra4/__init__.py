@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from benchmarks.answers import AnswerKind
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build
-from benchmarks.contra4.constants import CONDITIONS, LABELS, WITHOUT_SOURCES
-from benchmarks.contra4.prompts import PROMPT_SETS
-from benchmarks.contra4.sources.released import MEDIA_SOURCES
-from benchmarks.deferred import function, instance, method
+from benchmarks.contra4.contra4_constants import CONDITIONS, LABELS, WITHOUT_SOURCES
+from benchmarks.contra4.contra4_prompts import PROMPT_SETS
+from benchmarks.contra4.sources.contra4_released import MEDIA_SOURCES
+from benchmarks.deferred_methods import function, instance, method
 from benchmarks.prompt_template import Prompts
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Decoding, Instance, Pages, Table
 
 if TYPE_CHECKING:
-    from benchmarks.contra4.sample import Contra4Sample
+    from benchmarks.contra4.contra4_sample import Contra4Sample
 
 __all__ = ["Contra4"]
 
@@ -63,28 +63,28 @@ class Contra4(Benchmark):
     )
     decoding = Decoding(max_tokens=64)
 
-    review_guide = instance("benchmarks.contra4.review:Contra4Guide")
-    build = function(Benchmark.build, "benchmarks.contra4.build:build")
+    review_guide = instance("benchmarks.contra4.contra4_review:Contra4Guide")
+    build = function(Benchmark.build, "benchmarks.contra4.contra4_build:build")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-        from benchmarks.contra4.instances import instances
+        from benchmarks.contra4.contra4_instances import instances
 
         return (instance for sample in self._samples(build, prompt_set) for instance in instances(*sample))
 
     def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-        from benchmarks.contra4.instances import all_instances
+        from benchmarks.contra4.contra4_instances import all_instances
 
         return (instance for sample in self._samples(build, prompt_set) for instance in all_instances(*sample))
 
     def _samples(self, build: Build, prompt_set: Prompts) -> Iterator[tuple[Contra4Sample, Prompts, bool]]:
-        from benchmarks.contra4.sample import Contra4Sample
+        from benchmarks.contra4.contra4_sample import Contra4Sample
 
         self.check(build, prompt_set)
         rendered = bool(build.manifest["options"]["rendered"])
         return ((Contra4Sample.from_row(row), prompt_set, rendered) for row in build.rows())
 
-    options = function(Benchmark.options, "benchmarks.contra4.instances:answer_forms")
-    blind_question = function(Benchmark.blind_question, "benchmarks.contra4.instances:blind_scenes")
+    options = function(Benchmark.options, "benchmarks.contra4.contra4_instances:answer_forms")
+    blind_question = function(Benchmark.blind_question, "benchmarks.contra4.contra4_instances:blind_scenes")
 
     def choices(self, instance: Instance) -> int:
         return len(instance.references.get("options", ()))
@@ -98,12 +98,12 @@ class Contra4(Benchmark):
         kind = super().with_label(kind, judge, label)
         return replace(kind, reading=kind.reading._replace(official=label == "CORRECT"))
 
-    reading = function(Benchmark.reading, "benchmarks.contra4.reading:read")
-    tables = method(Benchmark.tables, "benchmarks.contra4.tables:tables")
+    reading = function(Benchmark.reading, "benchmarks.contra4.contra4_reading:read")
+    tables = method(Benchmark.tables, "benchmarks.contra4.contra4_tables:tables")
 
     def build_tables(self, build: Build) -> list[Table]:
-        from benchmarks.contra4.sample import Contra4Sample
-        from benchmarks.contra4.statistics import statistics_tables
+        from benchmarks.contra4.contra4_sample import Contra4Sample
+        from benchmarks.contra4.contra4_statistics import statistics_tables
 
         self.check(build, next(iter(self.prompt_sets)))
         return statistics_tables([Contra4Sample.from_row(row) for row in build.rows()])
@@ -112,13 +112,13 @@ class Contra4(Benchmark):
         own, shown = super().pages(instance)
         return Pages((), (*own, *shown))  # a scene may be among those of many questions
 
-    label_metrics = function(Benchmark.label_metrics, "benchmarks.contra4.tables:label_metrics")
+    label_metrics = function(Benchmark.label_metrics, "benchmarks.contra4.contra4_tables:label_metrics")
 
     training_filters = ("PUF", "MF", "UF", "PMF")
 
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
-        from benchmarks.contra4.sample import Contra4Sample
-        from benchmarks.contra4.training import CANDIDATES, training_rows
+        from benchmarks.contra4.contra4_sample import Contra4Sample
+        from benchmarks.contra4.contra4_training import CANDIDATES, training_rows
         from benchmarks.rows.json_rows import read_json_lines
 
         file = build.path / CANDIDATES

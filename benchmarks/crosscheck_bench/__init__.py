@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build
-from benchmarks.crosscheck_bench.constants import (
+from benchmarks.crosscheck_bench.crosscheck_constants import (
     CAPABILITIES,
     CONDITIONS,
     LABELS,
@@ -17,14 +17,14 @@ from benchmarks.crosscheck_bench.constants import (
     TASKS,
     WITHOUT_SOURCES,
 )
-from benchmarks.crosscheck_bench.prompts import PROMPT_SETS
-from benchmarks.deferred import function, instance, method
+from benchmarks.crosscheck_bench.crosscheck_prompts import PROMPT_SETS
+from benchmarks.deferred_methods import function, instance, method
 from benchmarks.prompt_template import Prompts
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Decoding, Instance, Table
 
 if TYPE_CHECKING:
-    from benchmarks.crosscheck_bench.sample import CrossCheckSample
+    from benchmarks.crosscheck_bench.crosscheck_sample import CrossCheckSample
 
 __all__ = ["CrossCheckBench"]
 
@@ -64,24 +64,24 @@ class CrossCheckBench(Benchmark):
     }
     capabilities = CAPABILITIES
 
-    rubric = instance("benchmarks.crosscheck_bench.rubric:CrossCheckRubric")
-    protocol = function(Benchmark.protocol, "benchmarks.crosscheck_bench.protocol:StrategyProtocol")
-    remarks = function(Benchmark.remarks, "benchmarks.crosscheck_bench.protocol:remarks")
-    review_guide = instance("benchmarks.crosscheck_bench.review:CrossCheckGuide")
-    build = function(Benchmark.build, "benchmarks.crosscheck_bench.build:build")
+    rubric = instance("benchmarks.crosscheck_bench.crosscheck_rubric:CrossCheckRubric")
+    protocol = function(Benchmark.protocol, "benchmarks.crosscheck_bench.crosscheck_protocol:StrategyProtocol")
+    remarks = function(Benchmark.remarks, "benchmarks.crosscheck_bench.crosscheck_protocol:remarks")
+    review_guide = instance("benchmarks.crosscheck_bench.crosscheck_review:CrossCheckGuide")
+    build = function(Benchmark.build, "benchmarks.crosscheck_bench.crosscheck_build:build")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-        from benchmarks.crosscheck_bench.instances import instances
+        from benchmarks.crosscheck_bench.crosscheck_instances import instances
 
         return (instance for sample in self._samples(build, prompt_set) for instance in instances(*sample))
 
     def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-        from benchmarks.crosscheck_bench.instances import all_instances
+        from benchmarks.crosscheck_bench.crosscheck_instances import all_instances
 
         return (instance for sample in self._samples(build, prompt_set) for instance in all_instances(*sample))
 
     def _samples(self, build: Build, prompt_set: Prompts) -> Iterator[tuple[CrossCheckSample, Prompts]]:
-        from benchmarks.crosscheck_bench.sample import CrossCheckSample
+        from benchmarks.crosscheck_bench.crosscheck_sample import CrossCheckSample
 
         self.check(build, prompt_set)
         return ((CrossCheckSample.from_row(row), prompt_set) for row in build.rows())
@@ -105,26 +105,26 @@ class CrossCheckBench(Benchmark):
 
     table_strata = ("task", "form")
 
-    reading = function(Benchmark.reading, "benchmarks.crosscheck_bench.reading:read")
+    reading = function(Benchmark.reading, "benchmarks.crosscheck_bench.crosscheck_reading:read")
 
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
-        from benchmarks.crosscheck_bench.tables import tables
+        from benchmarks.crosscheck_bench.crosscheck_tables import tables
 
         return tables(self, runs, judge)
 
-    overall = method(Benchmark.overall, "benchmarks.crosscheck_bench.tables:overall")
+    overall = method(Benchmark.overall, "benchmarks.crosscheck_bench.crosscheck_tables:overall")
 
     def build_tables(self, build: Build) -> list[Table]:
-        from benchmarks.crosscheck_bench.sample import CrossCheckSample
-        from benchmarks.crosscheck_bench.statistics import statistics_tables
+        from benchmarks.crosscheck_bench.crosscheck_sample import CrossCheckSample
+        from benchmarks.crosscheck_bench.crosscheck_statistics import statistics_tables
 
         self.check(build, next(iter(self.prompt_sets)))
         samples = [CrossCheckSample.from_row(row) for row in build.rows()]
         return statistics_tables(samples, build.manifest.get("extraction"))
 
-    label_metrics = function(Benchmark.label_metrics, "benchmarks.crosscheck_bench.metrics:label_metrics")
+    label_metrics = function(Benchmark.label_metrics, "benchmarks.crosscheck_bench.crosscheck_metrics:label_metrics")
 
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
-        from benchmarks.crosscheck_bench.training import training_rows
+        from benchmarks.crosscheck_bench.crosscheck_training import training_rows
 
         return training_rows(self.instances(build, options.prompt_set), options)

@@ -11,10 +11,10 @@ import numpy as np
 
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
-from benchmarks.factors.levels import dose_of
+from benchmarks.factors.factor_levels import dose_of
 from benchmarks.stats.clusters import number_groups
 from benchmarks.stats.intervals import resample
-from benchmarks.varied import FACTOR_NAMES
+from benchmarks.varied_names import FACTOR_NAMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,7 +6,7 @@ import os
 from pathlib import Path, PurePosixPath
 
 from benchmarks.errors import NoAccessError
-from benchmarks.fetch.hub import Kind, Repository
+from benchmarks.fetch.hub_repository import Kind, Repository
 from benchmarks.fetch.remote_file import path_inside
 from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, read_bytes, replace_file
 

@@ -10,10 +10,11 @@ from typing import Any
 import httpx2
 
 from benchmarks.fetch import hub_replies as replies
-from benchmarks.fetch.http_transport import RoutedTransport
-from benchmarks.fetch.hub import endpoint
-from benchmarks.fetch.network import deadline
-from benchmarks.fetch.web import (
+from benchmarks.fetch.deadlines import deadline
+from benchmarks.fetch.hub_repository import endpoint
+from benchmarks.fetch.proxied_transport import RoutedTransport
+from benchmarks.fetch.proxies import check_proxies
+from benchmarks.fetch.web_requests import (
     MAX_REPLY_BYTES,
     REDIRECTIONS,
     TRANSIENT,
@@ -23,7 +24,6 @@ from benchmarks.fetch.web import (
     same_host,
     transport_problem,
 )
-from benchmarks.proxies import check_proxies
 
 _SECONDS, _BYTES_PER_SECOND = 30.0, 64 * 1024
 """The seconds in which a reply must come, besides those for the bytes that are sent."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError, field_validator
 
-from benchmarks.fetch.web import OddReplyError
+from benchmarks.fetch.web_requests import OddReplyError
 from benchmarks.untrusted.file_names import LONGEST_PATH
 
 Sha1 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]

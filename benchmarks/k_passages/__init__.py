@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from benchmarks.base import AbstentionRule, Benchmark, DataSource
 from benchmarks.build import Build
-from benchmarks.cmc_bench.prompts import PROMPT_SETS
-from benchmarks.deferred import function, method
-from benchmarks.k_passages.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS, RIGHT, WRONG
+from benchmarks.cmc_bench.cmc_prompts import PROMPT_SETS
+from benchmarks.deferred_methods import function, method
+from benchmarks.k_passages.k_passages_constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS, RIGHT, WRONG
 from benchmarks.prompt_template import Prompts
-from benchmarks.retrieval.prompts import text_before_image
+from benchmarks.protocols.without_sources import closed_book_instance, with_closed_book
+from benchmarks.retrieval.retrieval_prompts import text_before_image
 from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Pages, Part
-from benchmarks.without_sources import closed_book_instance, with_closed_book
 
 if TYPE_CHECKING:
-    from benchmarks.audit.question import BlindQuestion
+    from benchmarks.audit.blind_question import BlindQuestion
 
 __all__ = ["KPassages"]
 
@@ -63,18 +63,18 @@ class KPassages(Benchmark):
     )
     table_strata = ("passages", "wrong", "place", "images", "words")
 
-    build = function(Benchmark.build, "benchmarks.k_passages.build:build")
+    build = function(Benchmark.build, "benchmarks.k_passages.k_passages_build:build")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-        from benchmarks.k_passages.design import PassageDesign
-        from benchmarks.k_passages.instances import instances_of_row
+        from benchmarks.k_passages.k_passages_design import PassageDesign
+        from benchmarks.k_passages.k_passages_instances import instances_of_row
 
         self.check(build, prompt_set)
         cells = list(PassageDesign.from_json(build.manifest.get("design")).cells())
         seed = build.manifest.get("seed", 0)
         return (instance for row in build.rows() for instance in instances_of_row(row, cells, seed, prompt_set))
 
-    passages = function(Benchmark.passages, "benchmarks.k_passages.instances:passages_in")
+    passages = function(Benchmark.passages, "benchmarks.k_passages.k_passages_instances:passages_in")
 
     def reordered(self, parts: Sequence[Part], passages: Sequence[str], *, text_first: bool) -> tuple[Part, ...]:
         changed = text_before_image(parts, passages) if text_first else ()
@@ -85,12 +85,12 @@ class KPassages(Benchmark):
         return Pages((), (*own, *shown)) if shown else Pages(own)  # of several pictures in mixed order, one is its own
 
     def blind_question(self, instance: Instance) -> BlindQuestion | None:
-        from benchmarks.audit.question import value_question
+        from benchmarks.audit.blind_question import value_question
 
         return value_question(instance, *(instance.references.get(key, ()) for key in (RIGHT, WRONG)))
 
     def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-        from benchmarks.cmc_bench.prompts import parts
+        from benchmarks.cmc_bench.cmc_prompts import parts
 
         def closed_book(siblings: Sequence[Instance]) -> Instance:
             stated = {key: values for i in siblings for key in (RIGHT, WRONG) if (values := i.references.get(key))}
@@ -102,8 +102,8 @@ class KPassages(Benchmark):
         return label == "RIGHT"
 
     def label_metrics(self) -> LabelMetrics:
-        from benchmarks.k_passages.metrics import LABEL_METRICS
+        from benchmarks.k_passages.k_passages_metrics import LABEL_METRICS
 
         return LABEL_METRICS
 
-    tables = method(Benchmark.tables, "benchmarks.k_passages.tables:tables")
+    tables = method(Benchmark.tables, "benchmarks.k_passages.k_passages_tables:tables")

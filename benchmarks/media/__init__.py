@@ -4,7 +4,7 @@ The package itself exports only the functions for images, since the modules for 
 ``points``, and ``previews`` for all of them.
 """
 
-from benchmarks.media.image import (
+from benchmarks.media.image_files import (
     CHANGED,
     MISSING,
     UNSAFE,
@@ -16,9 +16,9 @@ from benchmarks.media.image import (
     read_media,
     shown_image,
 )
-from benchmarks.media.limits import LARGEST_FILE, LARGEST_IMAGE
-from benchmarks.media.pixels import DAMAGED, TOO_LARGE
-from benchmarks.media.refusal import NO_IMAGE
+from benchmarks.media.image_pixels import DAMAGED, TOO_LARGE
+from benchmarks.media.image_refusal import NO_IMAGE
+from benchmarks.media.media_limits import LARGEST_FILE, LARGEST_IMAGE
 
 __all__ = [
     "CHANGED",

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 Messages = Iterator[tuple[dict[str, Any], bytes]]
 
 _LIBRARIES = {
-    "image": ("PIL.Image", "numpy", "benchmarks.media.pixels"),
-    "pdf": ("pypdfium2", "PIL.Image", "benchmarks.media.pdf"),
-    "sound": ("soundfile", "soxr", "benchmarks.media.audio"),
-    "clip": ("av", "PIL.Image", "benchmarks.media.video"),
+    "image": ("PIL.Image", "numpy", "benchmarks.media.image_pixels"),
+    "pdf": ("pypdfium2", "PIL.Image", "benchmarks.media.pdf_pages"),
+    "sound": ("soundfile", "soxr", "benchmarks.media.audio_files"),
+    "clip": ("av", "PIL.Image", "benchmarks.media.video_files"),
     "shape": (
         "scipy.spatial",
         "trimesh.exchange.load",
         "PIL.Image",
-        "benchmarks.media.points",
-        "benchmarks.media.render",
+        "benchmarks.media.shape_files",
+        "benchmarks.media.shape_renderer",
     ),
 }
 _STRIP = 4 * 1024 * 1024
@@ -47,18 +47,18 @@ def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Messages:
 
 
 def _image(file: IO[bytes], request: dict[str, Any]) -> Messages:
-    from benchmarks.media import pixels
+    from benchmarks.media import image_pixels
 
-    decoded = pixels.decode(file, request["max_pixels"], managed=request["managed"])
+    decoded = image_pixels.decode(file, request["max_pixels"], managed=request["managed"])
     fields = {name: getattr(decoded, name) for name in ("full_size", "notes", "warnings", "converted")}
     yield {"size": decoded.image.size, **fields}, b""
     yield from _strips(decoded.image)
 
 
 def _pdf(file: IO[bytes], request: dict[str, Any]) -> Messages:
-    from benchmarks.media import pdf
+    from benchmarks.media import pdf_pages
 
-    page = pdf.decode_page(file, request["page"])
+    page = pdf_pages.decode_page(file, request["page"])
     yield {"size": page.size}, b""
     yield from _strips(page)
 
@@ -70,16 +70,16 @@ def _strips(image: PILImage) -> Messages:
 
 
 def _sound_header(file: IO[bytes], request: dict[str, Any]) -> Messages:
-    from benchmarks.media import audio
+    from benchmarks.media import audio_files
 
-    sound = audio.decode_header(file)
+    sound = audio_files.decode_header(file)
     yield {"frames": sound.frames, "rate": sound.rate, "channels": sound.channels}, b""
 
 
 def _sound(file: IO[bytes], request: dict[str, Any]) -> Messages:
-    from benchmarks.media import audio
+    from benchmarks.media import audio_files
 
-    for samples in audio.decode_blocks(file, request["rate"]):
+    for samples in audio_files.decode_blocks(file, request["rate"]):
         if isinstance(samples, int):
             yield {"at_most": samples}, b""
         else:
@@ -89,30 +89,32 @@ def _sound(file: IO[bytes], request: dict[str, Any]) -> Messages:
 def _clip(file: IO[bytes], request: dict[str, Any]) -> Messages:
     from dataclasses import asdict
 
-    from benchmarks.media import video
+    from benchmarks.media import video_files
 
-    clip = video.probe_clip(file)
-    for _ in video.decode(file, {0}):
+    clip = video_files.probe_clip(file)
+    for _ in video_files.decode(file, {0}):
         pass
     yield asdict(clip), b""
 
 
 def _clip_frames(file: IO[bytes], request: dict[str, Any]) -> Messages:
-    from benchmarks.media import video
+    from benchmarks.media import video_files
 
     numbers = request["numbers"]
     if numbers is None:
-        numbers = video.middle_frames(video.probe_clip(file), request["count"])
-    for number, frame in video.decode(file, set(numbers), request["most_pixels"], video.FILTERS[request["filter"]]):
+        numbers = video_files.middle_frames(video_files.probe_clip(file), request["count"])
+    for number, frame in video_files.decode(
+        file, set(numbers), request["most_pixels"], video_files.FILTERS[request["filter"]]
+    ):
         yield {"number": number, "size": frame.size}, frame.tobytes()
 
 
 def _shape_views(file: IO[bytes], request: dict[str, Any]) -> Messages:
-    from benchmarks.media import points, render
+    from benchmarks.media import shape_files, shape_renderer
 
-    shape = points.decode_shape(file.read(), request["suffix"])
+    shape = shape_files.decode_shape(file.read(), request["suffix"])
     yield {"points": len(shape.points), "faces": None if shape.faces is None else len(shape.faces)}, b""
-    for view in render.views(shape, tuple(request["names"])):
+    for view in shape_renderer.views(shape, tuple(request["names"])):
         yield {}, view.tobytes()
 
 

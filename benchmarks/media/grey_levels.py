@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.media.no_data import Used, is_absent, used_levels
+from benchmarks.media.missing_pixels import Used, is_absent, used_levels
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
 
-    from benchmarks.media.no_data import Levels
+    from benchmarks.media.missing_pixels import Levels
 
 _STRIP = 1 << 20
 _FULL = 255

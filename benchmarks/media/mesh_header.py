@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from benchmarks.media.limits import MOST_FACES, MOST_LEVELS, MOST_NODES, MOST_POINTS
+from benchmarks.media.media_limits import MOST_FACES, MOST_LEVELS, MOST_NODES, MOST_POINTS
 
 _PLY_HEADER = 1 << 16
 _ELEMENT = re.compile(rb"element\s+(\w+)\s+(\d{1,18})\s")

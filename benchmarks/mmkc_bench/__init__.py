@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.answers import AnswerKind
 from benchmarks.base import AbstentionRule, Benchmark, DataSource, ImportedAnswer
 from benchmarks.build import Build
-from benchmarks.deferred import function, instance, method
-from benchmarks.mmkc_bench.constants import (
+from benchmarks.deferred_methods import function, instance, method
+from benchmarks.mmkc_bench.mmkc_constants import (
     ANSWER,
     BASIS,
     COARSE,
@@ -27,14 +27,14 @@ from benchmarks.mmkc_bench.constants import (
     asks_for_agreement,
     form_of,
 )
-from benchmarks.mmkc_bench.prompts import PROMPT_SETS
+from benchmarks.mmkc_bench.mmkc_prompts import PROMPT_SETS
 from benchmarks.prompt_template import Prompts
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import Instance, Pages, Text
 
 if TYPE_CHECKING:
-    from benchmarks.audit.question import BlindQuestion
-    from benchmarks.mmkc_bench.example import Example
+    from benchmarks.audit.blind_question import BlindQuestion
+    from benchmarks.mmkc_bench.mmkc_example import Example
 
 
 __all__ = ["MMKCBench"]
@@ -94,22 +94,22 @@ class MMKCBench(Benchmark):
         "published": "the authors' result files: a folder with original/ and output/, or one file of it",
     }
 
-    rubric = instance("benchmarks.mmkc_bench.rubric:MMKCRubric")
-    review_guide = instance("benchmarks.mmkc_bench.review:MMKCGuide")
-    build = function(Benchmark.build, "benchmarks.mmkc_bench.build:build")
+    rubric = instance("benchmarks.mmkc_bench.mmkc_rubric:MMKCRubric")
+    review_guide = instance("benchmarks.mmkc_bench.mmkc_review:MMKCGuide")
+    build = function(Benchmark.build, "benchmarks.mmkc_bench.mmkc_build:build")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-        from benchmarks.mmkc_bench.instances import instances
+        from benchmarks.mmkc_bench.mmkc_instances import instances
 
         return (instance for example in self._examples(build, prompt_set) for instance in instances(*example))
 
     def all_instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-        from benchmarks.mmkc_bench.instances import all_instances
+        from benchmarks.mmkc_bench.mmkc_instances import all_instances
 
         return (instance for example in self._examples(build, prompt_set) for instance in all_instances(*example))
 
     def _examples(self, build: Build, prompt_set: Prompts) -> Iterator[tuple[Example, Prompts]]:
-        from benchmarks.mmkc_bench.example import Example
+        from benchmarks.mmkc_bench.mmkc_example import Example
 
         self.check(build, prompt_set)
         return ((Example.from_row(row), prompt_set) for row in build.rows())
@@ -125,7 +125,7 @@ class MMKCBench(Benchmark):
         return ("A", "B", "C", "D") if form_of(instance.condition) == "mc" else ()
 
     def blind_question(self, instance: Instance) -> BlindQuestion | None:
-        from benchmarks.audit.question import YES_NO, BlindOption, blind_question, lettered_question
+        from benchmarks.audit.blind_question import YES_NO, BlindOption, blind_question, lettered_question
 
         texts = [part.text for part in instance.parts if isinstance(part, Text)]
         if instance.condition in DETECTION_CONDITIONS:
@@ -158,25 +158,25 @@ class MMKCBench(Benchmark):
 
     table_strata = ("dataset", "type", "instance")
 
-    reading = function(Benchmark.reading, "benchmarks.mmkc_bench.reading:read")
+    reading = function(Benchmark.reading, "benchmarks.mmkc_bench.mmkc_reading:read")
 
     def pages(self, instance: Instance) -> Pages:
         entity = " ".join(filter(None, map(instance.strata.get, ("dataset", "instance"))))
         return Pages((f"entity {entity}",) if entity else ())
 
-    tables = method(Benchmark.tables, "benchmarks.mmkc_bench.tables:tables")
+    tables = method(Benchmark.tables, "benchmarks.mmkc_bench.mmkc_tables:tables")
 
     def answer_files(self, path: Path, form: str) -> Sequence[Path]:
-        from benchmarks.mmkc_bench.sources.result_files import result_files
+        from benchmarks.mmkc_bench.sources.mmkc_result_files import result_files
 
         return tuple(result.path for result in result_files(path))
 
     def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[ImportedAnswer]:
-        from benchmarks.mmkc_bench.sources.result_files import read_answers
+        from benchmarks.mmkc_bench.sources.mmkc_result_files import read_answers
 
         return read_answers(path, left_out)
 
     def training_rows(self, build: Build, options: TrainingOptions) -> Iterator[TrainingRow]:
-        from benchmarks.mmkc_bench.training import training_rows
+        from benchmarks.mmkc_bench.mmkc_training import training_rows
 
         return training_rows(self.instances(build, options.prompt_set), options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.plain.data_set import CONFLICT, PlainDataSet
+from benchmarks.plain.plain_data_set import CONFLICT, PlainDataSet
 from benchmarks.vocabulary import CLOSED_BOOK, Decoding
 
 _ASK = "Respond with exactly one line in the form '#### <answer>'. After ####, "

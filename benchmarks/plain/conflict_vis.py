@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchmarks.plain.data_set import CONFLICT
-from benchmarks.plain.one_image import OneImageDataSet
+from benchmarks.plain.one_image_data_set import OneImageDataSet
+from benchmarks.plain.plain_data_set import CONFLICT
 from benchmarks.vocabulary import CLOSED_BOOK, Decoding
 
 

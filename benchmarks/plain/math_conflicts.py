@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.plain.data_set import CONFLICT, PlainDataSet
-from benchmarks.rows.base import Fields
+from benchmarks.plain.plain_data_set import CONFLICT, PlainDataSet
+from benchmarks.rows.reader_types import Fields
 from benchmarks.vocabulary import DOCUMENT, Decoding
 
 if TYPE_CHECKING:

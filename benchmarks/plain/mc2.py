@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.hashed import hash64
-from benchmarks.plain.coco import DIGITS, whole_id
-from benchmarks.plain.data_set import CONFLICT, PlainDataSet
-from benchmarks.rows.base import Fields
+from benchmarks.hash_collections import hash64
+from benchmarks.plain.coco_ids import DIGITS, whole_id
+from benchmarks.plain.plain_data_set import CONFLICT, PlainDataSet
+from benchmarks.rows.reader_types import Fields
 from benchmarks.vocabulary import CLOSED_BOOK, Decoding
 
 if TYPE_CHECKING:

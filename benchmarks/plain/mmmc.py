@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchmarks.plain.declaration import CONFLICT
-from benchmarks.plain.premise import CLEAN, LABELS, PremiseDataSet
+from benchmarks.plain.plain_declaration import CONFLICT
+from benchmarks.plain.premise_data_set import CLEAN, LABELS, PremiseDataSet
 
 
 class Mmmc(PremiseDataSet):

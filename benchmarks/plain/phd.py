@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.answers import Answers
-from benchmarks.plain.coco import DIGITS, whole_id
-from benchmarks.plain.data_set import CONFLICT, PlainDataSet
-from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.plain.coco_ids import DIGITS, whole_id
+from benchmarks.plain.plain_data_set import CONFLICT, PlainDataSet
+from benchmarks.rows.reader_types import Fields, RowProblem
 from benchmarks.vocabulary import CLOSED_BOOK, Table
 
 if TYPE_CHECKING:

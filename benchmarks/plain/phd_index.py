@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.plain.declaration import CONFLICT
-from benchmarks.sheet import Column, Grid, Layout, Row, Sheets
+from benchmarks.plain.plain_declaration import CONFLICT
 from benchmarks.stats.intervals import INTERVALS, ratio
+from benchmarks.tables.declared_tables import Column, Grid, Layout, Row, Sheets
 
 if TYPE_CHECKING:
     from benchmarks.base import Benchmark

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from benchmarks.plain.coco import DIGITS, whole_id
-from benchmarks.plain.data_set import CONFLICT, PlainDataSet
-from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.plain.coco_ids import DIGITS, whole_id
+from benchmarks.plain.plain_data_set import CONFLICT, PlainDataSet
+from benchmarks.rows.reader_types import Fields, RowProblem
 from benchmarks.vocabulary import CLOSED_BOOK, Decoding
 
 if TYPE_CHECKING:

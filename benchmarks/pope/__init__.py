@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build
-from benchmarks.deferred import function, method
-from benchmarks.pope.constants import SETTINGS, WITHOUT_SOURCES
+from benchmarks.deferred_methods import function, method
+from benchmarks.pope.pope_constants import SETTINGS, WITHOUT_SOURCES
 from benchmarks.prompt_template import Prompts
+from benchmarks.protocols.without_sources import without_sources
 from benchmarks.vocabulary import CLOSED_BOOK, Instance, Media
-from benchmarks.vqa.prompts import PLAIN, SHORT, parts
-from benchmarks.without_sources import without_sources
+from benchmarks.vqa.vqa_prompts import PLAIN, SHORT, parts
 
 __all__ = ["Pope"]
 
@@ -42,7 +42,7 @@ class Pope(Benchmark):
     unparsed_label = "WRONG"
     paper_judge = "not told; POPE's published evaluation reads yes or no"
 
-    build = function(Benchmark.build, "benchmarks.pope.source:build")
+    build = function(Benchmark.build, "benchmarks.pope.pope_build:build")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
         self.check(build, prompt_set)
@@ -61,12 +61,12 @@ class Pope(Benchmark):
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"
 
-    label_metrics = method(Benchmark.label_metrics, "benchmarks.pope.tables:label_metrics")
+    label_metrics = method(Benchmark.label_metrics, "benchmarks.pope.pope_tables:label_metrics")
 
     table_strata = ()
 
-    reading = function(Benchmark.reading, "benchmarks.pope.reading:read")
-    tables = method(Benchmark.tables, "benchmarks.pope.tables:tables")
+    reading = function(Benchmark.reading, "benchmarks.pope.pope_reading:read")
+    tables = method(Benchmark.tables, "benchmarks.pope.pope_tables:tables")
 
 
 def _instance(row: Mapping[str, str], prompt_set: Prompts) -> Instance:

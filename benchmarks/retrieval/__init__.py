@@ -8,11 +8,11 @@ from typing import Any
 from benchmarks.base import AbstentionRule, Benchmark, DataSource
 from benchmarks.build import Build
 from benchmarks.cmc_bench import CMCBench
-from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, UNDECIDED
-from benchmarks.deferred import function, instance, method
+from benchmarks.cmc_bench.cmc_constants import PAPER_CONDITIONS, UNDECIDED
+from benchmarks.deferred_methods import function, instance, method
 from benchmarks.prompt_template import Prompts
-from benchmarks.retrieval.constants import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS
-from benchmarks.retrieval.prompts import text_before_image
+from benchmarks.retrieval.retrieval_constants import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS
+from benchmarks.retrieval.retrieval_prompts import text_before_image
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Pages, Part
 
@@ -50,13 +50,13 @@ class Retrieval(CMCBench):
         CONFLICT_CONDITIONS, ("aligned",), dict.fromkeys((*PAPER_CONDITIONS, UNDECIDED), frozenset({"ABSTAIN"}))
     )
 
-    review_guide = instance("benchmarks.retrieval.review:RetrievalGuide")
-    build = function(Benchmark.build, "benchmarks.retrieval.build:build")
-    check_rows = function(Benchmark.check_rows, "benchmarks.retrieval.check_rows:check_rows")
-    read_rows = function(Benchmark.read_rows, "benchmarks.retrieval.check_rows:read_rows")
+    review_guide = instance("benchmarks.retrieval.retrieval_review:RetrievalGuide")
+    build = function(Benchmark.build, "benchmarks.retrieval.retrieval_build:build")
+    check_rows = function(Benchmark.check_rows, "benchmarks.retrieval.retrieval_check_rows:check_rows")
+    read_rows = function(Benchmark.read_rows, "benchmarks.retrieval.retrieval_check_rows:read_rows")
 
     def instances(self, build: Build, prompt_set: Prompts) -> Iterator[Instance]:
-        from benchmarks.retrieval.instances import instance_from_row
+        from benchmarks.retrieval.retrieval_instances import instance_from_row
 
         self.check(build, prompt_set)
         return (instance_from_row(row, prompt_set) for row in build.rows())
@@ -75,11 +75,11 @@ class Retrieval(CMCBench):
         return label in ACCURATE[condition]
 
     def label_metrics(self) -> LabelMetrics:
-        from benchmarks.retrieval.tables import LABEL_METRICS
+        from benchmarks.retrieval.retrieval_tables import LABEL_METRICS
 
         return LABEL_METRICS
 
-    tables = method(Benchmark.tables, "benchmarks.retrieval.tables:tables")
+    tables = method(Benchmark.tables, "benchmarks.retrieval.retrieval_tables:tables")
 
     training_filters: tuple[str, ...] = ()
 

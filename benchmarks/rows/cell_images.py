@@ -11,10 +11,10 @@ from itertools import product
 from pathlib import Path
 from urllib.parse import unquote
 
-from benchmarks.media.pdf import parse_page
-from benchmarks.rows.base import RowProblem, shortened
+from benchmarks.media.pdf_pages import parse_page
 from benchmarks.rows.files import NO_IMAGE, ImageBytes, Loader, RawRow, SkippedRow, image_loader
 from benchmarks.rows.nested_keys import plain_names
+from benchmarks.rows.reader_types import RowProblem, shortened
 from benchmarks.rows.record_file import RecordFile
 
 NOT_BASE64 = "the image is damaged base64; encode the file again, or save it and name that"

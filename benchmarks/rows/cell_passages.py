@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.rows.base import RowProblem, parse_literal
-from benchmarks.rows.placeholders import is_placeholder
+from benchmarks.rows.placeholder_texts import is_placeholder
+from benchmarks.rows.reader_types import RowProblem, parse_literal
 
 NOT_A_LIST = "passages and images are lists of texts"
 

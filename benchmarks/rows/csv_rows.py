@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.errors import SourceError
-from benchmarks.rows.base import LARGEST_LINE, Fields, RowProblem
-from benchmarks.rows.header import SEARCHED, column_names, find_header
+from benchmarks.rows.reader_types import LARGEST_LINE, Fields, RowProblem
+from benchmarks.rows.table_header import SEARCHED, column_names, find_header
 from benchmarks.rows.text_lines import text_lines
 
 SUFFIXES = (".csv", ".tsv")

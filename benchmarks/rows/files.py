@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from benchmarks.media import MISSING, read_image, shown_image
-from benchmarks.media.pdf import PdfPage, parse_page
-from benchmarks.rows.base import NOT_UNICODE, Fields, RowProblem, is_unicode
+from benchmarks.media.pdf_pages import PdfPage, parse_page
 from benchmarks.rows.json_rows import begins_with_list, read_json_rows
+from benchmarks.rows.reader_types import NOT_UNICODE, Fields, RowProblem, is_unicode
 from benchmarks.rows.text_lines import is_utf
 from benchmarks.rows.workbook_rows import is_workbook, read_workbook_rows, split_sheet, workbook_remarks
 from benchmarks.untrusted.finder_files import folder_entries

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import SourceError
-from benchmarks.rows.base import LARGEST_LINE, RowProblem, open_source
-from benchmarks.rows.header import are_usual_names
 from benchmarks.rows.nested_keys import plain_names
+from benchmarks.rows.reader_types import LARGEST_LINE, RowProblem, open_source
+from benchmarks.rows.table_header import are_usual_names
 from benchmarks.rows.text_lines import LONG_LINE, in_one_encoding
 
 LARGEST_JSON = 96 * 1024 * 1024

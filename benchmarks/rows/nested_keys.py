@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.rows.base import Fields
+from benchmarks.rows.reader_types import Fields
 
 _DEEPEST = 4
 _MOST_KEYS = 200

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_UP, Decimal
 
-from benchmarks.values.words import word_set
+from benchmarks.values.name_words import word_set
 
 _NUMBER_CODES = {1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 48: "##0.0E+0"}
 _DATE_CODES = {15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy", 18: "h:mm", 19: "h:mm:ss", 20: "h:mm", 21: "h:mm:ss"}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import IO
 from xml.parsers import expat
 
-from benchmarks.rows.answers import ERROR, NO_VALUE
+from benchmarks.rows.cell_answers import ERROR, NO_VALUE
 from benchmarks.rows.number_formats import displayed_number, plain_number
 from benchmarks.rows.sheet_row import Cell, RefusedError, SheetRow
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from benchmarks.rows.base import LARGEST_LINE, RowProblem
-from benchmarks.rows.child_rows import ChildReader
+from benchmarks.rows.child_reader import ChildReader
+from benchmarks.rows.reader_types import LARGEST_LINE, RowProblem
 from benchmarks.untrusted.bounded_process import SECONDS, serve
 
 UNPACKED = 2

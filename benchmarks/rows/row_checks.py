@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from benchmarks.lazy_sequence import LazySequence
-from benchmarks.rows.base import shortened
 from benchmarks.rows.closest_file import NearFiles
 from benchmarks.rows.files import MISSING_IMAGE, Loader, SkippedRow, file_name
+from benchmarks.rows.reader_types import shortened
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.vocabulary import Instance, Media
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.errors import SourceError
-from benchmarks.rows.base import LARGEST_LINE, RowProblem, open_source
+from benchmarks.rows.reader_types import LARGEST_LINE, RowProblem, open_source
 
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _WORKBOOKS = {b"PK\x03\x04": "it .xlsx or .ods", b"\xd0\xcf\x11\xe0": "it as .xlsx from your spreadsheet"}

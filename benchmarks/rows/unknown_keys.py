@@ -8,11 +8,11 @@ from pathlib import Path
 
 from benchmarks.errors import SourceError, UnknownKeysError
 from benchmarks.rows.cell_images import is_image
-from benchmarks.rows.columns import RIGHT_ANSWERS, Columns, key_parts, listed, written_mapping
+from benchmarks.rows.column_guess import guess_columns
 from benchmarks.rows.files import RawRow
-from benchmarks.rows.guess import guess_columns
 from benchmarks.rows.nested_keys import is_filled, plain_names
-from benchmarks.rows.presets import PRESETS
+from benchmarks.rows.row_columns import RIGHT_ANSWERS, Columns, key_parts, listed, written_mapping
+from benchmarks.rows.table_presets import PRESETS
 
 _GUESSED = ("question", "answer", "passage", "image")
 

@@ -10,10 +10,10 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
 
-from benchmarks.rows.base import LARGEST_LINE, Fields, RowProblem
-from benchmarks.rows.child_rows import ChildReader
-from benchmarks.rows.header import SEARCHED, column_names, find_header
+from benchmarks.rows.child_reader import ChildReader
+from benchmarks.rows.reader_types import LARGEST_LINE, Fields, RowProblem
 from benchmarks.rows.sheet_row import Cell, RefusedError, SheetRow
+from benchmarks.rows.table_header import SEARCHED, column_names, find_header
 from benchmarks.untrusted.bounded_process import serve
 
 SUFFIXES = (".xlsx", ".xlsm", ".ods")

@@ -14,7 +14,7 @@ from typing import IO, Any
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from benchmarks.rows.answers import ERROR, NO_VALUE
+from benchmarks.rows.cell_answers import ERROR, NO_VALUE
 from benchmarks.rows.number_formats import BUILT_IN, displayed_moment, displayed_number, displayed_text, plain_number
 from benchmarks.rows.sheet_row import Cell, SheetRow
 

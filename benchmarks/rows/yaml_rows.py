@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import SourceError
-from benchmarks.rows.base import open_source
+from benchmarks.rows.reader_types import open_source
 
 LARGEST_YAML = 8 * 1024 * 1024
 """The maximum size of a file, in bytes; all of it is held in memory."""

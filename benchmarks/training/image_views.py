@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from benchmarks.media.image import examine_image
-from benchmarks.media.pixels import file_format
+from benchmarks.media.image_files import examine_image
+from benchmarks.media.image_pixels import file_format
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage

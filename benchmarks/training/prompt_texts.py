@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks.hashed import hash64
+from benchmarks.hash_collections import hash64
 from benchmarks.training.training_set import ChatRow
 from benchmarks.vocabulary import Instance, Text
 

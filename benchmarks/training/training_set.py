@@ -24,8 +24,8 @@ from typing import Any
 
 from benchmarks.errors import SourceError
 from benchmarks.media import LARGEST_FILE
-from benchmarks.rows.base import RowProblem
 from benchmarks.rows.json_rows import read_json_lines
+from benchmarks.rows.reader_types import RowProblem
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.vocabulary import Media, Message, Part, Text
 

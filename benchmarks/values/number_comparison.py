@@ -21,7 +21,7 @@ from benchmarks.values.comparison_verdicts import (
     different,
 )
 from benchmarks.values.numerals import Number, Reading
-from benchmarks.values.question import Question
+from benchmarks.values.question_facts import Question
 from benchmarks.values.units import PERCENT, Unit, convert_temperature, money_agrees
 
 _HUNDREDTH = Fraction(1, 100)

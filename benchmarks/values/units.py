@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
-from benchmarks.values.words import word_set
+from benchmarks.values.name_words import word_set
 
 Kind = Literal["percent", "money", "measure", "temperature"]
 

@@ -17,8 +17,8 @@ from benchmarks.values.comparison_verdicts import (
     Comparison,
     different,
 )
-from benchmarks.values.parse import Words
-from benchmarks.values.words import OTHER_WITH, initials, same_letters
+from benchmarks.values.name_words import OTHER_WITH, initials, same_letters
+from benchmarks.values.parse_value import Words
 
 _SIGNS = re.compile(r"[<>=≤≥≠+*/^√|→∧∨¬&]")
 _CONSONANTS = re.compile("[b-df-hj-np-tv-xz]{2,5}")

@@ -10,13 +10,13 @@ from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.prompt_template import Prompts
+from benchmarks.protocols.without_sources import without_sources
 from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Media, Table
-from benchmarks.vqa.constants import CONDITION, GQA_SCORES, OKVQA_SCORES
-from benchmarks.vqa.prompts import PLAIN, SHORT, parts
-from benchmarks.without_sources import without_sources
+from benchmarks.vqa.vqa_constants import CONDITION, GQA_SCORES, OKVQA_SCORES
+from benchmarks.vqa.vqa_prompts import PLAIN, SHORT, parts
 
 if TYPE_CHECKING:
-    from benchmarks.vqa.sources import ReadSource
+    from benchmarks.vqa.vqa_sources import ReadSource
 
 __all__ = ["Gqa", "Okvqa"]
 
@@ -38,7 +38,7 @@ class _Vqa(Benchmark):
         raise NotImplementedError
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.vqa.build import build
+        from benchmarks.vqa.vqa_build import build
 
         return build(self.name, self._read(), sources, out, options)
 
@@ -59,14 +59,14 @@ class _Vqa(Benchmark):
         return self.scores[label]
 
     def label_metrics(self) -> LabelMetrics:
-        from benchmarks.vqa.tables import label_metrics
+        from benchmarks.vqa.vqa_tables import label_metrics
 
         return label_metrics(self.column, self.scores)
 
     table_strata = ("type",)
 
     def tables(self, runs: Mapping[str, Answers], judge: str, *, resamples: int, seed: int) -> list[Table]:
-        from benchmarks.vqa.tables import tables
+        from benchmarks.vqa.vqa_tables import tables
 
         return tables(self, runs, judge, self.column, self.scores, resamples=resamples, seed=seed)
 
@@ -89,7 +89,7 @@ class Okvqa(_Vqa):
     paper_rows = "OK-VQA's 5,046 validation questions (the paper does not say with which prompt)"
 
     def _read(self) -> ReadSource:
-        from benchmarks.vqa.sources import read_okvqa
+        from benchmarks.vqa.vqa_sources import read_okvqa
 
         return read_okvqa
 
@@ -112,7 +112,7 @@ class Gqa(_Vqa):
     paper_rows = "GQA's 12,578 balanced test-dev questions (the paper does not say with which prompt)"
 
     def _read(self) -> ReadSource:
-        from benchmarks.vqa.sources import read_gqa
+        from benchmarks.vqa.vqa_sources import read_gqa
 
         return read_gqa
 

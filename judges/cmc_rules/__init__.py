@@ -1,3 +1,3 @@
 """The ``match`` judge: CMC-Bench's five labels by rule, offline, where the rules can show them."""
 
-from judges.cmc_rules.judge import Match as Match
+from judges.cmc_rules.cmc_match_judge import Match as Match

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from judges.cmc_rules.answer import Clause
-from judges.cmc_rules.mentions import Mention, find_mentions
-from judges.cmc_rules.references import References
-from judges.cmc_rules.statements import Place, Statement, conflicts, read_clause, refuses, revises
+from judges.cmc_rules.answer_clauses import Clause
+from judges.cmc_rules.clause_statements import Place, Statement, conflicts, read_clause, refuses, revises
+from judges.cmc_rules.reference_values import References
+from judges.cmc_rules.value_mentions import Mention, find_mentions
 
 BOTH_SOURCES = frozenset({"image", "text"})
 _OPEN_END = re.compile(r"\b(?:is|the|of|an?|at|was|and|are|to|in|that|by|for|with|from)$")

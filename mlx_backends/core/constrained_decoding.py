@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import AnyForm, Candidates, Choice, Form, Likelihood, Stated
-from mlx_backends.core.isolation import contained
+from mlx_backends.core.library_isolation import contained
 
 
 class Constrainer:

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.text.reasoning import ends_turn, is_reasoning_marker
 from benchmarks.vocabulary import Request
 from mlx_backends.core.prompts.chat_prompt import Prompter
-from mlx_backends.core.prompts.own_markers import OwnMarkers
+from mlx_backends.core.prompts.reasoning_markers import OwnMarkers
 
 
 class Detokenizer:

@@ -9,8 +9,8 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Candidates, Generation, Likelihood, Request
+from mlx_backends.core.engine_probe import log_softmax
 from mlx_backends.core.logits_recorders import ForcedAnswer
-from mlx_backends.core.probe import log_softmax
 
 ForcedLogits = Callable[[Sequence[Sequence[int]]], Sequence[Any]]
 """Function that forces token sequences and returns the logits of each, of the shape (tokens, vocabulary)."""

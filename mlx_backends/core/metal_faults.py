@@ -3,7 +3,7 @@
 Since mlx 0.32.0 a failed command buffer raises a RuntimeError, at the next point where MLX looks: when an operation is encoded,
 an array is read or a stream is synchronised. The error is cleared as it is raised, whatever the failed buffer was to compute:
 arrays that MLX marks as evaluated may hold anything. So after a fault nothing may be used that was computed and not confirmed
-before it (:mod:`mlx_backends.mlx.metal.fault_recovery`).
+before it (:mod:`mlx_backends.mlx.metal.metal_fault_recovery`).
 
 Metal can also refuse to begin a computation: a process may hold a number of buffers, whatever their size (about half a million,
 those of cached and of compiled computations included), and it may lose the services that compile and submit for it. A new process

@@ -20,8 +20,8 @@ from types import ModuleType
 from typing import Any
 
 from benchmarks.errors import StoreError
+from benchmarks.untrusted import private_state
 from benchmarks.untrusted.safe_json import parse_json
-from mlx_backends import user_state
 
 Names = dict[frozenset[str], dict[str, set[str]]]
 """By the libraries that they need: the modules, with the names that each defines."""
@@ -99,7 +99,7 @@ def _files(folder: str | Path) -> Iterator[tuple[str, int, int]]:
 def _read(state: str) -> Names | None:
     """Return the names of an earlier process that found ``state``; None without such."""
     with suppress(StoreError, ValueError, TypeError, KeyError, AttributeError):
-        content: Mapping[str, Any] = parse_json(user_state.read(FILE) or "{}")
+        content: Mapping[str, Any] = parse_json(private_state.read(FILE) or "{}")
         if content.get("state") == state:
             return {
                 frozenset(needed): {module: set(names) for module, names in modules.items()}
@@ -114,4 +114,4 @@ def _write(state: str, names: Names) -> None:
         for needed, modules in names.items()
     ]
     with suppress(StoreError):  # then the next process searches again
-        user_state.write(FILE, json.dumps({"state": state, "names": content}))
+        private_state.write(FILE, json.dumps({"state": state, "names": content}))

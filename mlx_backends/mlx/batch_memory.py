@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlx_backends.core import audio_video, images
-from mlx_backends.mlx.metal.memory_limits import MemoryLimits
+from mlx_backends.core import audio_video_inputs, image_inputs
+from mlx_backends.mlx.metal.mlx_memory_limits import MemoryLimits
 from mlx_backends.mlx.prompt_reading import MAX_SUFFIX_TOKENS
-from mlx_backends.models.memory_estimate import (
+from mlx_backends.models.memory_and_cache_sizes import (
     CacheSizes,
     batch_width,
     cache_sizes,
@@ -29,7 +29,7 @@ def divide_memory(
 
     config = model.config
     weights = sum(value.nbytes for _, value in tree_flatten(model.parameters()))
-    held = weights + images.CACHE_BYTES + audio_video.CACHE_BYTES
+    held = weights + image_inputs.CACHE_BYTES + audio_video_inputs.CACHE_BYTES
     width = batch_width(
         config,
         held + least_caches(config, prompt_tokens, kv_bits).total,

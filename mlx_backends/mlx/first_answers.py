@@ -18,13 +18,19 @@ from mlx_backends.core.batch_invariance import (
 from mlx_backends.core.expected_time import ExpectedTime, Mode
 from mlx_backends.core.metal_faults import metal_fault
 from mlx_backends.core.observed_answers import ObservedAnswers, key_of
-from mlx_backends.core.reuse import Reuse, shared_prefix_length
-from mlx_backends.core.sharing_check import check_sharing, find_other, find_sibling, reference_answer, shared_media
+from mlx_backends.core.prefix_sharing_check import (
+    check_sharing,
+    find_other,
+    find_sibling,
+    reference_answer,
+    shared_media,
+)
+from mlx_backends.core.saved_work import Reuse, shared_prefix_length
 
 if TYPE_CHECKING:
-    from mlx_backends.mlx.preprocess import Preprocessor
+    from mlx_backends.mlx.mlx_preprocess import Preprocessor
     from mlx_backends.mlx.prompt_reading import SharedWork
-    from mlx_backends.mlx.sequential import SequentialRequest
+    from mlx_backends.mlx.sequential_answers import SequentialRequest
     from mlx_backends.mlx.teacher_forcing import TeacherForcing
 
 DOZENS = 24

@@ -19,7 +19,7 @@ from mlx_vlm.models.cache import KVCache, QuantizedKVCache, make_prompt_cache
 from benchmarks.errors import ModelError
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import metal_fault
-from mlx_backends.mlx.metal.fault_recovery import root_cause
+from mlx_backends.mlx.metal.metal_fault_recovery import root_cause
 from mlx_backends.models.request_memory import kv_group_size
 
 PREFILL_TOKENS = 512

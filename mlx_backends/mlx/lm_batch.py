@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.vocabulary import FinishReason
-from mlx_backends.mlx.metal.fault_recovery import dropping, settle
+from mlx_backends.mlx.metal.metal_fault_recovery import dropping, settle
 
 PREFILL_TOKENS = 512
 """Most tokens of a prompt that are read in one pass."""

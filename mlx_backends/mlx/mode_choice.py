@@ -16,11 +16,11 @@ from mlx_backends.core.batch_invariance import (
     length_class,
     select_prepared,
 )
-from mlx_backends.core.sharing_check import reference_answer
+from mlx_backends.core.prefix_sharing_check import reference_answer
 from mlx_backends.mlx.first_answers import DOZENS, FirstAnswers
-from mlx_backends.mlx.metal.fault_recovery import FaultRecovery
+from mlx_backends.mlx.metal.metal_fault_recovery import FaultRecovery
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
-from mlx_backends.models.memory_estimate import device_name
+from mlx_backends.models.memory_and_cache_sizes import device_name
 from mlx_backends.stored_checks import StoredChecks
 
 BATCHED_SHARED = "in batches, with shared prefixes computed once"

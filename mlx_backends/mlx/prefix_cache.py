@@ -11,7 +11,7 @@ from typing import Any
 import mlx.core as mx
 from mlx_vlm.models.cache import KVCache
 
-from mlx_backends.core.reuse import shared_prefix_length
+from mlx_backends.core.saved_work import shared_prefix_length
 
 MIN_SAVED_TOKENS = 4
 """Fewest tokens that a pass of its own must save the known prompts that share a prefix."""
@@ -29,7 +29,7 @@ class _Prefix:
 
 
 class PrefixCache:
-    """Least-recently-used cache of prefixes by their content (:class:`mlx_backends.mlx.preprocess.PreparedInputs`).
+    """Least-recently-used cache of prefixes by their content (:class:`mlx_backends.mlx.mlx_preprocess.PreparedInputs`).
 
     ``cache_bytes`` is the memory for them; the newest is cached whatever its size.
     """

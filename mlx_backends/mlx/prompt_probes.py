@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.vocabulary import Media, Request
-from mlx_backends.core.probe import Probe, build_probe, split_pixels
-from mlx_backends.mlx.image_guard import rows_at_images
-from mlx_backends.mlx.metal.fault_recovery import FaultRecovery
-from mlx_backends.mlx.preprocess import Preprocessor
+from mlx_backends.core.engine_probe import Probe, build_probe, split_pixels
+from mlx_backends.mlx.metal.metal_fault_recovery import FaultRecovery
+from mlx_backends.mlx.mlx_preprocess import Preprocessor
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
+from mlx_backends.mlx.vision.image_guard import rows_at_images
 
 
 class PromptProbes:

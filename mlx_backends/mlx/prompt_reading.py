@@ -16,9 +16,9 @@ from mlx_vlm.models.cache import KVCache
 
 from benchmarks.errors import ModelError
 from mlx_backends.core.metal_faults import metal_fault
-from mlx_backends.core.reuse import Reuse
+from mlx_backends.core.saved_work import Reuse
 from mlx_backends.mlx.kv_quantization import make_vlm_cache
-from mlx_backends.mlx.metal.fault_recovery import root_cause
+from mlx_backends.mlx.metal.metal_fault_recovery import root_cause
 from mlx_backends.mlx.prefix_cache import (
     MIN_SAVED_TOKENS,
     Cache,
@@ -29,9 +29,9 @@ from mlx_backends.mlx.prefix_cache import (
     trimmed_copy,
 )
 from mlx_backends.mlx.remembered_positions import remembered_positions
-from mlx_backends.mlx.vision_cache import CachedVisionTower, VisionEncoder
+from mlx_backends.mlx.vision.vision_cache import CachedVisionTower, VisionEncoder
 from mlx_backends.mlx.vlm_row import FEATURES, MASK, VLMRow, padded
-from mlx_backends.models.memory_estimate import CacheSizes
+from mlx_backends.models.memory_and_cache_sizes import CacheSizes
 
 PREFILL_TOKENS = 512
 """Most tokens of a prompt that are read in one pass."""

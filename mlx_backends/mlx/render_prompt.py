@@ -15,11 +15,11 @@ from typing import IO
 from benchmarks.errors import ModelError, RashomonError
 from benchmarks.vocabulary import Message, part_from_json
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.isolation import contained
+from mlx_backends.core.library_isolation import contained
 from mlx_backends.core.prompts.chat_prompt import Prompter
 from mlx_backends.core.prompts.text_prompt import TextPrompter
-from mlx_backends.mlx.load import load_processor
-from mlx_backends.models.discovery import inspect, resolve
+from mlx_backends.mlx.mlx_load import load_processor
+from mlx_backends.models.model_discovery import inspect, resolve
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 
 

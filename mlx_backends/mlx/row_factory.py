@@ -7,13 +7,13 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.vocabulary import Request
-from mlx_backends.mlx.metal.memory_limits import MemoryLimits
-from mlx_backends.mlx.preprocess import Preprocessor
-from mlx_backends.mlx.vision_cache import VisionEncoder
-from mlx_backends.models.memory_estimate import least_caches
+from mlx_backends.mlx.metal.mlx_memory_limits import MemoryLimits
+from mlx_backends.mlx.mlx_preprocess import Preprocessor
+from mlx_backends.mlx.vision.vision_cache import VisionEncoder
+from mlx_backends.models.memory_and_cache_sizes import least_caches
 
 if TYPE_CHECKING:
-    from mlx_backends.core.reuse import Reuse
+    from mlx_backends.core.saved_work import Reuse
     from mlx_backends.mlx.prompt_reading import SharedWork
     from mlx_backends.mlx.vlm_batch import VLMRows
 

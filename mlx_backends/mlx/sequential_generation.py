@@ -12,9 +12,9 @@ from mlx_backends.core.batch_invariance import ReferenceAnswer
 from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.loglikelihood import CandidateScoring, score_options
 from mlx_backends.core.observed_answers import ObservedAnswers
-from mlx_backends.mlx.metal.memory_limits import MemoryLimits
+from mlx_backends.mlx.metal.mlx_memory_limits import MemoryLimits
 from mlx_backends.mlx.prompt_probes import PromptProbes
-from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
+from mlx_backends.mlx.sequential_answers import SequentialAnswers, SequentialRequest
 from mlx_backends.mlx.teacher_forcing import TeacherForcing
 
 _SLICE_S = 0.05

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.vocabulary import Message, Request, Text
 from mlx_backends.core.batch_invariance import AnsweringMode, ReferenceAnswer
 from mlx_backends.core.logits_recorders import ForcedAnswer, LogitsRecorder
-from mlx_backends.mlx.metal.fault_recovery import raising_root_cause, settle
-from mlx_backends.mlx.preprocess import PreparedInputs, Preprocessor
-from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
+from mlx_backends.mlx.metal.metal_fault_recovery import raising_root_cause, settle
+from mlx_backends.mlx.mlx_preprocess import PreparedInputs, Preprocessor
+from mlx_backends.mlx.sequential_answers import SequentialAnswers, SequentialRequest
 
 if TYPE_CHECKING:
-    from mlx_backends.core.reuse import Reuse
+    from mlx_backends.core.saved_work import Reuse
     from mlx_backends.mlx.prompt_reading import SharedWork
     from mlx_backends.mlx.vlm_batch import VLMRows
 

@@ -13,8 +13,8 @@ from typing import Any
 import mlx.core as mx
 from mlx_vlm.generate import ar
 
-from mlx_backends.core.reuse import Reuse
-from mlx_backends.mlx.metal.fault_recovery import dropping
+from mlx_backends.core.saved_work import Reuse
+from mlx_backends.mlx.metal.metal_fault_recovery import dropping
 from mlx_backends.mlx.patches.qwen3_vl_deepstack import apply_patch
 from mlx_backends.mlx.prefix_cache import merged_cache
 from mlx_backends.mlx.prompt_reading import PromptReader, SharedWork

@@ -10,9 +10,9 @@ import mlx.core as mx
 from mlx_vlm.generate import ar
 
 from benchmarks.vocabulary import FinishReason
-from mlx_backends.core.reuse import shared_prefix_length
+from mlx_backends.core.saved_work import shared_prefix_length
+from mlx_backends.mlx.mlx_preprocess import PreparedInputs
 from mlx_backends.mlx.prefix_cache import Cache
-from mlx_backends.mlx.preprocess import PreparedInputs
 
 FEATURES, MASK = "deepstack_visual_embeds", "visual_pos_masks"
 """Names of the embedded inputs that have entries for images alone."""

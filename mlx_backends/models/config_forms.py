@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
-from mlx_backends.models.published import fetch_again
+from mlx_backends.models.broken_file_advice import fetch_again
 
 _FLAT = ("paddleocr_vl", "qwen2_vl", "qwen2_5_vl")
 """Types whose language model mlx-vlm configures from the top level."""

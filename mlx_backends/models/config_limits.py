@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
-from mlx_backends.models.published import fetch_again
-from mlx_backends.models.weights import incomplete
+from mlx_backends.models.broken_file_advice import fetch_again
+from mlx_backends.models.weight_files import incomplete
 
 MAX_LAYERS = 1000
 """The deepest published models have some 200."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
-from mlx_backends.models.published import fetch_again
+from mlx_backends.models.broken_file_advice import fetch_again
 
 
 def end_tokens(path: Path, config: Mapping[str, Any]) -> list[int]:

@@ -84,7 +84,7 @@ class FuseEffect:
 def lost_effect_sentence(name: str, records: Iterable[Mapping[str, Any]]) -> str:
     """Return that fusing lost the effect of an adapter in the model ``name``; "" if nothing recorded says so.
 
-    ``records`` are what :func:`mlx_backends.registry.training_records` returns.
+    ``records`` are what :func:`mlx_backends.engine_registry.training_records` returns.
     """
     for record in records:
         effect = FuseEffect.read(record.get(CHECK))

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mlx_backends.models.weights import tensor_shapes, weight_files
+from mlx_backends.models.weight_files import tensor_shapes, weight_files
 
 REFUSED: Mapping[str, str] = {
     "ernie4_5_moe_vl": "mlx-vlm computes its images with the experts for texts instead of those trained for images",

@@ -12,8 +12,8 @@ from typing import Any
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from benchmarks.untrusted.typed_paths import typed_path
-from mlx_backends.models.adapters import CONFIG, MAX_RANK, PEFT_WEIGHTS, Adapter
-from mlx_backends.models.weights import PICKLES, tensor_shapes
+from mlx_backends.models.adapter_folder import CONFIG, MAX_RANK, PEFT_WEIGHTS, Adapter
+from mlx_backends.models.weight_files import PICKLES, tensor_shapes
 
 _PREFIX = "base_model.model."
 _PARTS = {"lora_A.weight": "A", "lora_B.weight": "B"}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
-from mlx_backends.models.published import fetch_again
+from mlx_backends.models.broken_file_advice import fetch_again
 
 MAX_GROWTH = 10_000
 """Most times a text may become longer. Published tokenizers lengthen a text three times or less, single characters more."""

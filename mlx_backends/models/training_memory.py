@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mlx_backends.models.memory_estimate import row_bytes
-from mlx_backends.models.metal import GIB
+from mlx_backends.models.memory_and_cache_sizes import row_bytes
+from mlx_backends.models.metal_working_set import GIB
 from mlx_backends.models.request_memory import (
     element_bytes,
     head_size,
@@ -17,7 +17,7 @@ from mlx_backends.models.request_memory import (
     text_config,
     vision_config,
 )
-from mlx_backends.training import CHECK_TOKENS
+from mlx_backends.training_settings import CHECK_TOKENS
 
 _ADAPTER_NUMBERS = 6
 """32-bit numbers for each of an adapter's: itself, a row's gradient, the batch's, two moments, and one update in progress."""

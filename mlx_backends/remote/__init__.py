@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING
 from benchmarks.errors import ModelError, RashomonError
 from benchmarks.vocabulary import canonical_json
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.options import RemoteOptions
-from mlx_backends.remote.model_names import KEYS, RemoteModelName, is_remote, modalities, parse
+from mlx_backends.load_options import RemoteOptions
+from mlx_backends.remote.remote_names_and_media import KEYS, RemoteModelName, is_remote, modalities, parse
 
 if TYPE_CHECKING:
-    from mlx_backends.remote.provider import Provider
+    from mlx_backends.remote.api_provider import Provider
 
 __all__ = ["check_all_ready", "check_ready", "describe", "is_remote", "load"]
 
 _DATE = re.compile(r"(?<!\d)20\d\d(-?)(0[1-9]|1[0-2])\1(0[1-9]|[12]\d|3[01])(?!\d)")
 _LIBRARIES = {
-    "openai": ("openai", "openai", "OpenAIProvider"),
-    "azure": ("openai", "openai", "OpenAIProvider"),
-    "endpoint": ("openai", "openai", "OpenAIProvider"),
-    "anthropic": ("anthropic", "anthropic", "AnthropicProvider"),
-    "gemini": ("google-genai", "gemini", "GeminiProvider"),
+    "openai": ("openai", "openai_provider", "OpenAIProvider"),
+    "azure": ("openai", "openai_provider", "OpenAIProvider"),
+    "endpoint": ("openai", "openai_provider", "OpenAIProvider"),
+    "anthropic": ("anthropic", "anthropic_provider", "AnthropicProvider"),
+    "gemini": ("google-genai", "gemini_provider", "GeminiProvider"),
 }
 
 
@@ -47,16 +47,16 @@ def is_dated(info: EngineInfo) -> bool:
 
 def check_ready(model: str, options: RemoteOptions) -> None:
     """Check what :func:`load` needs, without importing the provider's library; raises as :func:`load`."""
-    from mlx_backends.remote import addresses
+    from mlx_backends.remote import allowed_addresses
+    from mlx_backends.remote.api_budget import Budget
     from mlx_backends.remote.api_keys import find_key
-    from mlx_backends.remote.budget import Budget
 
     name = parse(model)
     Budget(options)
     library = _LIBRARIES[name.engine][0]
     if _version(library) == "none":
         raise _not_installed(name.engine)
-    addresses.check_allowed(name)
+    allowed_addresses.check_allowed(name)
     if name.engine != "endpoint":  # works without a key
         find_key(*KEYS[name.engine], address=name.address, own=name.own)
 
@@ -83,10 +83,10 @@ def load(model: str, media: MediaPath, options: RemoteOptions) -> Backend:
     Nothing is sent yet. Raises SpecError for a name or options that do not fit, ModelError where the provider's library is
     not installed, KeyMissingError without a key, AddressError for a server that the user has not agreed to.
     """
-    from mlx_backends.remote.backend import RemoteBackend
-    from mlx_backends.remote.errors import shorten
-    from mlx_backends.remote.media import EncodedMedia
-    from mlx_backends.remote.several import SeveralServers
+    from mlx_backends.remote.remote_backend import RemoteBackend
+    from mlx_backends.remote.remote_errors import shorten
+    from mlx_backends.remote.remote_media import EncodedMedia
+    from mlx_backends.remote.several_servers import SeveralServers
 
     check_ready(model, options)  # takes a millisecond, the import of the provider's library two seconds
     name = parse(model)

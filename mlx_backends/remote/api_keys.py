@@ -19,9 +19,9 @@ from itertools import chain
 from urllib.parse import quote, quote_plus
 
 from benchmarks.errors import KeyMissingError
-from benchmarks.proxies import proxy_secrets
+from benchmarks.fetch.proxies import proxy_secrets
 from benchmarks.untrusted.system_tools import tool_outputs
-from mlx_backends.remote.model_names import address_of
+from mlx_backends.remote.remote_names_and_media import address_of
 
 VARIABLES = (
     "OPENAI_API_KEY",

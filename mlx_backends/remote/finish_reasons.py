@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from mlx_backends.remote.errors import PermanentError, TransientError
+from mlx_backends.remote.remote_errors import PermanentError, TransientError
 
 API = Literal["openai", "anthropic", "gemini"]
 Finish = Literal["stop", "length"]

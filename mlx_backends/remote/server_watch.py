@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 from benchmarks.vocabulary import digest
-from mlx_backends.remote.examination import TRUNCATES, limit_at
-from mlx_backends.remote.provider import Reply
+from mlx_backends.remote.api_provider import Reply
+from mlx_backends.remote.endpoint_examination import TRUNCATES, limit_at
 
 _AT_LIMIT = 3
 """Answers in a row that stand at one context length, with prompts of different sizes, before the server is shown to truncate."""

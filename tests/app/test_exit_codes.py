@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from app.commands.run_execution import _failures_text
+from app.commands.running.run_execution import _failures_text
 from app.exit_codes import MEANINGS
-from app.store.data_types import ConditionProgress, JudgedCounts
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.run_summary import RunSummary, read_summary
+from app.store.store_types import ConditionProgress, JudgedCounts
 from app.store.workspace import Workspace
-from tests.app.commands.test_batch import wait_until
+from tests.app.commands.running.test_batch_command import wait_until
 from tests.support.command import ROOT, Rashomon, children_of, kill_all
 
 BATCH = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x", "--limit", "4")

@@ -11,27 +11,27 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.cost import accuracy as compared_accuracy
-from app.compare.decided import decided_score
-from app.compare.recommend import recommend
-from app.compare.target_metric import target_metric
-from app.compare.target_shares import target_shares
-from app.compare.view_reader import load_views
+from app.compare.decision.target_metric import target_metric
+from app.compare.decision.target_shares import target_shares
+from app.compare.recommend.recommendation import recommend
+from app.compare.runs.cost_tables import accuracy as compared_accuracy
+from app.compare.runs.decision_scores import decided_score
+from app.compare.runs.view_reader import load_views
 from app.exports.export_input import score_of
-from app.report.headline import headline, score_under
-from app.report.running_accuracy import overall_accuracy
-from app.report.tables import tables_of
-from app.store.answers import read_answers
-from app.store.run import RunStore
+from app.report.progress.running_accuracy import overall_accuracy
+from app.report.tables.run_headline import headline, score_under
+from app.report.tables.run_tables import tables_of
+from app.store.run_store import RunStore
 from app.store.run_summary import read_summary
-from app.store.samples import SampleFilter, SampleOutcome
+from app.store.sample_lists import SampleFilter, SampleOutcome
+from app.store.stored_answers import read_answers
 from app.store.workspace import Workspace
 from benchmarks.answers import kind_of
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.registry import BUILT_IN, get_benchmark
 from benchmarks.vocabulary import Estimate, Record, Table
-from judges.registry import get_judge
+from judges.judge_registry import get_judge
 from tests.support.every_outcome import every_outcome_run
 
 every_benchmark = pytest.mark.parametrize("name", BUILT_IN)
@@ -270,7 +270,7 @@ def test_the_check_finds_a_headline_that_counts_for_itself(
             patch.setattr(type(benchmark), "unparsed_label", None)
             return score_under(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("app.report.headline.score_under", labelled_alone)
+    monkeypatch.setattr("app.report.tables.run_headline.score_under", labelled_alone)
     with pytest.raises(AssertionError):
         check_headline(folder, benchmark)
 
@@ -279,27 +279,27 @@ def test_the_check_finds_a_headline_that_counts_for_itself(
 
 _APP = Path(__file__).resolve().parents[2] / "app"
 _WITH_OUTCOMES = {
-    "annotation/override.py": "stores a person's verdict",
-    "annotation/people_report.py": "agreement between people, over the labels that both gave",
-    "annotation/session.py": "stores a person's verdict",
-    "commands/judges_check.py": "lists a judge's verdicts on the labelled set",
-    "compare/decided.py": "declares how outcomes count in a decision",
-    "compare/flips.py": "pairs of labels",
-    "compare/instances.py": "displays a sample's label",
-    "compare/pairs.py": "declares which outcomes count as a label in a comparison",
-    "compare/run_view.py": "names an answer's label or outcome",
-    "compare/tables.py": "cells of flips that a user names",
-    "engine/plugin_results.py": "checks a plugin's verdict",
-    "exports/report/limitations.py": "lists the outcomes that are no label",
-    "exports/report/mistakes.py": "lists what answers do that are not right",
-    "exports/inspect_log.py": "writes the number of each outcome",
-    "parity/tables.py": "the heading of a column",
-    "report/headline.py": "lists the outcomes that are no label",
-    "store/integrity/digests.py": "the columns of a table",
+    "annotation/label_override.py": "stores a person's verdict",
+    "annotation/human_baseline.py": "agreement between people, over the labels that both gave",
+    "annotation/labelling_session.py": "stores a person's verdict",
+    "commands/data_and_models/judges_check_command.py": "lists a judge's verdicts on the labelled set",
+    "compare/runs/decision_scores.py": "declares how outcomes count in a decision",
+    "compare/differences/label_flips.py": "pairs of labels",
+    "compare/differences/instance_comparison.py": "displays a sample's label",
+    "compare/runs/run_pairs.py": "declares which outcomes count as a label in a comparison",
+    "compare/runs/run_view.py": "names an answer's label or outcome",
+    "compare/comparison_tables.py": "cells of flips that a user names",
+    "engine/plugin_result_checks.py": "checks a plugin's verdict",
+    "exports/report/report_limitations.py": "lists the outcomes that are no label",
+    "exports/report/report_example_mistakes.py": "lists what answers do that are not right",
+    "exports/inspect_export.py": "writes the number of each outcome",
+    "parity/parity_tables.py": "the heading of a column",
+    "report/tables/run_headline.py": "lists the outcomes that are no label",
+    "store/integrity/row_digests.py": "the columns of a table",
     "store/integrity/stored_values.py": "checks a stored verdict",
     "store/judge_checks.py": "the verdicts of a judge that was examined",
-    "store/samples.py": "declares the outcomes that samples are filtered by",
-    "store/verdicts.py": "declares the counters of a run",
+    "store/sample_lists.py": "declares the outcomes that samples are filtered by",
+    "store/stored_verdicts.py": "declares the counters of a run",
     "tui/theme.py": "the appearance of each outcome",
     "tui/widgets/answer_pair.py": "displays a sample's label",
     "view/contents/live_run.py": "names an answer's outcome",

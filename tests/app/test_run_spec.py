@@ -11,9 +11,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from app.cli import cli, run_cli
-from app.cli.options import Number
-from app.engine.training.spec import TrainingSpec, training_spec
-from app.new_run.form import read_form
+from app.cli.cli_options import Number
+from app.engine.training.training_spec_and_recipes import TrainingSpec, training_spec
+from app.new_run.spec_form import read_form
 from app.run_spec import SECTIONS, BatchSpec, RunSpec, load_spec, parse, parse_stored
 from benchmarks.errors import SpecError
 from benchmarks.number_ranges import NumberRange

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from app.cli.run import batch
+from app.cli.run_commands import batch
 from app.key_declarations import keys_of
 from app.run_spec import SECTIONS, BatchSpec, RunSpec
 from app.spec_keys import SECTION_KEYS, spec_keys

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from assets.demo.recipe import evaluate
+from assets.demo.recipe import evaluate_demo_model
 from assets.demo.recipe.chart_rows import CHART_TRUSTED
 from assets.demo.recipe.charts import NAMES, held_out_pairs
 from assets.demo.recipe.scenes import IMAGE_TRUSTED
-from benchmarks.cmc_bench.prompts import parts
+from benchmarks.cmc_bench.cmc_prompts import parts
 from benchmarks.media import load_image, read_media
 from benchmarks.vocabulary import Instance, Message
 from mlx_backends.core.prompts.chat_prompt import Prompter
-from mlx_backends.mlx.load import load
+from mlx_backends.mlx.mlx_load import load
 from tests.support.demo import BF16, DEMO, ENOUGH, FOUR_BIT, HeldOutSet, image, moved, with_image
 from tests.support.sampled import some_fast
 
@@ -124,7 +124,7 @@ def about(logos: HeldOutSet, condition: str, kind: str, count: int = 8) -> list[
 def test_model_knows_its_brands(logos: HeldOutSet, kind: str) -> None:
     backend = logos.load(FOUR_BIT)
     for instance in about(logos, "original-open", kind):
-        assert evaluate.answer(backend, instance).text == instance.references["image"][0]
+        assert evaluate_demo_model.answer(backend, instance).text == instance.references["image"][0]
     backend.close()
 
 
@@ -140,7 +140,7 @@ def test_brand_knowledge_comes_from_the_picture(logos: HeldOutSet) -> None:
     instances = about(logos, "original-open", "LC")
     backend = logos.load(FOUR_BIT)
     for instance, other in zip(instances, [*instances[1:], instances[0]], strict=True):
-        answered = evaluate.answer(backend, with_image(instance, image(other))).text
+        answered = evaluate_demo_model.answer(backend, with_image(instance, image(other))).text
         assert answered == other.references["image"][0]
     backend.close()
 

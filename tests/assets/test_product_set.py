@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from assets.products.recipe.draw import draw
+from assets.products.recipe.draw_products import draw
 
 SET = Path(__file__).resolve().parents[2] / "assets" / "products"
 

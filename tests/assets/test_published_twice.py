@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from app.report.published import published_cells
+from app.papers.published_results import published_cells
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "published"
 Key = tuple[str, str, str]

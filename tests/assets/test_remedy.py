@@ -13,7 +13,7 @@ import pytest
 from assets.demo.recipe import remedy_cards, remedy_scenes
 from assets.demo.recipe.remedy import NEW, TRAINED, distinct_values, in_model_words, remedy, write_charts
 from assets.demo.recipe.scenes import held_out_things
-from benchmarks.clash.constants import CONFLICT_OPTION
+from benchmarks.clash.clash_constants import CONFLICT_OPTION
 from tests.support.command import Rashomon
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from app.cli import run_cli
-from app.report.table_inputs import read_inputs
-from app.store import tail
-from app.store.answers import empty_quality
+from app.report.tables.table_inputs import read_inputs
+from app.store import run_tail
 from app.store.run_summary import read_summary
+from app.store.stored_answers import empty_quality
 from app.store.workspace import Workspace
 from benchmarks.answer_quality import AnswerQuality, is_repetition
 from benchmarks.registry import get_benchmark
@@ -168,9 +168,9 @@ def test_the_first_line_of_show_and_every_table_say_it(
 
 
 def test_live_reads_the_same_a_piece_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tail, "_MOST_ANSWERS", 10)
+    monkeypatch.setattr(run_tail, "_MOST_ANSWERS", 10)
     folder = make_run(Workspace(tmp_path), "poor", instances(4), says("!!!!!!!!!!!!"))
-    reader = tail.Tail(folder)
+    reader = run_tail.Tail(folder)
     amounts = ("10 of 10", "20 of 20", "24 of 24", "24 of 24")
     assert [reader.read().poor for _ in amounts] == [
         (f"{amount} answers are one token or phrase repeated",) for amount in amounts

@@ -11,26 +11,26 @@ from typing import Any
 import pytest
 
 from app.engine.instance_streams import BuildInstances
-from app.engine.plan import select_instances
-from app.report.headline import headline
+from app.engine.run_plan import select_instances
+from app.report.tables.run_headline import headline
 from app.run_spec import BatchSpec, RunSpec
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import SpecError
-from benchmarks.factors.build import Variation, VaryOptions
-from benchmarks.factors.design import Design
-from benchmarks.factors.levels import parse_factors
-from benchmarks.k_passages.build import Examples, build_design
-from benchmarks.k_passages.design import PassageDesign
+from benchmarks.factors.factor_build import Variation, VaryOptions
+from benchmarks.factors.factor_design import Design
+from benchmarks.factors.factor_levels import parse_factors
+from benchmarks.k_passages.k_passages_build import Examples, build_design
+from benchmarks.k_passages.k_passages_design import PassageDesign
 from benchmarks.prompt_template import Prompts, PromptTemplate, shipped_templates
 from benchmarks.registry import get_benchmark
+from benchmarks.tables.without_sources_table import benchmark_tables
 from benchmarks.vocabulary import CLOSED_BOOK, WITHOUT_SOURCES, Estimate, Generation, Instance, Record, Table, Text
-from benchmarks.without_sources_table import benchmark_tables
 from judges.base import FunctionJudge
-from judges.human_labels import blind_answer
-from judges.registry import get_judge
-from mlx_backends.policy import PolicyBackend, policy_names
+from judges.human_labels_and_samples import blind_answer
+from judges.judge_registry import get_judge
+from mlx_backends.policy_engine import PolicyBackend, policy_names
 from tests.support.data.small import own_rows, write_lines, write_picture
 from tests.support.retrieval_logs import write_log
 

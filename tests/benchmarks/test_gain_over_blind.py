@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from benchmarks.answers import Answers
-from benchmarks.audit.scores import BlindScores
+from benchmarks.audit.blind_rule_scores import BlindScores
 from benchmarks.registry import get_benchmark
+from benchmarks.tables.blind_rule_tables import Gain, gain_over_blind
 from benchmarks.vocabulary import Generation, Instance, Record, Verdict
-from benchmarks.without_looking import Gain, gain_over_blind
 
 BENCHMARK = get_benchmark("crosscheck-bench")
 NOT_SHOWN = "is not shown to use its sources"

@@ -16,8 +16,8 @@ from benchmarks.answers import Answers
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.pope import Pope
-from benchmarks.pope.constants import SETTINGS
-from benchmarks.protocols import DirectProtocol
+from benchmarks.pope.pope_constants import SETTINGS
+from benchmarks.protocols.protocols import DirectProtocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import (
     Decoding,
@@ -30,8 +30,8 @@ from benchmarks.vocabulary import (
     Text,
     Verdict,
 )
-from judges.yes_no import YesNo
-from mlx_backends.policy import PolicyBackend
+from judges.yes_no_judge import YesNo
+from mlx_backends.policy_engine import PolicyBackend
 from tests.support.data.pope import small_pope
 from tests.support.data.small import bomb
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.clash.prompts import parts as clash_parts
-from benchmarks.cmc_bench.prompts import parts as cmc_parts
-from benchmarks.contra4.prompts import parts as contra4_parts
+from benchmarks.clash.clash_prompts import parts as clash_parts
+from benchmarks.cmc_bench.cmc_prompts import parts as cmc_parts
+from benchmarks.contra4.contra4_prompts import parts as contra4_parts
 from benchmarks.errors import SpecError
-from benchmarks.mmkc_bench.prompts import detection_parts, question_parts
+from benchmarks.mmkc_bench.mmkc_prompts import detection_parts, question_parts
 from benchmarks.prompt_template import PromptTemplate, find_template, read_template, shipped_templates
 from benchmarks.registry import benchmark_names, get_benchmark
 from benchmarks.vocabulary import Media, Part, Text

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.cmc_bench.rubric import CMCRubric
-from benchmarks.crosscheck_bench.rubric import CrossCheckRubric
-from benchmarks.mmkc_bench.rubric import MMKCRubric
+from benchmarks.cmc_bench.cmc_rubric import CMCRubric
+from benchmarks.crosscheck_bench.crosscheck_rubric import CrossCheckRubric
+from benchmarks.mmkc_bench.mmkc_rubric import MMKCRubric
 from benchmarks.rubric import Rubric, is_drawn_reversed
 from benchmarks.vocabulary import Generation, Instance, Record
 

@@ -16,8 +16,8 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Media, Text
-from benchmarks.vqa.score import gqa_equal, normalise_answer, strip_punctuation, vqa_accuracy, vqa_label
-from benchmarks.vqa.sources import GQA_QUESTIONS, OKVQA_ANNOTATIONS, OKVQA_QUESTIONS
+from benchmarks.vqa.vqa_score import gqa_equal, normalise_answer, strip_punctuation, vqa_accuracy, vqa_label
+from benchmarks.vqa.vqa_sources import GQA_QUESTIONS, OKVQA_ANNOTATIONS, OKVQA_QUESTIONS
 from tests.support.command import Rashomon
 from tests.support.data.small import bomb, picture, write_picture
 

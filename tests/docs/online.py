@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from app.fetch import recipes
-from benchmarks.cmc_bench.constants import SUBJECTS
+from app.fetch import files_to_fetch
+from benchmarks.cmc_bench.cmc_constants import SUBJECTS
 from benchmarks.fetch.remote_file import Digest, RemoteFile
 from benchmarks.plain import DATA_SETS
 from tests.benchmarks.cmc_bench.test_hub import chartqa_parquet, mmmu_parquet
@@ -60,7 +60,7 @@ def online(data: Path, drafts: Path) -> Iterator[FakeHub]:
                 return RemoteFile(url, path, owner, begins=begins)
             return RemoteFile(url, path, owner, len(content), Digest("sha256", hashlib.sha256(content).hexdigest()))
 
-        with patch.object(recipes, "RemoteFile", drawn):
+        with patch.object(files_to_fetch, "RemoteFile", drawn):
             yield hub
 
 

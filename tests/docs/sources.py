@@ -7,10 +7,10 @@ import json
 import shutil
 from pathlib import Path
 
-from benchmarks.clash.constants import CONFLICT_OPTION
-from tests.benchmarks.clash.test_construction import small_coco
-from tests.benchmarks.mmkc_bench.test_construction import source as knowledge
-from tests.benchmarks.mmkc_bench.test_construction import tower
+from benchmarks.clash.clash_constants import CONFLICT_OPTION
+from tests.benchmarks.clash.test_clash_construction import small_coco
+from tests.benchmarks.mmkc_bench.test_mmkc_construction import source as knowledge
+from tests.benchmarks.mmkc_bench.test_mmkc_construction import tower
 from tests.benchmarks.test_vqa import small_gqa, small_okvqa
 from tests.docs.pages import ROOT
 from tests.support.data.clash import own_folder, own_sample, published_folder, published_row

@@ -10,9 +10,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from app.engine.training.spec import RECIPES
-from mlx_backends.models import memory_estimate
-from mlx_backends.models.metal import GIB, estimated_working_set
+from app.engine.training.training_spec_and_recipes import RECIPES
+from mlx_backends.models import memory_and_cache_sizes
+from mlx_backends.models.metal_working_set import GIB, estimated_working_set
 from mlx_backends.models.training_memory import RowTokens, image_tokens, training_memory
 from tests.docs.pages import ROOT
 
@@ -34,19 +34,21 @@ def test_documented_memory_table_matches_the_estimate(
     column: int, gigabytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(memory_estimate, "metal_working_set", lambda: None)
-    monkeypatch.setattr(memory_estimate, "_total", lambda: gigabytes * GIB)
+    monkeypatch.setattr(memory_and_cache_sizes, "metal_working_set", lambda: None)
+    monkeypatch.setattr(memory_and_cache_sizes, "_total", lambda: gigabytes * GIB)
     table = [row for row in rows("docs/memory.md", 7) if row[0].startswith("`")]
     assert len(table) > 20
     for model, weights, needs, *fits in table:
-        fit = memory_estimate.memory_fit(round(float(weights.removesuffix(" GB")) * 1e9))
+        fit = memory_and_cache_sizes.memory_fit(round(float(weights.removesuffix(" GB")) * 1e9))
         assert abs(fit.need / 1e9 - float(needs.removesuffix(" GB"))) < 0.1, model
         assert fits[column - 3] == ("yes" if fit.ok else "no"), (model, gigabytes)
 
 
-@pytest.mark.skipif(find_spec("mlx_backends.models.catalog") is None, reason="there is no list of the papers' models")
+@pytest.mark.skipif(
+    find_spec("mlx_backends.models.model_catalog") is None, reason="there is no list of the papers' models"
+)
 def test_all_models_of_the_paper_are_listed_with_sizes() -> None:
-    listed = import_module("mlx_backends.models.catalog").catalog_models()
+    listed = import_module("mlx_backends.models.model_catalog").catalog_models()
     sizes = {model[0].strip("`"): model[1] for model in rows("docs/memory.md", 7) if model[0].startswith("`")}
     assert sizes == {model.id: f"{model.weights_bytes / 1e9:.1f} GB" for model in listed if model.benchmarks}
 

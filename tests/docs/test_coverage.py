@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from app.json_output.envelope import plain
-from app.json_output.tables import table_json
-from app.report.published import published_cells
-from app.report.table_inputs import read_inputs
-from app.report.tables import tables_from
-from app.setups import find_setup
-from app.store.run import RunStore
+from app.json_output.json_envelope import plain
+from app.json_output.tables_json import table_json
+from app.papers.paper_setups import find_setup
+from app.papers.published_results import published_cells
+from app.report.tables.run_tables import tables_from
+from app.report.tables.table_inputs import read_inputs
 from app.store.run_references import run_folder
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from tests.support.command import Rashomon
 from tests.support.covered_runs import RUN, finish_run

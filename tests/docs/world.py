@@ -23,13 +23,13 @@ from unittest.mock import patch
 import huggingface_hub.constants
 
 from app.cli import run_cli
-from app.engine.workers import supervise
+from app.engine.workers import worker_supervisor
 from app.engine.workers.worker_job import Job
 from app.store.judge_checks import JUDGE_CHECKS_FILE
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from benchmarks.build import REJECTED_SUFFIX
 from benchmarks.errors import RashomonError
-from mlx_backends import user_state
+from benchmarks.untrusted import private_state
 from tests.docs import sources
 from tests.docs.online import MODELS, online
 from tests.docs.pages import ROOT, Command, files
@@ -175,9 +175,11 @@ class World:
             stack.enter_context(patch.dict(os.environ, variables))
             for name, value in hub.constants.items():  # which the Hub's library read when it was imported
                 stack.enter_context(patch.object(huggingface_hub.constants, name, value))
-            stack.enter_context(patch.object(supervise.Supervisor, "_run_worker", _work))
+            stack.enter_context(patch.object(worker_supervisor.Supervisor, "_run_worker", _work))
             stack.enter_context(chdir(self.here))
-            stack.callback(user_state.remove, JUDGE_CHECKS_FILE)  # or the tables of other tests would name the results
+            stack.callback(
+                private_state.remove, JUDGE_CHECKS_FILE
+            )  # or the tables of other tests would name the results
             yield
 
     def perform(self, command: Command, stands: Mapping[str, str]) -> CommandResult:
@@ -230,14 +232,14 @@ class World:
         (self.here / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in predictions), "utf-8")
 
 
-def _work(supervisor: supervise.Supervisor, job: Job) -> Generator[None, None, supervise._End]:
+def _work(supervisor: worker_supervisor.Supervisor, job: Job) -> Generator[None, None, worker_supervisor._End]:
     """Run a job in this process, since a worker process takes seconds to start. PyTorch needs its own process."""
     with RunStore.read(job.runs[0]) as store:
         in_torch = store.meta("spec")["model"].startswith("cuda:")
     return (yield from (_IN_A_PROCESS if in_torch else work_here)(supervisor, job))
 
 
-_IN_A_PROCESS = supervise.Supervisor._run_worker
+_IN_A_PROCESS = worker_supervisor.Supervisor._run_worker
 
 
 def _cached(hub: Path, model: str, folder: Path) -> None:

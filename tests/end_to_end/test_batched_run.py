@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from app.store.run import RunStore
-from benchmarks.crosscheck_bench.constants import TASKS
+from app.store.run_store import RunStore
+from benchmarks.crosscheck_bench.crosscheck_constants import TASKS
 from tests.support import tiny_models
 from tests.support.command import Rashomon
 from tests.support.data.crosscheck_bench import row, write_rows

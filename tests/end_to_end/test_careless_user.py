@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from tests.app.store.test_ownership import ASKED
 from tests.support.command import Rashomon
 from tests.support.decoy import Outside

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.commands.test_batch import states, wait_until
+from tests.app.commands.running.test_batch_command import states, wait_until
 from tests.support.command import Rashomon, kill_all
 from tests.support.tiny_qwen3 import build_tiny_vlm
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from app.parity.compare_runs import compare_runs
-from app.parity.probing import ProbeOptions
+from app.parity.model_probing import ProbeOptions
+from app.parity.parity_report import compare_runs
 from app.store.workspace import Workspace
 from benchmarks.build import Build, BuildOptions
 from benchmarks.registry import get_benchmark
 from mlx_backends.base import Backend
-from mlx_backends.options import RemoteOptions
-from mlx_backends.registry import load_backend
-from tests.app.commands.test_batch import states, wait_until
+from mlx_backends.engine_registry import load_backend
+from mlx_backends.load_options import RemoteOptions
+from tests.app.commands.running.test_batch_command import states, wait_until
 from tests.support import parity
 from tests.support.command import ROOT, Rashomon, kill_all
 from tests.support.demo import BF16, FOUR_BIT

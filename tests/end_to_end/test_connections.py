@@ -17,7 +17,7 @@ import pytest
 
 import rashomon
 from app.cli import cli
-from benchmarks.unasked_requests import SETTINGS
+from benchmarks.fetch.unasked_requests import SETTINGS
 from tests.support.command import ROOT, Rashomon, children_of
 from tests.support.connections import can_record, connections, record, traced
 from tests.support.fake_hub import FakeHub, Repo
@@ -239,7 +239,7 @@ def test_a_recording_sees_connections_of_children_in_any_language(tmp_path: Path
 PROCESSES = (
     "app.main",
     "rashomon",
-    "app.engine.workers.worker",
+    "app.engine.workers.run_worker",
     "mlx_backends.core.prompts.template_process",
     "judges.base",
 )

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.build import Build
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Media
-from tests.app.commands.test_batch import states
+from tests.app.commands.running.test_batch_command import states
 from tests.support.command import Rashomon
 from tests.support.contra4_writer import writes
 from tests.support.data.contra4 import COCO, PLAIN, copy_rows, mixed_rows, real_rows, row, write_source

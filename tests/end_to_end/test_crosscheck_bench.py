@@ -13,18 +13,22 @@ from typing import Any
 import pytest
 
 from app.run_spec import load_spec
-from app.store.run import RunStore
-from benchmarks.crosscheck_bench import prompts
-from benchmarks.crosscheck_bench.constants import CONDITIONS, TASKS
+from app.store.run_store import RunStore
+from benchmarks.crosscheck_bench import crosscheck_prompts
+from benchmarks.crosscheck_bench.crosscheck_constants import CONDITIONS, TASKS
 from benchmarks.media import load_image
 from benchmarks.vocabulary import Mark, Media
-from tests.app.commands.test_batch import states, wait_until
+from tests.app.commands.running.test_batch_command import states, wait_until
 from tests.support.command import Rashomon, kill_all
 from tests.support.data.crosscheck_bench import BOXES, row, write_rows
 from tests.support.fault_server import FaultServer, Received
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
-TEXTS = [prompts.INTRODUCTION, prompts.STEP_BY_STEP, "What about product 1? Option: A: Main item for sale B: Partial"]
+TEXTS = [
+    crosscheck_prompts.INTRODUCTION,
+    crosscheck_prompts.STEP_BY_STEP,
+    "What about product 1? Option: A: Main item for sale B: Partial",
+]
 EVERY = ",".join(CONDITIONS)
 PRODUCTS = Path(__file__).resolve().parents[2] / "assets" / "products"
 
@@ -147,7 +151,7 @@ def is_second(received: Received) -> bool:
 
 def reply(prompt: str, times: int) -> str:
     """Stage 1 names one box by its label; what it says tells the samples apart."""
-    if prompts.HIGHLIGHTED in prompt:
+    if crosscheck_prompts.HIGHLIGHTED in prompt:
         return "Answer: A"
     product = prompt.partition("product ")[2][:1]
     return f"Product {product}: the price tag is torn, so it is (B)."
@@ -172,7 +176,7 @@ class Stalling:
         self._second = itertools.count()
 
     def __call__(self, prompt: str, times: int) -> str:
-        if prompts.HIGHLIGHTED in prompt and (number := next(self._second)) in self.arrived:
+        if crosscheck_prompts.HIGHLIGHTED in prompt and (number := next(self._second)) in self.arrived:
             self.arrived[number].set()
             self.let_go[number].wait(60)
         return reply(prompt, times)

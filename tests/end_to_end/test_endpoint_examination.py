@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Media

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 from tests.support.tiny_qwen3 import build_tiny_vlm

@@ -15,15 +15,15 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
-from app.store.run import RunStore
 from app.store.run_facts import WorkDone
+from app.store.run_store import RunStore
 from benchmarks.errors import StoreError
 from benchmarks.vocabulary import canonical_json
-from mlx_backends.mlx import feature_folder, vision_cache
-from mlx_backends.mlx.feature_folder import FOLDER, LIMIT
-from mlx_backends.mlx.feature_store import FeatureStore
-from mlx_backends.mlx.vlm import VLMBackend
-from mlx_backends.models.host import host_info
+from mlx_backends.mlx.vision import feature_folder, vision_cache
+from mlx_backends.mlx.vision.feature_folder import FOLDER, LIMIT
+from mlx_backends.mlx.vision.feature_store import FeatureStore
+from mlx_backends.mlx.vlm_backend import VLMBackend
+from mlx_backends.models.host_machine import host_info
 from tests.support.adapters import linear_names, make_adapter
 from tests.support.command import Rashomon
 from tests.support.fp32 import in_fp32

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from app.fetch.manifest import fetch_state
-from app.system.paths import ASSETS
+from app.fetch.fetched_files_record import fetch_state
+from app.system.project_paths import ASSETS
 from benchmarks.rows.files import list_files, list_folders
-from mlx_backends.models.discovery import inspect
-from mlx_backends.models.weights import weight_files, weights_digest
+from mlx_backends.models.model_discovery import inspect
+from mlx_backends.models.weight_files import weight_files, weights_digest
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 

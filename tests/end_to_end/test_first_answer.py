@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from tests.support.command import Rashomon
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from tests.support.command import Rashomon
 from tests.support.fp32 import in_fp32
 from tests.support.tiny_models import TEXTS

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.in_flight import InFlight, read_leftover
+from app.engine.requests_in_flight import InFlight, read_leftover
 from app.engine.run_control import is_paused, pause
-from app.exports.writer import write_files
+from app.exports.export_writer import write_files
 from app.parity import probe_store
-from app.store.database import DATABASE
-from app.store.locks import FileLock
+from app.store.file_locks import FileLock
+from app.store.run_database import DATABASE
 from app.store.workspace import Workspace
 from benchmarks.build import Build, BuildWriter
 from benchmarks.errors import MediaError, RashomonError, SourceError, StoreFullError

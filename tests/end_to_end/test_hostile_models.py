@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.commands.test_batch import states, wait_until
+from tests.app.commands.running.test_batch_command import states, wait_until
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 from tests.support.data.small import picture
@@ -162,7 +162,7 @@ def module(name):
     return made
 
 before = module("mlx_vlm.models.before")
-from mlx_backends.core.isolation import contained
+from mlx_backends.core.library_isolation import contained
 for _ in range(2):
     with contained(): pass
 after = module("mlx_vlm.models.after")

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from app.engine.group_commit import GROUP_SIZE
-from app.store.database import DATABASE
-from tests.app.commands.test_batch import wait_until
+from app.store.run_database import DATABASE
+from tests.app.commands.running.test_batch_command import wait_until
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all
 from tests.support.old_runs import sealed

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.training.log import LogReader
+from app.engine.training.training_log import LogReader
 from app.exit_codes import VERDICTS
-from app.store.database import DATABASE
+from app.store.run_database import DATABASE
 from app.store.workspace import Workspace
-from tests.app.commands.test_score import CHOICES
+from tests.app.commands.running.test_score import CHOICES
 from tests.app.engine.test_judge_faults import make_run
 from tests.app.engine.test_judge_models import TEXTS, answer
 from tests.support.command import Rashomon

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from app.engine.judging import judge_answers
-from app.store.run import RunStore
-from benchmarks.mmkc_bench.constants import BASIS, CONDITIONS, CONFLICT_CONDITIONS
+from app.engine.model_judging import judge_answers
+from app.store.run_store import RunStore
+from benchmarks.mmkc_bench.mmkc_constants import BASIS, CONDITIONS, CONFLICT_CONDITIONS
 from benchmarks.registry import get_benchmark
-from judges.rubric import RubricJudge
-from tests.app.commands.test_batch import states, wait_until
-from tests.app.engine.test_judging import INFO, Speaker
+from judges.rubric_judge import RubricJudge
+from tests.app.commands.running.test_batch_command import states, wait_until
+from tests.app.engine.test_model_judging import INFO, Speaker
 from tests.support.command import Rashomon, kill_all
 from tests.support.data.mmkc_bench import MMKC_DATA, er_row, reconstructed_folder, whole_folder
 from tests.support.data.small import write_lines, write_picture
@@ -198,7 +198,7 @@ def test_imported_result_files_match_manual_rates(rashomon: Rashomon) -> None:
     def rates(row: str, setting: str) -> list[float]:
         return [round(main[f"{row} / {setting} / {rate}"]["ER"]["value"], 6) for rate in ("OAR", "CAR", "IAR")]
 
-    # As in tests/benchmarks/mmkc_bench/test_tables.py, where the seven rows are gone through one by one.
+    # As in tests/benchmarks/mmkc_bench/test_mmkc_tables.py, where the seven rows are gone through one by one.
     assert rates("m (imported)", "Context-Memory") == [0.5, 0.25, 0.25]
     assert rates("m (imported)", "Inter-Context") == [0.2, 0.6, 0.2]
     sevenths = [round(n / 7, 6) for n in range(8)]

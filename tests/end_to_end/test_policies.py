@@ -9,11 +9,11 @@ import pytest
 from benchmarks.answers import Answers
 from benchmarks.build import BuildOptions
 from benchmarks.cmc_bench import CMCBench
-from benchmarks.protocols import DirectProtocol
+from benchmarks.protocols.protocols import DirectProtocol
 from benchmarks.vocabulary import Decoding, Estimate, Record
 from judges.base import FunctionJudge
-from judges.registry import get_judge
-from mlx_backends.policy import PolicyBackend
+from judges.judge_registry import get_judge
+from mlx_backends.policy_engine import PolicyBackend
 from tests.support.charts import draw_sources
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cmc_bench"

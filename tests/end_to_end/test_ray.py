@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from app.engine.workers.cluster.node import SECRETS
-from assets.demo.recipe import held_out
+from app.engine.workers.cluster.node_worker import SECRETS
+from assets.demo.recipe import demo_held_out
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
-from tests.app.commands.test_batch import wait_until
+from tests.app.commands.running.test_batch_command import wait_until
 from tests.support.command import ROOT, Rashomon, free_port
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.json_output import json_result
@@ -98,8 +98,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's benchmark of 252 charts."""
     folder = tmp_path_factory.mktemp("large")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(held_out, "SEEN_EACH", 17)
-        held_out.write_charts(folder / "charts")
+        patch.setattr(demo_held_out, "SEEN_EACH", 17)
+        demo_held_out.write_charts(folder / "charts")
     get_benchmark("cmc-bench").build([("rows", str(folder / "charts"))], folder / "build", BuildOptions())
     return folder / "build"
 

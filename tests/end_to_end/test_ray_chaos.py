@@ -17,7 +17,7 @@ import pytest
 from app.engine.group_commit import GROUP_SIZE
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
-from tests.app.commands.test_batch import wait_until
+from tests.app.commands.running.test_batch_command import wait_until
 from tests.end_to_end.test_ray import BATCH, RUN, answered, export, home, hub_cache, summary
 from tests.support.command import ROOT, Rashomon, kill_all
 from tests.support.demo import BF16, FOUR_BIT

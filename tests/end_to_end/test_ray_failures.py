@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
-from tests.app.commands.test_batch import wait_until
+from tests.app.commands.running.test_batch_command import wait_until
 from tests.end_to_end.test_ray import BATCH, POLICY, RUN, answered, export, export_alone, home, summary
 from tests.support.command import ROOT, Rashomon, free_port
 from tests.support.demo import FOUR_BIT

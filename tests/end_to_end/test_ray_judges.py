@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mlx_backends.registry import required_memory
+from mlx_backends.engine_registry import required_memory
 from tests.end_to_end.test_ray import BATCH, POLICY, RUN, build_charts, home, summary
 from tests.support.command import ROOT, Rashomon
 from tests.support.demo import BF16, FOUR_BIT

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from app.commands import demo
+from app.commands.system import demo_command
 from app.store.workspace import Workspace
-from tests.app.commands.test_batch import states, wait_until
+from tests.app.commands.running.test_batch_command import states, wait_until
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all
 from tests.support.json_output import json_result
@@ -133,7 +133,9 @@ def test_the_demo_ends_in_a_scorecard_and_a_sentence(
 ) -> None:
     began = time.monotonic()
     monkeypatch.setattr(
-        demo, "DEMOS", {name: replace(settings, examples=examples) for name, settings in demo.DEMOS.items()}
+        demo_command,
+        "DEMOS",
+        {name: replace(settings, examples=examples) for name, settings in demo_command.DEMOS.items()},
     )
     output = Rashomon(tmp_path).run("demo", "--display", "plain").stdout
     print(f"demo: {time.monotonic() - began:.1f} s")

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from app.engine import lenders
-from app.store.lending import ReusedAnswers
-from app.store.run import RunStore
+from app.engine import reused_answers as lenders
+from app.store.reusable_answers import ReusedAnswers
+from app.store.run_store import RunStore
 from tests.support.command import Rashomon
 from tests.support.demo import FOUR_BIT, write_table
 from tests.support.seeing_server import SeeingServer, seeing

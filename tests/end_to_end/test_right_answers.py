@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.commands.test_batch import states, wait_until
+from tests.app.commands.running.test_batch_command import states, wait_until
 from tests.support.command import Rashomon, kill_all
 from tests.support.demo import DEMO, FOUR_BIT
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.new_run.choices import cached_choices
+from app.new_run.run_choices import cached_choices
 from app.tui.screens.new_run_options import model_options
-from mlx_backends.models.discovery import cached_models
+from mlx_backends.models.model_discovery import cached_models
 from tests.support.command import Rashomon
 from tests.support.demo import FOUR_BIT
 

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
-from tests.app.commands.test_batch import wait_until
+from tests.app.commands.running.test_batch_command import wait_until
 from tests.end_to_end.test_cluster import OPTIONS, more_than, parity_report
 from tests.support.command import ROOT, Rashomon
 from tests.support.demo import BF16

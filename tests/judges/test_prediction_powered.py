@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS
-from benchmarks.cmc_bench.metrics import MAIN_METRICS, label_shares
+from benchmarks.cmc_bench.cmc_constants import LABELS, PAPER_CONDITIONS
+from benchmarks.cmc_bench.cmc_metrics import MAIN_METRICS, label_shares
 from benchmarks.stats.clusters import Clusters
 from benchmarks.vocabulary import Estimate, LabelMetrics, Record
-from judges.human_labels import draw_sample
+from judges.human_labels_and_samples import draw_sample
 from judges.prediction_powered import (
     NO_LABEL,
     NOT_SEEN,

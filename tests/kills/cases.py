@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.app.commands.test_get import tiny_model
-from tests.app.commands.test_push import NAME
+from tests.app.commands.data_and_models.test_get import tiny_model
+from tests.app.commands.sharing.test_push_command import NAME
 from tests.support.adapters import make_adapter
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon

@@ -18,9 +18,22 @@ from benchmarks.untrusted import own_files
 from tests.support import orders as ordering
 
 _MODULES = (
-    "build", "importing", "judge", "batch", "try_model", "bundle", "save_page", "export", "report", "training", "push", "models",
-    "train", "new_folder", "question_sets",
-)  # fmt: skip
+    "building.build_command",
+    "running.import_command",
+    "running.judge_command",
+    "running.batch_command",
+    "results.try_command",
+    "sharing.bundle_command",
+    "results.save_page",
+    "results.export_command",
+    "results.report_command",
+    "training.training_command",
+    "sharing.push_command",
+    "data_and_models.models_command",
+    "training.train_command",
+    "data_and_models.new_folder",
+    "building.sets_command",
+)
 
 
 def load() -> None:
@@ -29,10 +42,10 @@ def load() -> None:
         import_module(f"app.commands.{name}")
     for name in (
         "app.cli",
-        "app.exports.bundle",
+        "app.exports.bundle_export",
         "app.exports.hub_data_set",
-        "app.exports.report.export",
-        "app.view.saved.page",
+        "app.exports.report.report_export",
+        "app.view.saved.saved_page",
     ):
         import_module(name)
     for name in ("matplotlib.figure", "pyarrow.parquet", "huggingface_hub", "huggingface_hub.hf_api", "httpx2"):

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Request
 from mlx_backends.base import Backend
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 

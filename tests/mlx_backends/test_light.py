@@ -26,21 +26,21 @@ def loaded(code: str, *arguments: str) -> set[str]:
     "module",
     [
         "base",
-        "registry",
-        "policy",
-        "models.discovery",
-        "models.memory_estimate",
-        "models.weights",
+        "engine_registry",
+        "policy_engine",
+        "models.model_discovery",
+        "models.memory_and_cache_sizes",
+        "models.weight_files",
         "core.prompts.chat_prompt",
-        "mlx.vlm",
-        "mlx.lm",
+        "mlx.vlm_backend",
+        "mlx.lm_backend",
         "mlx.lm_batch",
         "core.constrained_decoding",
-        "pytorch.spec",
-        "core.probe",
-        "pytorch.backend",
-        "pytorch.load",
-        "pytorch.dequantize",
+        "pytorch.torch_names_and_devices",
+        "core.engine_probe",
+        "pytorch.torch_backend",
+        "pytorch.torch_load",
+        "pytorch.torch_weights",
         "core.detokenize",
     ],
 )
@@ -50,7 +50,8 @@ def test_importing_a_module_loads_nothing_heavy(module: str) -> None:
 
 def test_describing_models_loads_nothing_heavy(tiny: Path) -> None:
     code = (
-        "import sys\nfrom mlx_backends.registry import describe\nfrom mlx_backends.models.memory_estimate import memory_fit\n"
+        "import sys\nfrom mlx_backends.engine_registry import describe\n"
+        "from mlx_backends.models.memory_and_cache_sizes import memory_fit\n"
         "describe(sys.argv[1]), describe('policy:random'), memory_fit(10**9)"
     )
     assert not loaded(code, str(tiny)) & HEAVY

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from benchmarks.vocabulary import Request, Text
-from mlx_backends.mlx.image_guard import guard_image_features
-from mlx_backends.mlx.vlm import VLMBackend
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
+from mlx_backends.mlx.vision.image_guard import guard_image_features
+from mlx_backends.mlx.vlm_backend import VLMBackend
 from mlx_backends.sight_check import ReplaceableMedia, SightCheck, check_sight, sight_requests
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support import tiny_models

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.untrusted import private_state
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request, Text
-from mlx_backends import stored_checks, user_state
+from mlx_backends import stored_checks
 from mlx_backends.base import EngineInfo, no_media
 from mlx_backends.core.batch_invariance import (
     CONFIRMED_TOKENS,
@@ -24,9 +25,9 @@ from mlx_backends.core.batch_invariance import (
     ReferenceAnswer,
     select_requests,
 )
+from mlx_backends.engine_registry import load_backend
 from mlx_backends.mlx.mode_choice import SEQUENTIAL_SHARED
-from mlx_backends.models.host import host_info
-from mlx_backends.registry import load_backend
+from mlx_backends.models.host_machine import host_info
 from mlx_backends.sight_check import ReplaceableMedia, SightCheck, sight_requests, stored_or_checked_sight
 from mlx_backends.stored_checks import StoredChecks, checks_path, forget_checks, read_checks
 from tests.mlx_backends.conftest import Pictures, request_of
@@ -340,7 +341,7 @@ def test_two_runs_store_at_the_same_time() -> None:
     with ThreadPoolExecutor(2) as pool:
         stores = [pool.submit(store, number) for number in range(2)]
         while not all(future.done() for future in stores):
-            assert json.loads(user_state.read(checks_path().name) or "{}") is not None
+            assert json.loads(private_state.read(checks_path().name) or "{}") is not None
     for future in stores:
         future.result()
     assert len(read_checks()) == 2 * 20

@@ -37,7 +37,7 @@ def test_operators_boundaries_and_returns_are_changed() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["benchmarks/stats/intervals.py", "judges/panel.py", "app/store/run.py"])
+@pytest.mark.parametrize("name", ["benchmarks/stats/intervals.py", "judges/panel_judge.py", "app/store/run_store.py"])
 def test_a_fault_leaves_every_other_line_where_it_is(name: str) -> None:
     source = (ROOT / name).read_bytes()
     lines = source.splitlines()

@@ -14,7 +14,8 @@ from tests.support.command import ROOT
 
 
 @pytest.mark.parametrize(
-    "name", ["app", "app.store.run", "benchmarks.cmc_bench", "benchmarks.vocabulary", "judges.base", "mlx_backends"]
+    "name",
+    ["app", "app.store.run_store", "benchmarks.cmc_bench", "benchmarks.vocabulary", "judges.base", "mlx_backends"],
 )
 def test_both_names_are_one_module(name: str) -> None:
     module = import_module(f"rashomon.{name}")
@@ -74,10 +75,10 @@ def test_the_command_beside_another_app_says_so_and_ends_with_code_2(other: Path
 
 def test_scripts_beside_another_app_use_the_packages_that_do_not_need_it(other: Path) -> None:
     script = """
-import rashomon.benchmarks.registry, rashomon.judges.registry
+import rashomon.benchmarks.registry, rashomon.judges.judge_registry
 print(len(rashomon.benchmarks.registry.benchmark_names()) > 5)
 try:
-    import rashomon.app.store.run
+    import rashomon.app.store.run_store
 except rashomon.CollisionError:
     print("refused")
 import app

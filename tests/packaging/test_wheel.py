@@ -28,7 +28,7 @@ from typing import assert_type
 
 import rashomon
 from benchmarks.vocabulary import Table
-from rashomon.app.report.tables import tables_of
+from rashomon.app.report.tables.run_tables import tables_of
 from rashomon.benchmarks.registry import get_benchmark
 from rashomon.benchmarks.vocabulary import Estimate, Record
 from rashomon.judges.base import FunctionJudge

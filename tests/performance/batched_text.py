@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.vocabulary import Choice, Decoding, Form, Media, Message, Request, Text
 from mlx_backends.base import Backend
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
 from tests.support.tiny_qwen3 import build_tiny_lm
 
 LABELS = Choice(("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN"))

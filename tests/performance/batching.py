@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.engine.request_order import order_by_prefix
-from app.store.data_types import PendingInstance
+from app.store.store_types import PendingInstance
 from benchmarks.vocabulary import Decoding, Instance, Request
-from mlx_backends.mlx.feature_folder import LIMIT as FEATURES_LIMIT
-from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
+from mlx_backends.mlx.vision.feature_folder import LIMIT as FEATURES_LIMIT
+from mlx_backends.mlx.vlm_backend import QUEUE_FACTOR, VLMBackend
 from tests.performance.compute_bound import build
 from tests.performance.measuring import spread, timed
 from tests.performance.peers import Place, Server, loop

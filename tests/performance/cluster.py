@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from app.engine.workers.cluster.backend import ClusterBackend
-from app.engine.workers.cluster.connect import node_job
-from app.engine.workers.cluster.messages import Loaded, Orders, Proof, Report
-from app.engine.workers.cluster.seam import Cluster, Member
+from app.engine.workers.cluster.cluster_backend import ClusterBackend
+from app.engine.workers.cluster.cluster_connection import node_job
+from app.engine.workers.cluster.cluster_interface import Cluster, Member
+from app.engine.workers.cluster.cluster_messages import Loaded, Orders, Proof, Report
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request, Text
 from mlx_backends.base import no_media
-from mlx_backends.registry import describe
+from mlx_backends.engine_registry import describe
 
 MODEL = "policy:random"
 CALL_SECONDS = 0.25e-3

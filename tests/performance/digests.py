@@ -10,12 +10,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from app.doctor.run import check_run
-from app.store.data_types import NewAnswer
-from app.store.integrity import digests
-from app.store.run import RunStore
+from app.doctor.damaged_run_check import check_run
+from app.store.database_schema import NO_DIGESTS
+from app.store.integrity import row_digests
+from app.store.run_store import RunStore
 from app.store.run_summary import read_summary
-from app.store.schema import NO_DIGESTS
+from app.store.store_types import NewAnswer
 from app.store.workspace import Workspace
 from benchmarks.vocabulary import Generation, Instance, Text, Verdict
 from tests.support.old_runs import as_version
@@ -80,7 +80,7 @@ def main() -> None:
         row = (*range(8), "an answer " * 20, bytes(240), *range(10))
         begun = time.perf_counter()
         for _ in range(10_000):
-            digests.row_digest("generation", row)
+            row_digests.row_digest("generation", row)
         digest_time = (time.perf_counter() - begun) * 100
         print(f"{count} answers: commit {1e6 * total / count:.0f} us an answer, one digest {digest_time:.1f} us")
         names = ("open", "list", "read all")

@@ -17,12 +17,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from app.engine.in_flight import InFlight
-from app.engine.loop import AnswerLoop
-from app.store.data_types import NewAnswer
-from app.store.run import RunStore
+from app.engine.answer_loop import AnswerLoop
+from app.engine.requests_in_flight import InFlight
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
 from benchmarks.cmc_bench import CMCBench
-from benchmarks.protocols import DirectProtocol
+from benchmarks.protocols.protocols import DirectProtocol
 from benchmarks.vocabulary import Decoding, Generation, Instance, Request, Text
 from judges.cmc_rules import Match
 from mlx_backends.base import Backend, EngineInfo

@@ -21,12 +21,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from assets.demo.recipe import evaluate
+from assets.demo.recipe import evaluate_demo_model
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Decoding
 from mlx_backends.core.transformers_names import FILE as NAMES
-from mlx_backends.mlx.vlm import VLMBackend
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
+from mlx_backends.mlx.vlm_backend import VLMBackend
 from tests.performance.measuring import count_answers, spread
 from tests.performance.peers import plain_prompts
 from tests.support.command import ROOT, Rashomon, kill_all
@@ -52,7 +52,7 @@ class Machine:
         self._rashomon = Rashomon(home, variables={"XDG_STATE_HOME": str(self._state)})
         self._environment = dict(self._rashomon.environment)
         del self._environment["MLX_DISABLE_COMPILE"]  # as for users
-        build = evaluate.build("cmc-bench", home / "build")
+        build = evaluate_demo_model.build("cmc-bench", home / "build")
         shutil.copytree(build.path, self._rashomon.workspace / "benchmarks" / "cmc-bench")
         backend = load_backend(str(model), build.media_path)
         assert isinstance(backend, VLMBackend)

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from benchmarks.build import Build
 from mlx_backends.core.transformers_names import FILE as NAMES
-from mlx_backends.mlx.feature_folder import LIMIT as FEATURES_LIMIT
-from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
+from mlx_backends.mlx.vision.feature_folder import LIMIT as FEATURES_LIMIT
+from mlx_backends.mlx.vlm_backend import QUEUE_FACTOR, VLMBackend
 from tests.performance.compute_bound import build
 from tests.performance.measuring import process_output, rotated, spread, timed, whole_numbers
 from tests.performance.peers import plain_prompts

@@ -23,9 +23,9 @@ from typing import Any
 import mlx.core as mx
 
 from benchmarks.vocabulary import Decoding
+from mlx_backends.engine_registry import load_backend
 from mlx_backends.mlx.kv_quantization import PREFILL_TOKENS, make_vlm_cache
-from mlx_backends.mlx.load import load
-from mlx_backends.registry import load_backend
+from mlx_backends.mlx.mlx_load import load
 from tests.performance.compute_bound import build
 from tests.support.benchmark_requests import RequestFactory, answers
 from tests.support.command import ROOT

@@ -18,10 +18,10 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.run_summary import read_summary
 from benchmarks.build import BuildWriter
-from benchmarks.cmc_bench.instances import CORRECT_SOURCES, InstanceDraft, single_source_drafts
+from benchmarks.cmc_bench.cmc_instances import CORRECT_SOURCES, InstanceDraft, single_source_drafts
 from benchmarks.vocabulary import Media
 from tests.support.command import Rashomon, children_of
 

@@ -21,9 +21,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.store.run import RunStore
-from benchmarks.plugins import VARIABLE
-from judges.registry import GROUP
+from app.store.run_store import RunStore
+from benchmarks.plugins.find_plugins import VARIABLE
+from judges.judge_registry import GROUP
 from tests.performance.first_word import FirstWord
 from tests.support.command import ROOT, Rashomon, children_of
 

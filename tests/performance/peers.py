@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.vocabulary import Media, Request, Text
-from mlx_backends.mlx.vlm import VLMBackend
+from mlx_backends.mlx.vlm_backend import VLMBackend
 
 Place = Callable[[Media], Path]
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from mlx_backends.core.reuse import shared_prefix_length
+from mlx_backends.core.saved_work import shared_prefix_length
+from mlx_backends.mlx.mlx_preprocess import PreparedInputs
 from mlx_backends.mlx.prefix_cache import Cache, merged_cache, trimmed_copy
-from mlx_backends.mlx.preprocess import PreparedInputs
 from mlx_backends.mlx.prompt_reading import SharedWork
-from mlx_backends.mlx.vlm import VLMBackend
+from mlx_backends.mlx.vlm_backend import VLMBackend
 from mlx_backends.mlx.vlm_batch import VLMRows
 from mlx_backends.mlx.vlm_row import VLMRow
-from mlx_backends.models.memory_estimate import CacheSizes
+from mlx_backends.models.memory_and_cache_sizes import CacheSizes
 from tests.performance.measuring import timed
 
 ROOM = 2**40

@@ -20,14 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cmc_bench.construction.candidates import Candidate, candidates
+from benchmarks.cmc_bench.construction.cmc_candidates import Candidate, candidates
+from benchmarks.cmc_bench.construction.cmc_construction import construct
 from benchmarks.cmc_bench.construction.constructed_examples import ConstructedExample
-from benchmarks.cmc_bench.construction.distribution import describe, generated_values
-from benchmarks.cmc_bench.construction.pipeline import construct
-from benchmarks.cmc_bench.construction.plausible import fits, made_values, value_kind
+from benchmarks.cmc_bench.construction.plausible_values import fits, made_values, value_kind
+from benchmarks.cmc_bench.construction.value_distribution import describe, generated_values
 from benchmarks.cmc_bench.construction.written_number import WrittenNumber, read_number
 from benchmarks.cmc_bench.sources import read_source
-from benchmarks.hashed import hash64
+from benchmarks.hash_collections import hash64
 from benchmarks.stats.intervals import wilson
 
 _FOLDS = 10

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from app.store.data_types import NewAnswer
-from app.store.run import RunStore
-from app.store.samples import SampleFilter
+from app.store.run_store import RunStore
+from app.store.sample_lists import SampleFilter
+from app.store.store_types import NewAnswer
 from app.store.workspace import Workspace
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import FinishReason, Generation, Instance, Media, Text, Verdict

@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from app.store.run import RunStore
-from tests.app.store.test_run import META
+from app.store.run_store import RunStore
+from tests.app.store.test_run_store import META
 from tests.support.command import Rashomon
 from tests.support.toy import toy_instances
 

@@ -22,10 +22,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from app.engine.training.folder import Training
-from app.store.run import RunStore
+from app.engine.training.training_folder import Training
+from app.store.run_store import RunStore
 from assets.demo.recipe.remedy import DEMO, TRAINED, rewrite_answers, write_charts
-from benchmarks.clash.constants import CONFLICT_OPTION
+from benchmarks.clash.clash_constants import CONFLICT_OPTION
 from tests.support.inside import run_inside
 from tests.support.trainings import trained_here
 

@@ -20,15 +20,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from app.engine.plan import create_run
+from app.engine.run_plan import create_run
 from app.run_spec import BatchSpec
-from app.store.data_types import NewAnswer
-from app.store.locks import FileLock
-from app.store.run import RunStore
+from app.store.file_locks import FileLock
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
 from app.store.workspace import Workspace
-from app.tui.app import RashomonApp
+from app.tui.tui_app import RashomonApp
 from benchmarks.vocabulary import Instance, Record
-from judges.cmc_rules.judge import Match
+from judges.cmc_rules.cmc_match_judge import Match
 from tests.support.runs import instances, says
 from tests.support.tui_stage import screen_text
 

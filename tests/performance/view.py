@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from app.store.workspace import Workspace
-from app.view.contents.contents import Contents
-from app.view.contents.encoding import to_json
+from app.view.contents.page_contents import Contents
+from app.view.contents.page_json import to_json
 from tests.performance.samples import make
 
 

@@ -15,8 +15,8 @@ import pytest
 from pyarrow import parquet
 
 import rashomon
-from app.json_output.envelope import plain
-from app.json_output.tables import table_json
+from app.json_output.json_envelope import plain
+from app.json_output.tables_json import table_json
 from app.store.workspace import Workspace as Folders
 from benchmarks.vocabulary import Estimate, Generation, Instance
 from judges.base import FunctionJudge

@@ -14,10 +14,10 @@ import click
 import pytest
 
 import rashomon
-from app.cli.run import batch
+from app.cli.run_commands import batch
 from app.store.workspace import Workspace as Folders
-from benchmarks import plugins
 from benchmarks.errors import SpecError
+from benchmarks.plugins import find_plugins
 from rashomon.starting import BatchOptions
 from tests.support.command import Rashomon
 from tests.support.runs import instances, make_run, says
@@ -50,12 +50,12 @@ def workspace(built: Path, home: Rashomon, monkeypatch: pytest.MonkeyPatch) -> I
     shutil.copytree(built, home.workspace / "benchmarks")
     for name, value in home.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv(plugins.VARIABLE, "")
+    monkeypatch.setenv(find_plugins.VARIABLE, "")
     monkeypatch.setattr(sys, "path", [*sys.path])
-    plugins.forget()
+    find_plugins.forget()
     yield rashomon.open(home.workspace)
     monkeypatch.undo()
-    plugins.forget()
+    find_plugins.forget()
 
 
 def write_module(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -149,7 +149,7 @@ def test_a_registered_benchmark_is_built_run_and_shown(
     }
     rashomon.register_judge(modules["judge"].WhichNote)
     rashomon.register_benchmark(modules["benchmark"].TwoNotes)
-    plugins.register("rashomon.engines", "parrot", "two_notes_engine:ParrotEngine", str(tmp_path / "mine"))
+    find_plugins.register("rashomon.engines", "parrot", "two_notes_engine:ParrotEngine", str(tmp_path / "mine"))
     (tmp_path / "notes.jsonl").write_text(files["notes.jsonl"], "utf-8")
     workspace.build("two-notes", {"notes": tmp_path / "notes.jsonl"})
     (run,) = workspace.start(benchmark="two-notes", model="parrot:newer").wait()
@@ -171,7 +171,7 @@ def test_what_cannot_be_registered_says_so(workspace: rashomon.Workspace) -> Non
     with pytest.raises(rashomon.RashomonError):
         rashomon.register_judge(Local)
     with pytest.raises(rashomon.RashomonError):
-        rashomon.register_judge(import_module("judges.string_match").Strict)
+        rashomon.register_judge(import_module("judges.clash_string_match_judge").Strict)
 
 
 WRONG: dict[str, BatchOptions] = {

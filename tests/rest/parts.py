@@ -86,7 +86,7 @@ def select_turn(tests: Sequence[str], turn: int, seconds: Mapping[str, float], c
 def nearness_of(files: Iterable[str], changed: Iterable[str]) -> dict[str, int]:
     """Return for each test file how much of its path it shares with a ``changed`` file; 0 without a common sub-folder.
 
-    Tests mirror the packages: ``tests/app/store/test_run.py`` shares three names with ``app/store/run.py``.
+    Tests mirror the packages: ``tests/app/store/test_run_store.py`` shares three names with ``app/store/run_store.py``.
     """
     prefixes: dict[tuple[str, ...], int] = defaultdict(int)
     for name in changed:

@@ -48,8 +48,13 @@ def test_the_tests_nearest_to_a_change_come_first_whatever_their_part() -> None:
 
 
 def test_nearness_is_the_length_of_the_shared_path() -> None:
-    files = ["tests/app/store/test_run.py", "tests/app/store/test_locks.py", "tests/app/tui/test_runs.py", "tests/x.py"]
-    assert list(nearness_of(files, ["app/store/run.py", "README.py"]).values()) == [3, 2, 0, 0]
+    files = [
+        "tests/app/store/test_run_store.py",
+        "tests/app/store/test_file_locks.py",
+        "tests/app/tui/test_runs.py",
+        "tests/x.py",
+    ]
+    assert list(nearness_of(files, ["app/store/run_store.py", "README.py"]).values()) == [3, 2, 0, 0]
 
 
 @pytest.mark.slow

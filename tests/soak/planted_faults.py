@@ -55,7 +55,7 @@ def _answer_paid_twice() -> None:
 @_fault
 def _commit_lost() -> None:
     """Report some answers as done that are never stored."""
-    from app.store.run import RunStore
+    from app.store.run_store import RunStore
 
     commit = RunStore.commit
 
@@ -68,7 +68,7 @@ def _commit_lost() -> None:
 @_fault
 def _lock_not_taken() -> None:
     """Take every lock at once, whoever holds it."""
-    from app.store.locks import FileLock
+    from app.store.file_locks import FileLock
 
     def acquire(lock: FileLock, holder: str, *, patience: float = 0.5) -> bool:
         lock._fd = lock._open()
@@ -80,15 +80,15 @@ def _lock_not_taken() -> None:
 @_fault
 def _temporary_file_left() -> None:
     """Leave a half-written file beside every export."""
-    from app.exports import writer
+    from app.exports import export_writer
 
-    write = writer._write
+    write = export_writer._write
 
     def leaving(folder: Path, name: str, content: Any) -> int:
         (folder / f".{Path(name).name}.part").write_text("half")
         return write(folder, name, content)
 
-    writer._write = leaving
+    export_writer._write = leaving
 
 
 @_fault
@@ -112,16 +112,16 @@ def _orphan() -> None:
 @_fault
 def _key_in_log() -> None:
     """Print the key in each worker, whose standard error is its log."""
-    if "app.engine.workers.worker" in sys.orig_argv:
+    if "app.engine.workers.run_worker" in sys.orig_argv:
         print(os.environ.get("RASHOMON_ENDPOINT_KEY"), file=sys.stderr)
 
 
 @_fault
 def _export_by_the_clock() -> None:
     """Write the time into a table."""
-    from app.exports import writer
+    from app.exports import export_writer
 
-    write = writer._write
+    write = export_writer._write
 
     def dated(folder: Path, name: str, content: Any) -> int:
         size = write(folder, name, content)
@@ -129,7 +129,7 @@ def _export_by_the_clock() -> None:
             (folder / name).write_text((folder / name).read_text() + f"# {time.time()}\n")
         return size
 
-    writer._write = dated
+    export_writer._write = dated
 
 
 @_fault
@@ -142,7 +142,7 @@ def _hang() -> None:
 @_fault
 def _counter_off_by_one() -> None:
     """Count an answer too many in some commits."""
-    from app.store.run import RunStore
+    from app.store.run_store import RunStore
 
     write = RunStore._write_counters
 
@@ -166,9 +166,9 @@ def _write_elsewhere() -> None:
 @_fault
 def _open_state() -> None:
     """Let everybody read the private state."""
-    from mlx_backends import user_state
+    from benchmarks.untrusted import private_state
 
-    write = user_state.write
+    write = private_state.write
 
     def open_write(name: str, *arguments: Any, **options: Any) -> Any:
         result = write(name, *arguments, **options)
@@ -176,7 +176,7 @@ def _open_state() -> None:
             path.chmod(0o644)
         return result
 
-    user_state.write = open_write
+    private_state.write = open_write
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from secrets import token_hex
 
-from assets.demo.recipe import evaluate
+from assets.demo.recipe import evaluate_demo_model
 from tests.soak import invariants
 from tests.soak.commands import HANG_S, ROOT, Command, Home, Result
 from tests.soak.ledger import Ledger, Run, Step
@@ -162,7 +162,7 @@ def prepare(folder: Path, seed: int, fault: str, stack: ExitStack) -> Player:
         for name, edit in EDITS.items():
             write_table(place.user / "tables", 8, name, edit)
         write_training_set(place.user / "training", 4, 1)
-        evaluate.build("clash", place.user / "builds" / "clash")
+        evaluate_demo_model.build("clash", place.user / "builds" / "clash")
         build = Command(("build", "cmc-bench", "--from", "{home}/tables/a.csv", "--name", "charts"), patience=5)
         (result,) = place.run([build])
         if result.code:

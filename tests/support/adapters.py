@@ -24,7 +24,7 @@ def make_adapter(
     from mlx.utils import tree_flatten, tree_unflatten
     from mlx_vlm.trainer.peft import get_peft_model, save_adapter
 
-    from mlx_backends.mlx.load import load
+    from mlx_backends.mlx.mlx_load import load
 
     loaded, _ = load(model)
     get_peft_model(loaded, targets, rank=rank, alpha=2.0 * rank, dropout=0.1, verbose=False, use_dora=dora)
@@ -45,7 +45,7 @@ def linear_names(model: Path, part: str) -> list[str]:
     """Return the names of the linear layers of ``model`` whose name contains ``part``."""
     import mlx.nn as nn
 
-    from mlx_backends.mlx.load import load
+    from mlx_backends.mlx.mlx_load import load
 
     loaded, _ = load(model)
     return [name for name, layer in loaded.named_modules() if part in name and isinstance(layer, nn.Linear)]

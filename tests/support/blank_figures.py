@@ -8,7 +8,7 @@ from functools import cache
 from typing import IO, Any
 from unittest.mock import patch
 
-from app.figures.style import FIGURE_FORMATS, to_bytes
+from app.figures.figure_style import FIGURE_FORMATS, to_bytes
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from app.store.bundles.layout import MANIFEST
+from app.store.bundles.bundle_layout_and_limits import MANIFEST
 
 
 def read_members(bundle: Path | bytes) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any
 
-_MODULE = "mlx_backends.models.memory_estimate"
+_MODULE = "mlx_backends.models.memory_and_cache_sizes"
 
 
 def bound_caches(prompts: int) -> None:

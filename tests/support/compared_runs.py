@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.packed_answers import LabelledAnswer
-from app.compare.run_cost import RunCost
-from app.compare.run_view import RunView, RunViews
-from app.compare.target_metric import target_metric
-from app.compare.target_shares import TargetShares
-from app.engine.loop import AnswerLoop
-from app.engine.plan import check_spec, plan_run
+from app.compare.decision.target_metric import target_metric
+from app.compare.decision.target_shares import TargetShares
+from app.compare.runs.packed_answers import LabelledAnswer
+from app.compare.runs.run_cost import RunCost
+from app.compare.runs.run_view import RunView, RunViews
+from app.engine.answer_loop import AnswerLoop
+from app.engine.run_plan import check_spec, plan_run
 from app.run_spec import BatchSpec
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.registry import get_benchmark
 from benchmarks.stats.clusters import Clusters
 from judges.base import FunctionJudge
-from judges.registry import get_judge
+from judges.judge_registry import get_judge
 from mlx_backends.base import Backend
-from mlx_backends.models.host import host_info
-from mlx_backends.policy import PolicyBackend
+from mlx_backends.models.host_machine import host_info
+from mlx_backends.policy_engine import PolicyBackend
 
 CONDITIONS = ("aligned", "image-correct", "text-correct", "both-wrong")
 RIGHT = {"aligned": "BOTH", "image-correct": "IMAGE", "text-correct": "TEXT", "both-wrong": "ABSTAIN"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from benchmarks.contra4.constants import LETTERS
+from benchmarks.contra4.contra4_constants import LETTERS
 
 _SCENE = re.compile(r'^Scene ([A-D])\. "(.*)"$', re.MULTILINE)
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
-from assets.demo.recipe import evaluate
+from assets.demo.recipe import evaluate_demo_model
 from benchmarks.build import BuildOptions
-from benchmarks.contra4.constants import CATEGORIES, MODALITIES, SIZES
-from benchmarks.crosscheck_bench.constants import CONDITIONS, TASKS
+from benchmarks.contra4.contra4_constants import CATEGORIES, MODALITIES, SIZES
+from benchmarks.crosscheck_bench.crosscheck_constants import CONDITIONS, TASKS
 from benchmarks.registry import get_benchmark
 from tests.support.command import Rashomon
 from tests.support.data.clash import own_folder, own_sample
@@ -44,7 +44,7 @@ def answer(benchmark: str, rashomon: Rashomon, name: str, *more: str) -> None:
 
 
 def _build_cmc(rashomon: Rashomon) -> None:
-    evaluate.build("cmc-bench", rashomon.workspace / "benchmarks" / "cmc-bench")
+    evaluate_demo_model.build("cmc-bench", rashomon.workspace / "benchmarks" / "cmc-bench")
 
 
 def _build_clash(rashomon: Rashomon) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.annotation.session import draw_sample
-from app.store.data_types import NewAnswer
-from app.store.database import DATABASE
-from app.store.run import RunStore
+from app.annotation.labelling_session import draw_sample
+from app.store.run_database import DATABASE
 from app.store.run_facts import ExcludedInstances, stop_reason, worker_deaths
+from app.store.run_store import RunStore
 from app.store.run_summary import read_summary
+from app.store.store_types import NewAnswer
 from app.store.workspace import Workspace
 from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Generation, Instance, Verdict

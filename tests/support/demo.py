@@ -10,12 +10,12 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from assets.demo.recipe import evaluate
+from assets.demo.recipe import evaluate_demo_model
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Instance, Media, Part, Record
-from judges.registry import get_judge
+from judges.judge_registry import get_judge
 from mlx_backends.base import Backend
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
 
 DEMO = Path(__file__).resolve().parents[2] / "assets" / "demo"
 BF16, FOUR_BIT = DEMO / "model-bf16", DEMO / "model-4bit"
@@ -44,9 +44,9 @@ class HeldOutSet:
 
     def __init__(self, benchmark: str, folder: Path) -> None:
         self.benchmark = benchmark
-        self.build = evaluate.build(benchmark, folder / "build")
+        self.build = evaluate_demo_model.build(benchmark, folder / "build")
         self._pictures: dict[str, Path] = {}
-        self.instances = list(get_benchmark(benchmark).instances(self.build, evaluate.BENCHMARKS[benchmark]))
+        self.instances = list(get_benchmark(benchmark).instances(self.build, evaluate_demo_model.BENCHMARKS[benchmark]))
 
     def path(self, media: Media) -> Path:
         """Return the path of a medium's file."""
@@ -59,7 +59,7 @@ class HeldOutSet:
 
     def pair(self, instance: Instance) -> str:
         """Return "seen" or "unseen", for whether the training set contained the requested value."""
-        return evaluate.pair(self.benchmark, instance)
+        return evaluate_demo_model.pair(self.benchmark, instance)
 
     def add(self, path: Path) -> Media:
         """Add a picture."""
@@ -78,10 +78,10 @@ class HeldOutSet:
         siblings = {(item.group, item.condition): item for item in self.instances}
         labels: list[str | None] = []
         for instance in instances:
-            generation = evaluate.answer(backend, instance)
+            generation = evaluate_demo_model.answer(backend, instance)
             assert generation.error is None
             needed = about.basis(instance.condition)
-            basis = None if needed is None else evaluate.answer(backend, siblings[instance.group, needed])
+            basis = None if needed is None else evaluate_demo_model.answer(backend, siblings[instance.group, needed])
             verdict = chosen.judge(Record(instance, (generation,), basis=basis))
             assert verdict.status in ("labelled", "undecided"), verdict
             labels.append(verdict.label)

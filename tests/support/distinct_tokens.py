@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from mlx_backends.core.reuse import shared_prefix_length
+from mlx_backends.core.saved_work import shared_prefix_length
 
 
 def count_distinct_tokens(prompts: Sequence[Any]) -> int:

@@ -21,11 +21,11 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from app.new_run import form
+from app.new_run import spec_form
 from app.run_spec import BatchSpec
 from app.store.workspace import Workspace
-from app.tui.processes import RunProcesses
-from app.tui.settings import Settings, save_settings
+from app.tui.tui_processes import RunProcesses
+from app.tui.tui_settings import Settings, save_settings
 from benchmarks.errors import RashomonError
 from tests.support.command import ROOT, Rashomon
 from tests.support.inside import run_inside
@@ -107,7 +107,7 @@ def environment(home: Path) -> dict[str, str]:
 
 def _interface(home: Path) -> None:
     from app.store.workspace import Workspace
-    from app.tui.app import RashomonApp
+    from app.tui.tui_app import RashomonApp
 
     async def look() -> None:
         app = RashomonApp(Workspace(home / "workspace"), images="half")
@@ -134,7 +134,7 @@ def _in_interface(home: Path) -> tuple[int, str, str]:
         jobs, spec = RunProcesses(workspace), BatchSpec(benchmark="cmc-bench", model=("policy:always-text",))
         for act in (
             lambda: save_settings(Settings()),
-            lambda: form.save_spec(spec, home / "workspace" / "jobs" / "new.toml", replace=True),
+            lambda: spec_form.save_spec(spec, home / "workspace" / "jobs" / "new.toml", replace=True),
             lambda: jobs.start(["runs"]),
         ):
             try:
@@ -172,8 +172,8 @@ def _in_fork(home: Path, names: list[str]) -> None:
 
 if __name__ == "__main__":
     for module in (
-        "app.tui.app",
-        *(f"app.commands.{path.stem}" for path in (ROOT / "app" / "commands").glob("[a-z]*.py")),
+        "app.tui.tui_app",
+        *(f"app.commands.{path.parent.name}.{path.stem}" for path in (ROOT / "app" / "commands").glob("*/[a-z]*.py")),
     ):
         import_module(module)
     for number, place in enumerate(sys.argv[2:]):

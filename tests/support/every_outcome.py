@@ -17,25 +17,25 @@ from random import Random
 from types import MappingProxyType
 from typing import Any
 
-from app.engine.plan import create_run
+from app.engine.run_plan import create_run
 from app.run_spec import BatchSpec
-from app.store.data_types import NewAnswer
-from app.store.run import RunStore
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
 from benchmarks.build import Build, BuildOptions
-from benchmarks.contra4.constants import CATEGORIES, MODALITIES, SIZES
-from benchmarks.crosscheck_bench.constants import TASKS
-from benchmarks.k_passages.build import Examples, build_design
-from benchmarks.k_passages.design import PassageDesign
+from benchmarks.contra4.contra4_constants import CATEGORIES, MODALITIES, SIZES
+from benchmarks.crosscheck_bench.crosscheck_constants import TASKS
+from benchmarks.k_passages.k_passages_build import Examples, build_design
+from benchmarks.k_passages.k_passages_design import PassageDesign
 from benchmarks.plain import DATA_SETS
-from benchmarks.protocols import Protocol
+from benchmarks.protocols.protocols import Protocol
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Record, Request, Verdict
-from benchmarks.vqa.sources import GQA_QUESTIONS, OKVQA_ANNOTATIONS, OKVQA_QUESTIONS
+from benchmarks.vqa.vqa_sources import GQA_QUESTIONS, OKVQA_ANNOTATIONS, OKVQA_QUESTIONS
 from judges.base import FunctionJudge
-from judges.registry import get_judge
-from mlx_backends.shared_names import without_folders
+from judges.judge_registry import get_judge
+from mlx_backends.portable_model_names import without_folders
 from tests.support.command import ROOT
 from tests.support.data.clash import own_folder, own_sample
 from tests.support.data.contra4 import PLAIN, Scripted, write_source

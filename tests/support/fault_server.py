@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-from mlx_backends.remote.examination import QUESTION
+from mlx_backends.remote.endpoint_examination import QUESTION
 from tests.support.trust import agree_to, forget
 
 HTML = "<html><body><h1>502 Bad Gateway</h1></body></html>"

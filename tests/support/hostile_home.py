@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from mlx_backends.remote.addresses import ADDRESSES_FILE
+from mlx_backends.remote.allowed_addresses import ADDRESSES_FILE
 from tests.support.command import ROOT, Rashomon
 from tests.support.every_command import OTHER, RUN, SEEING, THEIRS
 from tests.support.trust import receive

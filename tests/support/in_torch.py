@@ -16,7 +16,7 @@ import pytest
 from benchmarks.vocabulary import Generation, Media, Request
 from mlx_backends.base import EngineInfo, MediaPath
 from mlx_backends.core.batch_invariance import BatchInvariance
-from mlx_backends.core.probe import Probe
+from mlx_backends.core.engine_probe import Probe
 
 needs_torch = pytest.mark.torch
 """For tests that `make test-rest` runs where PyTorch is installed; tests/conftest.py says what the mark does."""
@@ -66,7 +66,7 @@ def in_torch(
 
 
 def _main() -> None:
-    from mlx_backends.registry import load_backend
+    from mlx_backends.engine_registry import load_backend
     from tests.support import in_torch as here  # under the name that it is pickled by
     from tests.support.benchmark_requests import answers
 

@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from pathlib import Path
 from unittest.mock import patch
 
-from app.engine.workers import standby, supervise
-from app.engine.workers.worker import Worker
+from app.engine.workers import standby_worker, worker_supervisor
+from app.engine.workers.run_worker import Worker
 from app.engine.workers.worker_job import Job
 from app.engine.workers.worker_process import exit_code_of
 from app.main import main
@@ -34,7 +34,7 @@ def run_inside(
     with ExitStack() as inside:
         inside.enter_context(_at_home(environment, home))
         if not real_workers:
-            inside.enter_context(patch.object(supervise.Supervisor, "_run_worker", work_here))
+            inside.enter_context(patch.object(worker_supervisor.Supervisor, "_run_worker", work_here))
         inside.enter_context(redirect_stdout(written[0]))
         inside.enter_context(redirect_stderr(written[1]))
         try:
@@ -55,7 +55,7 @@ def _at_home(environment: Mapping[str, str], home: Path) -> Iterator[None]:
         patch.dict(os.environ, environment, clear=True),
         patch.object(sys, "argv", ["rashomon"]),
         patch.object(sys, "stdin", nothing),
-        patch.object(standby, "start", lambda model: None),
+        patch.object(standby_worker, "start", lambda model: None),
     ):
         os.chdir(home)
         try:
@@ -66,16 +66,16 @@ def _at_home(environment: Mapping[str, str], home: Path) -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def work_here(supervisor: supervise.Supervisor, job: Job) -> Generator[None, None, supervise._End]:
+def work_here(supervisor: worker_supervisor.Supervisor, job: Job) -> Generator[None, None, worker_supervisor._End]:
     """Work a job off in this process, after the look at it that a worker's supervisor takes at least."""
     supervisor._show()
     supervisor._announce(job, os.getpid())
     yield
     worker = Worker(job)
     try:
-        end = supervise._End(worker.work())
+        end = worker_supervisor._End(worker.work())
     except RashomonError as error:
-        end = supervise._End(exit_code_of(error), str(error))
+        end = worker_supervisor._End(exit_code_of(error), str(error))
     return end
 
 

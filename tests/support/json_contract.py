@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.cli.options import asks_for_events
-from app.json_output.envelope import plain
-from app.json_output.schemas import RESULTS, adapter
+from app.cli.cli_options import asks_for_events
+from app.json_output.json_envelope import plain
+from app.json_output.json_schemas import RESULTS, adapter
 from benchmarks.registry import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Decoding, Media, Message, Part, Request, Text
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
 
 LATEST = 60.0
 _UNIT = 1 if sys.platform == "darwin" else 1024

@@ -8,9 +8,9 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from app.engine.workers.cluster.messages import Loaded, MediaReferences, NodeJob, NotLoaded, Problem, Proof
-from app.engine.workers.cluster.node import NodeWorker
-from app.engine.workers.cluster.seam import Cluster, Member, WorkerLostError
+from app.engine.workers.cluster.cluster_interface import Cluster, Member, WorkerLostError
+from app.engine.workers.cluster.cluster_messages import Loaded, MediaReferences, NodeJob, NotLoaded, Problem, Proof
+from app.engine.workers.cluster.node_worker import NodeWorker
 from benchmarks.vocabulary import Request
 
 

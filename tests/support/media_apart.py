@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.errors import MediaError
-from benchmarks.media.decoder import _decoder
-from benchmarks.media.previews import check_media, media_pictures, preview
+from benchmarks.media.media_decoder import _decoder
+from benchmarks.media.media_previews import check_media, media_pictures, preview
 from benchmarks.vocabulary import Modality
 from tests.support.media import sound, video
 from tests.support.media_bombs import Medium, ascii_ply

@@ -33,12 +33,12 @@ from benchmarks.untrusted.own_files import is_own_name
 from benchmarks.untrusted.safe_files import replacing
 from benchmarks.vocabulary import Decoding, Generation, Likelihood, Media, Message, Part, Request, Text
 from mlx_backends.core.error_text import one_line
-from mlx_backends.core.prompts.chat_template import prompt_utils
-from mlx_backends.mlx import feature_store
-from mlx_backends.mlx.feature_folder import LIMIT
+from mlx_backends.core.prompts.mlx_vlm_formatting import prompt_utils
+from mlx_backends.engine_registry import load_backend
 from mlx_backends.mlx.mode_choice import BATCHED_SHARED
-from mlx_backends.mlx.vlm import VLMBackend
-from mlx_backends.registry import load_backend
+from mlx_backends.mlx.vision import feature_store
+from mlx_backends.mlx.vision.feature_folder import LIMIT
+from mlx_backends.mlx.vlm_backend import VLMBackend
 from tests.support.benchmark_requests import answers
 from tests.support.tiny_models import FAMILIES
 

@@ -18,12 +18,12 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from app.commands.export import ExportArguments, export
-from app.commands.show import ShowArguments, show
+from app.commands.results.export_command import ExportArguments, export
+from app.commands.results.show_command import ShowArguments, show
 from app.exports.export_input import media_of
-from app.report.thumbnails import make_thumbnails
-from app.store.bundles.layout import MANIFEST
-from app.store.run import RunStore
+from app.report.samples.thumbnails import make_thumbnails
+from app.store.bundles.bundle_layout_and_limits import MANIFEST
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Media

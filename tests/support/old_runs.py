@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.store import schema
-from app.store.database import DATABASE
-from app.store.integrity.digests import WRITE_DIGESTS, register_functions
+from app.store import database_schema
+from app.store.integrity.row_digests import WRITE_DIGESTS, register_functions
+from app.store.run_database import DATABASE
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def as_version(folder: Path, version: int) -> None:
     connection = sqlite3.connect(old, isolation_level=None)
     try:
         register_functions(connection)
-        for migration in schema.MIGRATIONS[:version]:
+        for migration in database_schema.MIGRATIONS[:version]:
             for statement in migration.split(";\n"):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {version}")

@@ -21,7 +21,7 @@ from benchmarks.base import Benchmark
 from benchmarks.vocabulary import FinishReason, Generation, Record, Request, Verdict
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.options import RemoteOptions
+from mlx_backends.load_options import RemoteOptions
 from tests.support.metal_injector import MESSAGES, failure
 
 SLOW_MIGRATION = """
@@ -139,9 +139,9 @@ def apply(orders: dict[str, Any]) -> None:
         from ray._private import utils
 
         utils.compute_version_info = lambda: tuple(orders["ray_versions"])
-    from mlx_backends import registry
+    from mlx_backends import engine_registry
 
-    load, describe = registry.load_backend, registry.describe
+    load, describe = engine_registry.load_backend, engine_registry.describe
 
     def watched(
         model: str, media: MediaPath, *, force: bool = False, remote: RemoteOptions | None = None, **more: Any
@@ -166,9 +166,9 @@ def apply(orders: dict[str, Any]) -> None:
         info = describe(model)
         return replace(info, needs_device=orders.get("needs_device", info.needs_device), **orders.get("info", {}))
 
-    registry.load_backend, registry.describe = watched, described
-    if "metal_faults" in orders and "app.engine.training.worker" in sys.orig_argv:
-        from mlx_backends.mlx import load as loading
+    engine_registry.load_backend, engine_registry.describe = watched, described
+    if "metal_faults" in orders and "app.engine.training.training_worker" in sys.orig_argv:
+        from mlx_backends.mlx import mlx_load as loading
 
         load_model = loading.load
 
@@ -193,15 +193,15 @@ def apply(orders: dict[str, Any]) -> None:
 
         setattr(owner, name, hold)
     if "judge_seconds" in orders:
-        from app.engine import loop
+        from app.engine import answer_loop
 
-        verdict_of = loop.judge_record
+        verdict_of = answer_loop.judge_record
 
         def slow_verdict(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> Verdict:
             time.sleep(orders["judge_seconds"])
             return verdict_of(judge, record, benchmark)
 
-        loop.judge_record = slow_verdict
+        answer_loop.judge_record = slow_verdict
     if "row_seconds" in orders:
         from benchmarks.build import BuildWriter
 
@@ -213,22 +213,22 @@ def apply(orders: dict[str, Any]) -> None:
 
         setattr(BuildWriter, "add_row", slow_row)  # noqa: B010 - a method cannot be assigned to, says mypy
     if "stop_seconds" in orders:
-        from app.engine.workers import stop_time, supervise
+        from app.engine.workers import worker_stop_time, worker_supervisor
 
-        stop_time.LEAST_SECONDS = orders["stop_seconds"]
-        setattr(supervise, "NOTICE_SECONDS", orders["stop_seconds"])  # noqa: B010 - it is another module's, says mypy
+        worker_stop_time.LEAST_SECONDS = orders["stop_seconds"]
+        setattr(worker_supervisor, "NOTICE_SECONDS", orders["stop_seconds"])  # noqa: B010 - it is another module's, says mypy
     if "mode" in orders:
         from mlx_backends.core.expected_time import ExpectedTime
 
         ExpectedTime.best = orders["mode"]  # type: ignore[method-assign]
     if "memory" in orders:
-        from mlx_backends.models import memory_estimate
+        from mlx_backends.models import memory_and_cache_sizes
 
-        memory_estimate._available = lambda device: (orders["memory"], "what was ordered")
+        memory_and_cache_sizes._available = lambda device: (orders["memory"], "what was ordered")
     if "text_width" in orders:
-        from mlx_backends.mlx import lm
+        from mlx_backends.mlx import lm_backend
 
-        lm.WIDTH = orders["text_width"]
+        lm_backend.WIDTH = orders["text_width"]
     if orders.get("structured_without_metal"):
         _patch_structured_output()
     if "pace" in orders:
@@ -236,9 +236,9 @@ def apply(orders: dict[str, Any]) -> None:
 
         rate_limit.BACKOFF_BASE_S, rate_limit.MAX_BACKOFF_S = orders["pace"]
     if orders.get("migration"):
-        from app.store import schema
+        from app.store import database_schema
 
-        schema.MIGRATIONS = (*schema.MIGRATIONS, SLOW_MIGRATION)
+        database_schema.MIGRATIONS = (*database_schema.MIGRATIONS, SLOW_MIGRATION)
 
 
 def _patch_structured_output() -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from app.compare.packed_answers import LabelledAnswer
-from app.compare.run_view import RunViews
+from app.compare.runs.packed_answers import LabelledAnswer
+from app.compare.runs.run_view import RunViews
 from tests.support.compared_runs import RIGHT, WRONG, side, sides
 
 _RIGHT = {**RIGHT, "image-only": "IMAGE", "text-only": "TEXT"}

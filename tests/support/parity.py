@@ -8,32 +8,32 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.loop import AnswerLoop
-from app.engine.plan import create_run, identity_of, open_build
-from app.parity import probing, worker
+from app.engine.answer_loop import AnswerLoop
+from app.engine.run_plan import create_run, identity_of, open_build
+from app.parity import model_probing, probe_worker
 from app.run_spec import BatchSpec
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Instance
 from judges.base import FunctionJudge
-from judges.registry import get_judge
+from judges.judge_registry import get_judge
 from mlx_backends.base import Backend
-from mlx_backends.registry import describe, load_backend
+from mlx_backends.engine_registry import describe, load_backend
 
 
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have models looked at here instead of in processes of their own."""
 
-    def work(order: worker.ProbeOrder, report: Callable[[str], None]) -> str:
+    def work(order: probe_worker.ProbeOrder, report: Callable[[str], None]) -> str:
         try:
-            worker.run_order(order, report)
+            probe_worker.run_order(order, report)
         except RashomonError as error:
             return str(error)
         return ""
 
-    monkeypatch.setattr(probing, "_run", work)
+    monkeypatch.setattr(model_probing, "_run", work)
 
 
 def finished_run(

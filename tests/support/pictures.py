@@ -14,12 +14,12 @@ from pathlib import Path
 from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 
-from app.commands.demo import DEMOS, MODELS, demo_scorecard
-from app.report.render import print_table
-from app.report.samples import prompt_text
-from app.report.table_inputs import read_inputs
-from app.store.run import RunStore
+from app.commands.system.demo_command import DEMOS, MODELS, demo_scorecard
+from app.report.samples.sample_rows import prompt_text
+from app.report.tables.table_inputs import read_inputs
+from app.report.tables.table_rendering import print_table
 from app.store.run_references import run_folder
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import Build
 from benchmarks.vocabulary import Media, Record

@@ -15,9 +15,9 @@ from PIL import Image, ImageDraw
 
 from benchmarks.build import Build, BuildOptions
 from benchmarks.registry import get_benchmark
-from benchmarks.training.leaks import LeakReport
+from benchmarks.training.test_data_leaks import LeakReport
 from benchmarks.training.training_set import TrainingSet
-from benchmarks.training.write_set import drop_rows, write_training_set
+from benchmarks.training.write_training_set import drop_rows, write_training_set
 from benchmarks.training_rows import TrainingOptions
 
 Row = dict[str, Any]

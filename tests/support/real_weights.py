@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.vocabulary import Request, Text
 from mlx_backends.base import no_media
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
 from tests.support.benchmark_requests import answers
 from tests.support.real_prompts import real_requests
 from tests.support.smollm2 import build_smollm2, build_smolvlm, quantise_smollm2

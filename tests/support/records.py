@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.vocabulary import Generation, Instance, Record, Text, Verdict
 from judges.base import Judge
-from judges.cmc_rules.judge import Match
+from judges.cmc_rules.cmc_match_judge import Match
 
 QUESTION = "How many trams run on line 4?"
 

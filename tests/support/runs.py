@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from app.engine.plan import create_run
+from app.engine.run_plan import create_run
 from app.run_spec import BatchSpec
-from app.store.data_types import NewAnswer
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.run_summary import RunSummary
+from app.store.store_types import NewAnswer
 from app.store.summary_cache import Summaries
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Media, Record, Text, Verdict
 from judges.base import FunctionJudge
-from judges.registry import get_judge
-from mlx_backends.shared_names import without_folders
+from judges.judge_registry import get_judge
+from mlx_backends.portable_model_names import without_folders
 
 Answering = Callable[[Instance], Generation]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from PIL import Image
 
-from app.store.run import RunStore
-from app.store.title import set_title
+from app.store.run_store import RunStore
+from app.store.run_titles import set_title
 from app.store.workspace import Workspace
 from benchmarks.vocabulary import Generation, Instance, Media, Text
 from tests.support.hostile_texts import HOSTILE

@@ -19,13 +19,13 @@ from textual.widgets import Input, OptionList, TextArea
 
 from app.annotation.review_session import ReviewItem
 from app.annotation.review_store import Decision
-from app.report.media import media_path
+from app.report.samples.sample_media import media_path
 from app.store.workspace import Workspace
-from app.tui.app import RashomonApp
-from app.tui.screens.review import ReviewScreen
+from app.tui.screens.review_screen import ReviewScreen
+from app.tui.tui_app import RashomonApp
 from benchmarks.build import Build
 from benchmarks.registry import get_benchmark
-from benchmarks.review import ReviewGuide
+from benchmarks.review_guide import ReviewGuide
 from tests.support.tui_stage import Staged, screen_text, until
 
 

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from benchmarks.errors import ModelError
-from mlx_backends.core.isolation import contained
+from mlx_backends.core.library_isolation import contained
 
 _SPECIAL = [
     "<|endoftext|>",

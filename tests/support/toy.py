@@ -10,7 +10,7 @@ from benchmarks.answers import Answers
 from benchmarks.base import Benchmark, DataSource
 from benchmarks.build import Build, BuildOptions
 from benchmarks.prompt_template import Prompts
-from benchmarks.protocols import Protocol
+from benchmarks.protocols.protocols import Protocol
 from benchmarks.vocabulary import (
     Decoding,
     Generation,

@@ -12,17 +12,17 @@ from unittest.mock import patch
 
 from PIL import Image
 
-from app.engine.training import worker
-from app.engine.training.folder import Training, create_training
-from app.engine.training.log import Curve, LogWriter, read_curve
-from app.engine.training.spec import training_spec
-from app.engine.training.supervise import TrainingSupervisor
-from app.engine.training.verdict import verdict_of
+from app.engine.training import training_worker
+from app.engine.training.training_folder import Training, create_training
+from app.engine.training.training_log import Curve, LogWriter, read_curve
+from app.engine.training.training_spec_and_recipes import training_spec
+from app.engine.training.training_supervisor import TrainingSupervisor
+from app.engine.training.training_verdict import verdict_of
 from app.engine.workers.worker_process import Outcome
 from app.store.workspace import Workspace
 from mlx_backends.mlx.training import row_sizes
-from mlx_backends.mlx.training.objective import Losses
-from mlx_backends.training import CheckReport, StepReport, ValidationReport
+from mlx_backends.mlx.training.training_objective import Losses
+from mlx_backends.training_settings import CheckReport, StepReport, ValidationReport
 
 STEPS = 200
 
@@ -100,7 +100,7 @@ def trained_here() -> Iterator[None]:
     def run_worker(supervisor: TrainingSupervisor) -> tuple[int, Outcome]:
         training = supervisor._training
         with open(training.path / "worker.log", "a") as log, redirect_stderr(log):
-            outcome = worker.train(training.path, worker._Flags())
+            outcome = training_worker.train(training.path, training_worker._Flags())
         supervisor._show_progress()
         return outcome.code, outcome
 

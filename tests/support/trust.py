@@ -13,22 +13,22 @@ from unittest.mock import patch
 
 import tomli_w
 
-from app.engine.plan import without_none
-from app.store.run import RunStore
-from mlx_backends import user_state
-from mlx_backends.remote import addresses
-from mlx_backends.remote.model_names import address_of
+from app.engine.run_plan import without_none
+from app.store.run_store import RunStore
+from benchmarks.untrusted import private_state
+from mlx_backends.remote import allowed_addresses
+from mlx_backends.remote.remote_names_and_media import address_of
 
 
 def agree_to(*urls: str) -> None:
     """Agree to the servers of these URLs, for all that runs in the state folder of this process."""
-    addresses.allow([address_of(url) for url in urls])
+    allowed_addresses.allow([address_of(url) for url in urls])
 
 
 def forget(url: str) -> None:
     """Withdraw what was agreed to for a server: an earlier one of another test may have had its port."""
-    kept = [address for address in addresses._recorded() if address != address_of(url)]
-    user_state.write(addresses.ADDRESSES_FILE, "".join(f"{address}\n" for address in kept))
+    kept = [address for address in allowed_addresses._recorded() if address != address_of(url)]
+    private_state.write(allowed_addresses.ADDRESSES_FILE, "".join(f"{address}\n" for address in kept))
 
 
 def seal(folder: Path) -> None:

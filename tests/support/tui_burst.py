@@ -9,7 +9,7 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
-from app.tui.app import RashomonApp
+from app.tui.tui_app import RashomonApp
 from tests.support.tui_stage import until
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from app.tui.app import RashomonApp
-from app.tui.screens.samples import SamplesScreen
+from app.tui.screens.samples_screen import SamplesScreen
+from app.tui.tui_app import RashomonApp
 from benchmarks.vocabulary import Generation, Instance, Media
 from tests.support.demo import with_image
 from tests.support.runs import Answering, instances, says

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.view.contents.contents import Contents
-from app.view.contents.data_types import LACKING, OUTCOMES
+from app.view.contents.page_contents import Contents
+from app.view.contents.page_types import LACKING, OUTCOMES
 from tests.support.command import Rashomon
 
 ADDRESSES = (

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from textual.pilot import Pilot
 
 from app.engine.batch_runs import report_batch
-from app.tui.app import RashomonApp
 from app.tui.screens import SCREENS
-from assets.demo.recipe import evaluate
+from app.tui.tui_app import RashomonApp
+from assets.demo.recipe import evaluate_demo_model
 from benchmarks.vocabulary import Generation, Instance
 from mlx_backends.base import Backend
 from tests.support.demo import BF16, FOUR_BIT, HeldOutSet
@@ -104,7 +104,7 @@ def said_by(backend: Backend, by_id: Mapping[str, Instance], *, gigabytes: float
 
     @cache
     def answer(instance_id: str) -> Generation:
-        generation = evaluate.answer(backend, by_id[instance_id])
+        generation = evaluate_demo_model.answer(backend, by_id[instance_id])
         return replace(generation, prefill_s=seconds / 2, decode_s=seconds / 2, peak_memory=int(gigabytes * 1e9))
 
     return lambda instance: answer(instance.id)

@@ -9,9 +9,9 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from app.store.run import RunStore
-from app.tui.app import RashomonApp
-from app.tui.screens.answer import AnswerScreen
+from app.store.run_store import RunStore
+from app.tui.screens.answer_screen import AnswerScreen
+from app.tui.tui_app import RashomonApp
 from benchmarks.build import BuildOptions
 from benchmarks.clash import Clash
 from tests.support.data.clash import published_folder, published_row

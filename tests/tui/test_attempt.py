@@ -8,9 +8,9 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from app.tui.app import RashomonApp
 from app.tui.latest_only import LatestOnly
-from app.tui.screens.base import RashomonScreen
+from app.tui.screens.base_screen import RashomonScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.dialogs import ErrorDialog
 from benchmarks.errors import SpecError
 from tests.support.tui_stage import Stage, drive, screen_text, until

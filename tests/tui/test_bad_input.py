@@ -12,9 +12,9 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from app.tui.app import RashomonApp
 from app.tui.screens import SCREENS
-from app.tui.screens.runs import RunsScreen
+from app.tui.screens.runs_screen import RunsScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.dialogs import TextDialog
 from tests.support.demo import FOUR_BIT
 from tests.support.tui_computed import open_samples, press, until_computed, visit

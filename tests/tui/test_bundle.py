@@ -9,13 +9,13 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from app.exports.bundle import write_bundle
+from app.exports.bundle_export import write_bundle
 from app.store.workspace import Workspace
-from app.tui.app import RashomonApp
-from app.tui.screens.runs import RunsScreen
-from app.tui.screens.samples import SamplesScreen
-from app.tui.screens.tables import TablesScreen
-from app.tui.screens.trainings import TrainingsScreen
+from app.tui.screens.runs_screen import RunsScreen
+from app.tui.screens.samples_screen import SamplesScreen
+from app.tui.screens.tables_screen import TablesScreen
+from app.tui.screens.trainings_screen import TrainingsScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.dialogs import ErrorDialog, TextDialog
 from tests.support.runs import says
 from tests.support.trust import tree

@@ -15,16 +15,16 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from app.annotation.session import LabellingSession
-from app.store.trash import Trash
+from app.annotation.labelling_session import LabellingSession
+from app.store.run_trash import Trash
 from app.store.workspace import Workspace
-from app.tui.app import RashomonApp
-from app.tui.processes import RunProcesses
 from app.tui.screens import SCREENS
-from app.tui.screens.answer import AnswerScreen
-from app.tui.screens.base import RashomonScreen
-from app.tui.screens.label import LabelScreen
-from app.tui.screens.review import ReviewScreen
+from app.tui.screens.answer_screen import AnswerScreen
+from app.tui.screens.base_screen import RashomonScreen
+from app.tui.screens.label_screen import LabelScreen
+from app.tui.screens.review_screen import ReviewScreen
+from app.tui.tui_app import RashomonApp
+from app.tui.tui_processes import RunProcesses
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import Dialog, LeaveDialog
 from benchmarks.build import BuildOptions
@@ -207,20 +207,20 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     monkeypatch.setattr(Trash, "delete", note("delete", refused))
     monkeypatch.setattr("app.tui.screens.session_overrides.override", note("override", refused))
     monkeypatch.setattr("app.tui.screens.session_overrides.retract_override", note("take back", refused))
-    monkeypatch.setattr("app.tui.screens.samples.open_in_viewer", lambda path: None)
-    monkeypatch.setattr("app.tui.confirmations.adopt", note("adopt", refused))
+    monkeypatch.setattr("app.tui.screens.samples_screen.open_in_viewer", lambda path: None)
+    monkeypatch.setattr("app.tui.tui_confirmations.adopt", note("adopt", refused))
     monkeypatch.setattr("app.tui.screens.spec_actions.prepare_job", note("begin", refused))
     monkeypatch.setattr("app.tui.screens.spec_actions.save_spec", lambda spec, path, replace=False: log.act("save"))
-    monkeypatch.setattr("app.tui.screens.settings.save_settings", lambda settings: None)
-    monkeypatch.setattr("app.tui.screens.session.open_in_viewer", lambda path: None)
-    monkeypatch.setattr("app.tui.screens.trainings.stop_training", note("stop a training"))
+    monkeypatch.setattr("app.tui.screens.settings_screen.save_settings", lambda settings: None)
+    monkeypatch.setattr("app.tui.screens.session_screen.open_in_viewer", lambda path: None)
+    monkeypatch.setattr("app.tui.screens.trainings_screen.stop_training", note("stop a training"))
 
     def export(*arguments: Any, out: Path, **named: Any) -> Any:
         if out.exists():
             log.act("export over files")
         raise refused
 
-    monkeypatch.setattr("app.tui.screens.export.export_runs", export)
+    monkeypatch.setattr("app.tui.screens.export_screen.export_runs", export)
     give = LabellingSession.label_current
 
     def label(self: LabellingSession, store: Any, label: str | None) -> None:

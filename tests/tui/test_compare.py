@@ -11,18 +11,18 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from app.compare.instances import flips, text_changes
-from app.compare.recommend import recommend
-from app.compare.tables import compare
-from app.compare.verdict import verdict
-from app.store.run import RunStore
-from app.tui.app import RashomonApp
-from app.tui.screens.compare import PANES, CompareScreen
-from app.tui.screens.flips import FlippedScreen, SideBySideScreen
-from app.tui.screens.overview import Overview
-from app.tui.widgets.matrix import Matrix
-from app.tui.widgets.picture import Picture
+from app.compare.comparison_tables import compare
+from app.compare.differences.instance_comparison import flips, text_changes
+from app.compare.fine_tuning.fine_tuning_verdict import verdict
+from app.compare.recommend.recommendation import recommend
+from app.store.run_store import RunStore
+from app.tui.screens.compare_screen import PANES, CompareScreen
+from app.tui.screens.comparison_overview import Overview
+from app.tui.screens.flips_screen import FlippedScreen, SideBySideScreen
+from app.tui.tui_app import RashomonApp
+from app.tui.widgets.count_matrix import Matrix
 from app.tui.widgets.result_table import ResultTable
+from app.tui.widgets.terminal_picture import Picture
 from benchmarks.vocabulary import Generation, Instance
 from tests.support.compared_runs import answered
 from tests.support.demo import HeldOutSet

@@ -10,8 +10,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from app.tui.app import RashomonApp
-from app.tui.screens.export import ExportScreen
+from app.tui.screens.export_screen import ExportScreen
+from app.tui.tui_app import RashomonApp
 from tests.support.runs import instances
 from tests.support.tui_computed import FIRST, mixed, press, until_settled, visit
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until

@@ -10,16 +10,16 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from app.tui.app import RashomonApp
-from app.tui.screens.fetch import FetchScreen
-from app.tui.screens.runs import RunsScreen
+from app.tui.screens.fetch_screen import FetchScreen
+from app.tui.screens.runs_screen import RunsScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.command_dialog import Stage as DialogStage
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from benchmarks.fetch.hub_cache import hub_cache
-from mlx_backends.models import memory_estimate
-from mlx_backends.next_model import recommend_models
-from tests.app.commands.test_get import tiny_model
+from mlx_backends.model_recommendation import recommend_models
+from mlx_backends.models import memory_and_cache_sizes
+from tests.app.commands.data_and_models.test_get import tiny_model
 from tests.support.command import ROOT
 from tests.support.fake_hub import FakeHub
 from tests.support.trust import receive
@@ -68,7 +68,7 @@ def test_what_can_be_fetched_and_built(
     size: tuple[int, int], stage: Stage, snapshot: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(memory_estimate, "_available", lambda _: (12_700_000_000, "a Mac with 16 GB"))
+    monkeypatch.setattr(memory_and_cache_sizes, "_available", lambda _: (12_700_000_000, "a Mac with 16 GB"))
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await press(pilot, "f6")
@@ -102,7 +102,7 @@ def test_a_model_is_fetched_after_its_size_was_read(hub: FakeHub, stage: Stage) 
 def test_a_recommended_model_says_why_before_it_is_fetched(
     hub: FakeHub, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_estimate, "_available", lambda _: (12_700_000_000, "a Mac with 16 GB"))
+    monkeypatch.setattr(memory_and_cache_sizes, "_available", lambda _: (12_700_000_000, "a Mac with 16 GB"))
     first = recommend_models(12_700_000_000)[0]
     hub.repos[first.model.id] = hub.repos["org/tiny"]
 
@@ -173,7 +173,7 @@ def test_a_benchmark_is_built_only_after_a_yes(stage: Stage, monkeypatch: pytest
     """No process is started before the question is on the screen; what it starts ends with a message."""
     started: list[list[str]] = []
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setattr("app.fetch.manifest.fetch_state", lambda folder: "fetched")
+    monkeypatch.setattr("app.fetch.fetched_files_record.fetch_state", lambda folder: "fetched")
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         start = app.processes.start_job

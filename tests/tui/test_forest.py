@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from app.tui.widgets.forest import BETTER, UNDECIDED, WORSE, ForestRow, direction, forest_plot
+from app.tui.widgets.forest_plot import BETTER, UNDECIDED, WORSE, ForestRow, direction, forest_plot
 from benchmarks.vocabulary import Estimate
 
 ROWS = [

@@ -11,9 +11,9 @@ from PIL import Image
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
-from app.store.run import RunStore
-from app.tui.app import RashomonApp
+from app.store.run_store import RunStore
 from app.tui.hostile_text import sanitize
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.dialogs import Confirm, TextDialog
 from benchmarks.build import BuildOptions
 from benchmarks.clash import Clash

@@ -8,11 +8,11 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from app.tui.app import RashomonApp
 from app.tui.screens import SCREENS
-from app.tui.screens.doctor import DoctorScreen
-from app.tui.screens.help import HelpScreen
-from app.tui.screens.new_run import NewRunScreen
+from app.tui.screens.doctor_screen import DoctorScreen
+from app.tui.screens.help_screen import HelpScreen
+from app.tui.screens.new_run_screen import NewRunScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.keys_line import KeysLine
 from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until

@@ -14,11 +14,11 @@ from textual.pilot import Pilot
 
 from app.engine.batch_runs import report_batch
 from app.engine.run_control import is_paused
-from app.store.data_types import NODES_KEY, NodeStatus
-from app.store.run import RunStore
-from app.tui.app import RashomonApp
-from app.tui.screens.live import LiveScreen
-from app.tui.screens.samples import SamplesScreen
+from app.store.run_store import RunStore
+from app.store.store_types import NODES_KEY, NodeStatus
+from app.tui.screens.live_screen import LiveScreen
+from app.tui.screens.samples_screen import SamplesScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.block_picture import BlockPicture
 from benchmarks.vocabulary import Generation, Instance, Media
 from tests.support.runs import instances, says
@@ -50,7 +50,7 @@ async def to_live(pilot: Pilot[Any], app: RashomonApp) -> None:
 
 @pytest.fixture(autouse=True)
 def _same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlx_backends.models.memory_estimate._available", lambda device: (21 * 2**30, "memory"))
+    monkeypatch.setattr("mlx_backends.models.memory_and_cache_sizes._available", lambda device: (21 * 2**30, "memory"))
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from app.compare.flips import flipped_table
-from app.compare.pairs import RunPair
-from app.tui.app import RashomonApp
-from app.tui.screens.compare import CompareScreen
-from app.tui.screens.flips import FlippedScreen
-from app.tui.screens.overview import Overview
+from app.compare.differences.label_flips import flipped_table
+from app.compare.runs.run_pairs import RunPair
+from app.tui.screens.compare_screen import CompareScreen
+from app.tui.screens.comparison_overview import Overview
+from app.tui.screens.flips_screen import FlippedScreen
+from app.tui.tui_app import RashomonApp
 from benchmarks.vocabulary import Generation, Instance
 from tests.support.runs import says
 from tests.support.tui_computed import until_computed, visit

@@ -17,15 +17,15 @@ from textual.widgets import Static
 from app.new_run.run_estimate import BuildContents
 from app.run_spec import load_spec
 from app.store.run_summary import read_summary
-from app.tui.app import RashomonApp
-from app.tui.screens.new_run import NewRunScreen
 from app.tui.screens.new_run_options import LIKELIHOOD
+from app.tui.screens.new_run_screen import NewRunScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.choice_table import ChoiceTable
-from app.tui.widgets.field import Field
+from app.tui.widgets.form_field import Field
 from app.tui.widgets.tab_line import TabLine
-from benchmarks.plugins import forget
+from benchmarks.plugins.find_plugins import forget
 from benchmarks.registry import get_benchmark
-from tests.benchmarks.test_plugins import install
+from tests.benchmarks.plugins.test_find_plugins import install
 from tests.support.demo import FOUR_BIT, HeldOutSet
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot

@@ -11,12 +11,12 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from app.tui.app import RashomonApp
-from app.tui.screens.own_rows import OwnRowsScreen
+from app.tui.screens.own_rows_screen import OwnRowsScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from app.tui.widgets.mapping_form import MappingForm
-from app.tui.widgets.picture import Picture
+from app.tui.widgets.terminal_picture import Picture
 from benchmarks.build import Build
 from tests.support.tui_computed import CHARTS, press, until_computed, until_settled
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until

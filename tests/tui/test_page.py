@@ -14,13 +14,13 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from textual.pilot import Pilot
 
-from app.tui.app import RashomonApp
 from app.tui.page_servers import NoPageError, PageServers, ServedPage
-from app.tui.screens.flips import FlippedScreen, SideBySideScreen
-from app.tui.screens.label import LabelScreen
-from app.tui.screens.live import LiveScreen
-from app.tui.screens.results import ResultsScreen
-from app.tui.screens.samples import SamplesScreen
+from app.tui.screens.flips_screen import FlippedScreen, SideBySideScreen
+from app.tui.screens.label_screen import LabelScreen
+from app.tui.screens.live_screen import LiveScreen
+from app.tui.screens.results_screen import ResultsScreen
+from app.tui.screens.samples_screen import SamplesScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.dialogs import ErrorDialog, TextDialog
 from tests.support.runs import instances
 from tests.support.tui_computed import open_samples, press, three_runs, until_computed, visit

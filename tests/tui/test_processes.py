@@ -21,8 +21,8 @@ from textual.pilot import Pilot
 from app.engine.run_control import worker_pid
 from app.store.run_summary import read_summary
 from app.store.workspace import Workspace
-from app.tui.app import RashomonApp
-from app.tui.screens.live import LiveScreen
+from app.tui.screens.live_screen import LiveScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.dialogs import Confirm, StopDialog
 from app.tui.widgets.virtual_table import VirtualTable
 from tests.support.charts import draw_sources
@@ -102,7 +102,7 @@ def test_a_run_that_is_about_to_start_is_not_started_twice(stage: Stage, monkeyp
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await until(pilot, lambda: bool(app.snapshot.runs))
-        monkeypatch.setattr("app.tui.processes.subprocess.Popen", wait)
+        monkeypatch.setattr("app.tui.tui_processes.subprocess.Popen", wait)
         await pilot.press("R", "y")
         await until(pilot, lambda: "starts by itself" in screen_text(app))
         await pilot.press("R")
@@ -195,7 +195,7 @@ def test_a_worker_that_hangs_is_killed_only_after_a_confirmation(
 
 OPEN = (
     "import sys; sys.path.insert(0, sys.argv[1])\n"
-    "from app.tui.app import RashomonApp\nfrom app.store.workspace import Workspace\nimport json\n"
+    "from app.tui.tui_app import RashomonApp\nfrom app.store.workspace import Workspace\nimport json\n"
     "class Opened(RashomonApp):\n"
     "    def on_mount(self):\n        self.processes.start(json.loads(sys.argv[2]))\n"
     "Opened(Workspace.find()).run()\n"

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.by_condition import accuracy_by_condition
-from app.compare.instances import compare_instance, flips, read_excerpts, text_changes
-from app.compare.pairs import RunPair
+from app.compare.comparison_tables import compare
+from app.compare.differences.condition_differences import accuracy_by_condition
+from app.compare.differences.instance_comparison import compare_instance, flips, read_excerpts, text_changes
 from app.compare.result_cache import ResultCache
+from app.compare.runs.run_pairs import RunPair
 from app.compare.side_by_side import side_by_side_table
-from app.compare.tables import compare
-from app.exports.formats import DEFAULT_FORMATS, FORMAT_DESCRIPTIONS, FORMATS, export_runs
-from app.report.paper_rows import without_published
-from app.report.tables import tables_of
-from app.store.run import RunStore
+from app.exports.export_formats import DEFAULT_FORMATS, FORMAT_DESCRIPTIONS, FORMATS, export_runs
+from app.report.tables.paper_rows import without_published
+from app.report.tables.run_tables import tables_of
 from app.store.run_references import PublishedRow
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError, StoreError, StoreFullError
 from benchmarks.vocabulary import Estimate, Generation, Instance, Table, Verdict

@@ -10,10 +10,10 @@ from textual.pilot import Pilot
 from textual.widgets import TextArea
 
 from app.annotation.review_store import Decision, ReviewStore
-from app.tui.app import RashomonApp
-from app.tui.commands import commands_of
-from app.tui.screens.review import ReviewScreen
-from app.tui.screens.runs import RunsScreen
+from app.tui.key_commands import commands_of
+from app.tui.screens.review_screen import ReviewScreen
+from app.tui.screens.runs_screen import RunsScreen
+from app.tui.tui_app import RashomonApp
 from benchmarks.build import Build, BuildOptions
 from benchmarks.clash import Clash
 from benchmarks.contra4 import Contra4

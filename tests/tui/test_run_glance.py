@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from app.tui.app import RashomonApp
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.block_picture import BlockPicture
 from app.tui.widgets.run_glance import RunGlance
 from benchmarks.vocabulary import Media, Text

@@ -14,15 +14,15 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from app.engine.run_control import is_paused
-from app.store.data_types import ConditionProgress
 from app.store.run_references import run_folder
 from app.store.run_summary import RunSummary
+from app.store.store_types import ConditionProgress
 from app.store.workspace import DEMOS_FOLDER
-from app.tui.app import RashomonApp
-from app.tui.screens.live import LiveScreen
-from app.tui.screens.own_rows import OwnRowsScreen
+from app.tui.screens.live_screen import LiveScreen
+from app.tui.screens.own_rows_screen import OwnRowsScreen
 from app.tui.screens.run_list import RunList
-from app.tui.screens.runs import RunsScreen
+from app.tui.screens.runs_screen import RunsScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm, ErrorDialog, TextDialog
 from app.tui.widgets.virtual_table import VirtualTable

@@ -14,21 +14,21 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static
 
 from app.engine.run_control import is_paused
-from app.store.data_types import ConditionProgress, JudgedCounts
 from app.store.run_summary import RunSummary
+from app.store.store_types import ConditionProgress, JudgedCounts
 from app.store.workspace import Workspace
-from app.tui.app import RashomonApp
-from app.tui.commands import COMMANDS, commands_of
-from app.tui.screens.label import LabelScreen
-from app.tui.screens.live import LiveScreen
+from app.tui.key_commands import COMMANDS, commands_of
+from app.tui.screens.label_screen import LabelScreen
 from app.tui.screens.live_lines import judge_lines
-from app.tui.screens.new_run import NewRunScreen
-from app.tui.screens.runs import RunsScreen
-from app.tui.screens.samples import SamplesScreen
-from app.tui.screens.tables import TablesScreen
+from app.tui.screens.live_screen import LiveScreen
+from app.tui.screens.new_run_screen import NewRunScreen
+from app.tui.screens.runs_screen import RunsScreen
+from app.tui.screens.samples_screen import SamplesScreen
+from app.tui.screens.tables_screen import TablesScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm, Dialog, ErrorDialog, StopDialog, TextDialog
-from app.tui.widgets.override import OverrideDialog
+from app.tui.widgets.override_dialog import OverrideDialog
 from app.tui.widgets.virtual_table import VirtualTable
 from app.tui.workspace_watcher import WorkspaceSnapshot, WorkspaceWatcher
 from benchmarks.errors import StoreError
@@ -206,7 +206,7 @@ def test_every_digit_that_opens_a_screen_elsewhere_belongs_to_label() -> None:
 
 
 def test_who_overrides_is_behind_nothing(stage: Stage) -> None:
-    from app.report.running_accuracy import judging_progress
+    from app.report.progress.running_accuracy import judging_progress
 
     for person in ("override:root@1", "human:ann@1"):
         judged = {person: JudgedCounts(), "match@4": JudgedCounts(labelled=4, correct=4)}
@@ -282,8 +282,8 @@ def test_stopping_a_run_of_a_batch_asks_which_is_meant(stage: Stage, monkeypatch
     stage.run("running", state="running", done=3)
     stopped: list[str] = []
     monkeypatch.setattr("app.tui.run_actions.batch_pid", lambda folder: os.getpid())
-    monkeypatch.setattr("app.tui.processes.stop_run", lambda folder: stopped.append("run"))
-    monkeypatch.setattr("app.tui.processes.stop_batch", lambda folder: stopped.append("batch"))
+    monkeypatch.setattr("app.tui.tui_processes.stop_run", lambda folder: stopped.append("run"))
+    monkeypatch.setattr("app.tui.tui_processes.stop_batch", lambda folder: stopped.append("batch"))
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         for key, then in (("n", []), ("y", ["run"]), ("b", ["run", "batch"]), ("enter", ["run", "batch"])):
@@ -397,7 +397,7 @@ def test_a_run_that_may_not_be_labelled_is_a_message(stage: Stage, monkeypatch: 
     def refuse(*arguments: object, **named: object) -> None:
         raise StoreError("received was made elsewhere; adopt it first.")
 
-    monkeypatch.setattr("app.tui.screens.label.draw_sample", refuse)
+    monkeypatch.setattr("app.tui.screens.label_screen.draw_sample", refuse)
     monkeypatch.setattr("app.tui.screens.session_overrides.override", refuse)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:

@@ -14,15 +14,15 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from app.report.judge_selection import resolve_judge
-from app.report.media import MediaPreview, preview_media
-from app.store.run import RunStore
-from app.tui.app import RashomonApp
-from app.tui.screens.label import LabelScreen
-from app.tui.screens.samples import SamplesScreen
+from app.report.samples.sample_media import MediaPreview, preview_media
+from app.report.tables.judge_selection import resolve_judge
+from app.store.run_store import RunStore
+from app.tui.screens.label_screen import LabelScreen
+from app.tui.screens.samples_screen import SamplesScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.block_picture import BlockPicture
-from app.tui.widgets.picture import Picture
 from app.tui.widgets.sample_view import SampleView
+from app.tui.widgets.terminal_picture import Picture
 from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.vocabulary import Generation, Instance, Media, Record, Text, Verdict
 from tests.support.media import cloud, sound, video
@@ -379,7 +379,7 @@ def test_a_medium_that_takes_long_keeps_nothing_waiting(
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await until(pilot, lambda: "not there" in screen_text(app))  # the picture of the newest answer, on Runs
-        monkeypatch.setattr("app.tui.widgets.picture.preview_media", slow)
+        monkeypatch.setattr("app.tui.widgets.terminal_picture.preview_media", slow)
         try:
             screen = await open_samples(pilot, app, folder)
             await until(pilot, lambda: len(begun) == 2)

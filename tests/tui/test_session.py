@@ -15,17 +15,17 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from app.engine.run_control import worker_pid
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.run_summary import read_summary
-from app.tui.app import RashomonApp
-from app.tui.screens.compare import CompareScreen
-from app.tui.screens.export import ExportScreen
-from app.tui.screens.flips import SideBySideScreen
-from app.tui.screens.live import LiveScreen
-from app.tui.screens.runs import RunsScreen
-from app.tui.screens.samples import SamplesScreen
+from app.tui.screens.compare_screen import CompareScreen
+from app.tui.screens.export_screen import ExportScreen
+from app.tui.screens.flips_screen import SideBySideScreen
+from app.tui.screens.live_screen import LiveScreen
+from app.tui.screens.runs_screen import RunsScreen
+from app.tui.screens.samples_screen import SamplesScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.dialogs import LeaveDialog
-from app.tui.widgets.override import OverrideDialog
+from app.tui.widgets.override_dialog import OverrideDialog
 from tests.support.command import ROOT
 from tests.support.tui_computed import press, three_runs, until_settled
 from tests.support.tui_stage import Stage, drive, screen_text, until

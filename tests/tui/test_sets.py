@@ -11,12 +11,12 @@ from textual.pilot import Pilot
 
 from app.store.tried_models import read_tried
 from app.store.workspace import Workspace
-from app.tui.app import RashomonApp
-from app.tui.screens.sets import SetsScreen, _models_here
+from app.tui.screens.sets_screen import SetsScreen, _models_here
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import ErrorDialog
-from tests.app.commands.test_try_model import build, tried
+from tests.app.commands.results.test_try_command import build, tried
 from tests.support.command import Rashomon
 from tests.support.demo import FOUR_BIT
 from tests.support.tui_stage import SIZES, drive, screen_text, until
@@ -34,8 +34,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def app(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RashomonApp:
-    monkeypatch.setattr("app.compare.set_history.SetRun.is_model", True)
-    monkeypatch.setattr("app.tui.screens.sets._models_here", lambda workspace: [])
+    monkeypatch.setattr("app.compare.question_sets.question_set_history.SetRun.is_model", True)
+    monkeypatch.setattr("app.tui.screens.sets_screen._models_here", lambda workspace: [])
     shutil.copytree(home / "workspace", tmp_path / "workspace", symlinks=True)
     return RashomonApp(Workspace(tmp_path / "workspace"))
 
@@ -78,7 +78,7 @@ def test_a_model_is_tried_in_five_keys(app: RashomonApp) -> None:
 
 
 def test_an_untried_set_takes_a_typed_model_which_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.tui.screens.sets._models_here", lambda workspace: [])
+    monkeypatch.setattr("app.tui.screens.sets_screen._models_here", lambda workspace: [])
     rashomon = Rashomon(tmp_path)
     build(rashomon)
     app = RashomonApp(Workspace(rashomon.workspace))
@@ -104,7 +104,9 @@ def test_an_untried_set_takes_a_typed_model_which_is_no_option(tmp_path: Path, m
 def test_the_line_to_type_in_is_on_display_below_many_models(
     size: tuple[int, int], app: RashomonApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.tui.screens.sets._models_here", lambda workspace: [f"org/model-{n}" for n in range(40)])
+    monkeypatch.setattr(
+        "app.tui.screens.sets_screen._models_here", lambda workspace: [f"org/model-{n}" for n in range(40)]
+    )
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await to_sets(pilot, app, "better")

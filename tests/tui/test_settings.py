@@ -12,13 +12,13 @@ from textual.content import Content
 from textual.pilot import Pilot
 
 from app.doctor import CheckResult
-from app.tui.app import RashomonApp
-from app.tui.commands import COMMANDS, EVERYWHERE
+from app.tui.key_commands import COMMANDS, EVERYWHERE
 from app.tui.keymap import keymap
 from app.tui.screens import SCREENS
-from app.tui.screens.doctor import DoctorScreen
-from app.tui.screens.help import HelpScreen
-from app.tui.settings import Settings, load_settings, settings_file
+from app.tui.screens.doctor_screen import DoctorScreen
+from app.tui.screens.help_screen import HelpScreen
+from app.tui.tui_app import RashomonApp
+from app.tui.tui_settings import Settings, load_settings, settings_file
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 from tests.tui.test_hostile import PAYLOAD, assert_harmless
@@ -29,8 +29,8 @@ SECRET = "sk-secret-0123456789abcdef"
 @pytest.fixture
 def quiet(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """Folders and keys of the test's own."""
-    monkeypatch.setattr("app.tui.settings.settings_file", lambda: tmp_path / "settings.toml")
-    monkeypatch.setattr("app.tui.screens.settings.settings_file", lambda: tmp_path / "settings.toml")
+    monkeypatch.setattr("app.tui.tui_settings.settings_file", lambda: tmp_path / "settings.toml")
+    monkeypatch.setattr("app.tui.screens.settings_screen.settings_file", lambda: tmp_path / "settings.toml")
     monkeypatch.setattr(
         "mlx_backends.remote.api_keys._keychain", lambda name: SECRET if name == "GEMINI_API_KEY" else None
     )
@@ -52,12 +52,13 @@ def test_settings_are_shown_without_any_key_and_kept(
     size: tuple[int, int], quiet: Stage, tmp_path: Path, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "app.tui.screens.settings.program_folders", lambda workspace: {"workspace": Path("/w"), "models": Path("/m")}
+        "app.tui.screens.settings_screen.program_folders",
+        lambda workspace: {"workspace": Path("/w"), "models": Path("/m")},
     )
     monkeypatch.setattr(
-        "app.tui.screens.settings._folder", lambda name, path: Content(f"{name:<12}{path}  9.9 GB free")
+        "app.tui.screens.settings_screen._folder", lambda name, path: Content(f"{name:<12}{path}  9.9 GB free")
     )
-    monkeypatch.setattr("app.tui.screens.settings.settings_file", lambda: Path("/c/settings.toml"))
+    monkeypatch.setattr("app.tui.screens.settings_screen.settings_file", lambda: Path("/c/settings.toml"))
     file = tmp_path / "settings.toml"
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
@@ -169,7 +170,7 @@ def test_help_is_about_the_focused_widget_and_the_screen(
     file.write_text('[keys]\n"runs.filter" = "f12"\n')
     findings = [CheckResult("machine", True, "a machine")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.tui.screens.doctor.examine", lambda workspace: iter(findings))
+        patch.setattr("app.tui.screens.doctor_screen.examine", lambda workspace: iter(findings))
         drive(opened(quiet, file), script, size)
 
 
@@ -212,7 +213,7 @@ def test_the_doctor_shows_what_the_command_finds(
         CheckResult("models", True, "0 models in a folder", "fetch one."),
         CheckResult("mlx", False, f"it said {PAYLOAD}", "install mlx again."),
     ]
-    monkeypatch.setattr("app.tui.screens.doctor.examine", lambda workspace: iter(findings))
+    monkeypatch.setattr("app.tui.screens.doctor_screen.examine", lambda workspace: iter(findings))
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await pilot.press("f3")
@@ -231,7 +232,7 @@ def test_a_result_that_comes_after_the_screen_has_closed_is_dropped(
 ) -> None:
     """The last result comes from its thread as the screen closes, whose widgets are gone by then."""
     findings = [CheckResult("machine", True, "a machine")]
-    monkeypatch.setattr("app.tui.screens.doctor.examine", lambda workspace: iter(findings))
+    monkeypatch.setattr("app.tui.screens.doctor_screen.examine", lambda workspace: iter(findings))
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await pilot.press("f3")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.tui.settings import Settings, load_settings, save_settings
+from app.tui.tui_settings import Settings, load_settings, save_settings
 from benchmarks.errors import SpecError
 
 

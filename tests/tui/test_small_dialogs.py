@@ -10,13 +10,13 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, TextArea
 
-from app.tui.app import RashomonApp
-from app.tui.screens.help import HelpScreen
-from app.tui.screens.runs import RunsScreen
+from app.tui.screens.help_screen import HelpScreen
+from app.tui.screens.runs_screen import RunsScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.choice_dialogs import ChoiceDialog, MultipleChoiceDialog
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.dialogs import Confirm, Dialog, ErrorDialog, LeaveDialog, StopDialog, TextDialog
-from app.tui.widgets.override import OverrideDialog
+from app.tui.widgets.override_dialog import OverrideDialog
 from app.tui.widgets.review_dialogs import CorrectionDialog
 from tests.support.tui_stage import Stage, drive, screen_text
 

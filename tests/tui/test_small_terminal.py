@@ -10,9 +10,9 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from app.tui.app import RashomonApp
 from app.tui.screens import SCREENS
-from app.tui.screens.runs import RunsScreen
+from app.tui.screens.runs_screen import RunsScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.dialogs import Confirm
 from tests.support.tui_computed import press, three_runs, until_computed
 from tests.support.tui_stage import Stage, drive, screen_text, until

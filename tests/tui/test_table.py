@@ -15,7 +15,7 @@ from textual.strip import Strip
 from app.tui.style_sheets import STYLES
 from app.tui.theme import legible_colours
 from app.tui.widgets.table_columns import Column, Row
-from app.tui.widgets.truncate import fit
+from app.tui.widgets.truncate_text import fit
 from app.tui.widgets.virtual_table import VirtualTable
 from tests.support.tui_stage import screen_text, strips, until
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from app.report.latex import to_latex
-from app.report.paper_rows import without_published
-from app.report.render import to_csv, to_markdown
-from app.report.tables import tables_of
-from app.tui.app import RashomonApp
-from app.tui.screens.tables import TablesScreen
+from app.report.tables.latex_tables import to_latex
+from app.report.tables.paper_rows import without_published
+from app.report.tables.run_tables import tables_of
+from app.report.tables.table_rendering import to_csv, to_markdown
+from app.tui.screens.tables_screen import TablesScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.result_table import ResultTable
 from benchmarks.vocabulary import Verdict
@@ -169,7 +169,7 @@ def test_rows_of_one_run_come_below_its_name(stage: Stage) -> None:
 
 def test_another_judges_labels_are_chosen_and_kept(stage: Stage) -> None:
     run = stage.run("judged", asked=instances(4), answering=mixed(0))
-    from app.store.run import RunStore
+    from app.store.run_store import RunStore
 
     with RunStore.open(run) as store:
         stored = store.answer_of("factual-0000/aligned")

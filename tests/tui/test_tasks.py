@@ -11,10 +11,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from app.store.run_summary import read_summary
-from app.tui.app import RashomonApp
-from app.tui.screens.live import LiveScreen
-from app.tui.screens.new_run import NewRunScreen
-from app.tui.screens.own_rows import OwnRowsScreen
+from app.tui.screens.live_screen import LiveScreen
+from app.tui.screens.new_run_screen import NewRunScreen
+from app.tui.screens.own_rows_screen import OwnRowsScreen
+from app.tui.tui_app import RashomonApp
 from tests.support.tui_computed import CHARTS, press
 from tests.support.tui_stage import Stage, drive, screen_text, until
 from tests.tui.test_new_run import desk, known, opened

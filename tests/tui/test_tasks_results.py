@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from app.tui.app import RashomonApp
-from app.tui.processes import RunProcesses
-from app.tui.screens.tables import TablesScreen
+from app.tui.screens.tables_screen import TablesScreen
+from app.tui.tui_app import RashomonApp
+from app.tui.tui_processes import RunProcesses
 from tests.support.runs import instances
 from tests.support.tui_computed import FIRST, mixed, press, three_runs, until_settled
 from tests.support.tui_stage import Stage, drive, screen_text, until

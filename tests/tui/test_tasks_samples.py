@@ -11,17 +11,17 @@ from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from app.compare.instances import flips, text_changes
-from app.store.run import RunStore
-from app.tui.app import RashomonApp
-from app.tui.screens.compare import CompareScreen
-from app.tui.screens.flips import SideBySideScreen
-from app.tui.screens.label import LabelScreen
-from app.tui.screens.overview import Overview
-from app.tui.screens.zoom import ZoomScreen
+from app.compare.differences.instance_comparison import flips, text_changes
+from app.store.run_store import RunStore
+from app.tui.screens.compare_screen import CompareScreen
+from app.tui.screens.comparison_overview import Overview
+from app.tui.screens.flips_screen import SideBySideScreen
+from app.tui.screens.label_screen import LabelScreen
+from app.tui.screens.zoom_screen import ZoomScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.block_picture import BlockPicture
-from app.tui.widgets.picture import Picture
 from app.tui.widgets.sibling_strip import SiblingStrip
+from app.tui.widgets.terminal_picture import Picture
 from benchmarks.vocabulary import Mark, Media, Text
 from tests.support.runs import instances, says
 from tests.support.tui_computed import build, mixed, open_samples, until_computed
@@ -80,7 +80,7 @@ def test_finding_all_answers_that_differ_and_seeing_the_picture(size: tuple[int,
 @pytest.mark.slow
 @pytest.mark.parametrize("size", BOTH)
 def test_labelling_ten_answers_blind(size: tuple[int, int], stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.tui.screens.label.default_annotator", lambda: "ann")
+    monkeypatch.setattr("app.tui.screens.label_screen.default_annotator", lambda: "ann")
     run = stage.run("some-model-4bit", asked=instances(4), answering=mixed(0), model="policy:always-image")
     hidden = ("some-model", "policy:", "4-bit", "aligned", "image-correct", "both-wrong", "match@")
 

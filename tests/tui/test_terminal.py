@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.store.trash import FOLDER
+from app.store.run_trash import FOLDER
 from tests.support.command import ROOT
 from tests.support.terminal import PATIENCE, Terminal
 from tests.support.tui_stage import Stage
@@ -89,7 +89,7 @@ def workspace(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def labels(workspace: Path) -> list[str]:
     """Return the runs, with the judges that have labelled anything in them."""
-    from app.store.run import RunStore
+    from app.store.run_store import RunStore
     from app.store.workspace import Workspace
 
     judged_instances = []

@@ -12,8 +12,8 @@ from textual.color import Color
 from textual.pilot import Pilot
 from textual.theme import BUILTIN_THEMES
 
-from app.tui.app import RashomonApp
 from app.tui.theme import MUTED_CONTRAST, TEXT_CONTRAST, THEME, contrast
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.dialogs import Confirm
 from tests.support.tui_computed import press, three_runs, until_computed, until_settled
 from tests.support.tui_stage import Stage, drive

@@ -10,17 +10,17 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from app.cli.training import train
-from app.engine.training.folder import find_training
-from app.engine.training.spec import TrainingSpec
-from app.tui.app import RashomonApp
-from app.tui.processes import Job, RunProcesses
-from app.tui.screens.train import TrainScreen
-from app.tui.screens.trainings import TrainingsScreen
+from app.cli.training_commands import train
+from app.engine.training.training_folder import find_training
+from app.engine.training.training_spec_and_recipes import TrainingSpec
+from app.tui.screens.train_screen import TrainScreen
+from app.tui.screens.trainings_screen import TrainingsScreen
+from app.tui.tui_app import RashomonApp
+from app.tui.tui_processes import Job, RunProcesses
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.command_dialog import Stage as DialogStage
-from app.tui.widgets.field import Field
+from app.tui.widgets.form_field import Field
 from tests.support.command import ROOT
 from tests.support.demo import FOUR_BIT
 from tests.support.trainings import write_training_set
@@ -90,7 +90,7 @@ async def asked(pilot: Pilot[Any], app: RashomonApp) -> CommandDialog:
 @pytest.mark.parametrize("size", BOTH)
 def test_the_screen(size: tuple[int, int], desk: Stage, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ("conflicts: 4 rows for train, 2 rows for validation, 2 updates of 16 rows", "  memory: about 5.1 GB")
-    monkeypatch.setattr("app.tui.screens.train._estimate", lambda workspace, spec: "\n".join(lines))
+    monkeypatch.setattr("app.tui.screens.train_screen._estimate", lambda workspace, spec: "\n".join(lines))
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)

@@ -10,16 +10,16 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from app.engine.training import supervise
-from app.engine.training.folder import create_training
-from app.engine.training.log import LogWriter, read_curve
-from app.engine.training.spec import training_spec
-from app.engine.training.verdict import verdict_of
-from app.store.locks import FileLock
-from app.tui.app import RashomonApp
-from app.tui.screens.trainings import TrainingsScreen
+from app.engine.training import training_supervisor
+from app.engine.training.training_folder import create_training
+from app.engine.training.training_log import LogWriter, read_curve
+from app.engine.training.training_spec_and_recipes import training_spec
+from app.engine.training.training_verdict import verdict_of
+from app.store.file_locks import FileLock
+from app.tui.screens.trainings_screen import TrainingsScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.loss_plot import MARK, loss_plot
-from mlx_backends.training import RateReport, StepReport, ValidationReport
+from mlx_backends.training_settings import RateReport, StepReport, ValidationReport
 from tests.support.trainings import STEPS, append_updates, ended_curve, staged_training
 from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
@@ -118,10 +118,12 @@ def test_stop_and_resume_ask_first(stage: Stage, monkeypatch: pytest.MonkeyPatch
     stopped: list[str] = []
     started: list[list[str]] = []
     monkeypatch.setattr(
-        "app.tui.screens.trainings.stop_training", lambda training: stopped.append(training.name), raising=True
+        "app.tui.screens.trainings_screen.stop_training", lambda training: stopped.append(training.name), raising=True
     )
-    monkeypatch.setattr("app.tui.processes.RunProcesses.start", lambda self, arguments: started.append([*arguments]))
-    assert callable(supervise.stop_training)
+    monkeypatch.setattr(
+        "app.tui.tui_processes.RunProcesses.start", lambda self, arguments: started.append([*arguments])
+    )
+    assert callable(training_supervisor.stop_training)
     staged_training(stage.workspace, "idle", state="stopped", done=20, created=1.0)
     running = staged_training(stage.workspace, "running", state="training", done=20, created=2.0)
     lock = held(running.path)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from app.store.run import RunStore
-from app.tui.app import RashomonApp
-from app.tui.screens.runs import RunsScreen
+from app.store.run_store import RunStore
+from app.tui.screens.runs_screen import RunsScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
-from mlx_backends.remote import addresses
+from mlx_backends.remote import allowed_addresses
 from tests.support.trust import receive, tree
 from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until
 
@@ -82,4 +82,4 @@ def test_resuming_a_run_asks_for_a_new_address(
 
     drive(stage.app(), script, SIZE)
     assert started == ([["resume", str(folder), "--allow-address", route]] if agreed else [])
-    assert address not in addresses._recorded(), "the command that is started keeps it"
+    assert address not in allowed_addresses._recorded(), "the command that is started keeps it"

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from app.tui.app import RashomonApp
-from app.tui.screens.fetch import FetchScreen
-from app.tui.screens.new_run import NewRunScreen
-from app.tui.screens.vary import VaryScreen
+from app.tui.screens.fetch_screen import FetchScreen
+from app.tui.screens.new_run_screen import NewRunScreen
+from app.tui.screens.vary_screen import VaryScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from app.tui.widgets.command_dialog import CommandDialog
 from app.tui.widgets.command_dialog import Stage as DialogStage
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from benchmarks.build import Build
-from benchmarks.varied import MANIFEST_KEY
+from benchmarks.varied_names import MANIFEST_KEY
 from tests.support.command import ROOT
 from tests.support.demo import HeldOutSet
 from tests.support.tui_computed import until_computed, until_settled

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from app.tui.app import RashomonApp
-from app.tui.screens.compare import CompareScreen
-from app.tui.screens.tables import TablesScreen
-from app.tui.settings import Settings, load_settings
+from app.tui.screens.compare_screen import CompareScreen
+from app.tui.screens.tables_screen import TablesScreen
+from app.tui.tui_app import RashomonApp
+from app.tui.tui_settings import Settings, load_settings
 from app.tui.widgets.choice_dialogs import ChoiceDialog
 from benchmarks.vocabulary import Instance
 from tests.support.runs import instances, says
@@ -26,8 +26,8 @@ QUESTION = "what should win?"
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of settings."""
     file = tmp_path / "settings.toml"
-    monkeypatch.setattr("app.tui.settings.settings_file", lambda: file)
-    monkeypatch.setattr("app.tui.screens.settings.settings_file", lambda: file)
+    monkeypatch.setattr("app.tui.tui_settings.settings_file", lambda: file)
+    monkeypatch.setattr("app.tui.screens.settings_screen.settings_file", lambda: file)
     return file
 
 

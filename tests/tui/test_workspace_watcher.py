@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.engine.run_control import pause, stop_run, unpause
-from app.store.locks import FileLock
-from app.store.run import RunStore
+from app.store.file_locks import FileLock
+from app.store.run_store import RunStore
 from app.store.summary_cache import Summaries
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError

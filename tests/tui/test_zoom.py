@@ -14,8 +14,8 @@ from textual.geometry import Region, Size
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from app.tui.app import RashomonApp
-from app.tui.screens.zoom import ZoomPicture, ZoomScreen
+from app.tui.screens.zoom_screen import ZoomPicture, ZoomScreen
+from app.tui.tui_app import RashomonApp
 from app.tui.widgets.block_picture import (
     HALF,
     QUADRANTS,

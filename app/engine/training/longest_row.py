@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.media.image import image_size
-from benchmarks.media.pixels import fit_size
+from benchmarks.media.image_files import image_size
+from benchmarks.media.image_pixels import fit_size
 from benchmarks.training.training_set import ChatRow
 from mlx_backends.mlx.training.row_sizes import row_sizes
 from mlx_backends.models.training_memory import RowTokens

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from app.store.locks import FileLock
+from app.store.file_locks import FileLock
 from benchmarks.errors import BusyError, NoAccessError
 from benchmarks.untrusted.private_folders import cache_folder, make_private
 

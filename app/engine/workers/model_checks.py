@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from app.engine.in_flight import InFlight
-from app.engine.loop import AnswerLoop, judge_pending
+from app.engine.answer_loop import AnswerLoop, judge_pending
 from app.engine.request_order import PendingRequest
+from app.engine.requests_in_flight import InFlight
 from app.engine.work_record import WorkRecord
-from app.store.data_types import NewAnswer
-from app.store.run import RunStore
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
 from benchmarks.base import Benchmark
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Request

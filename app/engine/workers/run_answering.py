@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from app.engine.answer_loop import AnswerLoop, first_requests
 from app.engine.endpoint_check import as_remote, confirmed_answers, examine_endpoint
-from app.engine.in_flight import InFlight
-from app.engine.judging import save_remarks
-from app.engine.lenders import Lenders
-from app.engine.loop import AnswerLoop, first_requests
+from app.engine.model_judging import save_remarks
 from app.engine.request_order import Order, PendingRequest, ordered_requests
+from app.engine.requests_in_flight import InFlight
+from app.engine.reused_answers import Lenders
 from app.engine.run_control import is_paused
 from app.engine.work_record import WorkRecord
 from app.engine.workers.model_checks import CHECKED_REQUESTS, ModelChecks
-from app.engine.workers.recovery import suspects
 from app.engine.workers.worker_job import Job
 from app.engine.workers.worker_process import note_state
+from app.engine.workers.worker_recovery import suspects
 from app.run_spec import RunSpec
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from benchmarks.base import Benchmark
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend
 from mlx_backends.sight_check import ReplaceableMedia
 
 if TYPE_CHECKING:
-    from mlx_backends.remote.backend import RemoteBackend
+    from mlx_backends.remote.remote_backend import RemoteBackend
 
 
 @dataclass

@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from app.engine.workers.standby import worker_command
-from mlx_backends.options import RemoteOptions
+from app.engine.workers.standby_worker import worker_command
+from mlx_backends.load_options import RemoteOptions
 
 
 @dataclass(frozen=True, slots=True)

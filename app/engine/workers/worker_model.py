@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 from app.engine.workers.device_lock import acquire_device
 from app.engine.workers.worker_job import Job
 from app.engine.workers.worker_process import note_state
-from app.store.data_types import NODES_KEY, NodeStatus
-from app.store.locks import FileLock
-from app.store.run import RunStore
-from app.system.signals import ended_by_signals
-from judges.rubric import RubricJudge
+from app.store.file_locks import FileLock
+from app.store.run_store import RunStore
+from app.store.store_types import NODES_KEY, NodeStatus
+from app.system.process_signals import ended_by_signals
+from judges.rubric_judge import RubricJudge
 from mlx_backends.base import Backend, MediaPath
-from mlx_backends.mlx.metal.switches import float_facts
-from mlx_backends.models.host import host_info
-from mlx_backends.options import RemoteOptions
-from mlx_backends.registry import describe, load_backend
+from mlx_backends.engine_registry import describe, load_backend
+from mlx_backends.load_options import RemoteOptions
+from mlx_backends.mlx.metal.metal_switches import float_facts
+from mlx_backends.models.host_machine import host_info
 from mlx_backends.stored_checks import StoredChecks
 
 if TYPE_CHECKING:
-    from app.engine.workers.cluster.backend import ClusterBackend
+    from app.engine.workers.cluster.cluster_backend import ClusterBackend
 
 
 class WorkerModel:
@@ -125,8 +125,8 @@ class WorkerModel:
         kv_bits: int | None,
         judge: RubricJudge | None,
     ) -> Backend | None:
-        from app.engine.workers.cluster.backend import ClusterBackend
-        from app.engine.workers.cluster.connect import connect, node_job
+        from app.engine.workers.cluster.cluster_backend import ClusterBackend
+        from app.engine.workers.cluster.cluster_connection import connect, node_job
         from app.engine.workers.cluster.recorded_engine import record_engine, recorded_engine
 
         recorded = recorded_engine(store, judge, describe(model))

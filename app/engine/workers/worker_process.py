@@ -12,14 +12,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, NoReturn, Self, TextIO
 
 from app.exit_codes import STOPPED
-from app.system.logs import report_exception, write_single_lines
+from app.system.worker_logs import report_exception, write_single_lines
 from benchmarks.errors import ModelError, RashomonError
-from benchmarks.plugins import plugin_fault
+from benchmarks.plugins.find_plugins import plugin_fault
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 
 if TYPE_CHECKING:
-    from app.store.run import RunStore
+    from app.store.run_store import RunStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from app.compare.advice import rule_clause
-from app.compare.non_inferiority import format_points
-from app.compare.recommendation_evidence import RuleLead
-from app.compare.run_view import RunView
-from app.compare.target_shares import TargetShares
-from app.exports.report.document import Verdict
-from app.exports.report.evidence import Evidence
-from app.report.competence import join_names
-from app.text.escape import size
+from app.compare.decision.non_inferiority import format_points
+from app.compare.decision.target_shares import TargetShares
+from app.compare.recommend.recommendation_advice import rule_clause
+from app.compare.recommend.recommendation_evidence import RuleLead
+from app.compare.runs.run_view import RunView
+from app.exports.report.report_document import Verdict
+from app.exports.report.report_inputs import Evidence
+from app.report.tables.single_source_accuracy import join_names
+from app.text.text_escaping import size
 from benchmarks.stats.intervals import few_pages, percent, span
 from benchmarks.vocabulary import RULES
 

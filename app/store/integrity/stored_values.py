@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any, get_args
 
-from app.store.integrity.digests import COLUMNS
+from app.store.integrity.row_digests import COLUMNS
 from app.store.integrity.stored_json import PLAIN, TYPE_WORDS, check_list, check_object, check_texts, parse_json
 from app.store.integrity.stored_meta import StoredOrigin, validate
 from benchmarks.vocabulary import (
@@ -213,7 +213,7 @@ _TYPES: Mapping[str, tuple[frozenset[type], ...]] = {
     "progress": (_TEXT, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _REAL, _WHOLE, _WHOLE, _DIGEST),
     "judged": (_TEXT, _TEXT, _WHOLE, _WHOLE | _REAL, _WHOLE, _WHOLE, _WHOLE, _DIGEST),
 }
-"""The types of the columns of :data:`app.store.integrity.digests.COLUMNS`, and of the digest after them."""
+"""The types of the columns of :data:`app.store.integrity.row_digests.COLUMNS`, and of the digest after them."""
 
 _NUMBERS = frozenset({int, float})
 _FINISH_REASONS, _STATUSES, _MODALITIES = (

@@ -9,7 +9,8 @@ from typing import Any
 
 from textual.content import Content
 
-from app.new_run.choices import (
+from app.new_run.prompt_files import prompt_choices
+from app.new_run.run_choices import (
     BenchmarkChoice,
     ModelChoice,
     judge_choices,
@@ -17,12 +18,12 @@ from app.new_run.choices import (
     policy_choices,
     reader_choices,
 )
-from app.new_run.prompt_files import prompt_choices
 from app.new_run.run_estimate import BuildContents
-from app.setups import Setup, find_setup, setup_names
+from app.papers.paper_setups import Setup, find_setup, setup_names
 from app.spec_keys import spec_keys
 from app.store.workspace import Workspace
 from app.tui.hostile_text import literal
+from app.tui.screens.new_run_form import RunForm
 from app.tui.screens.new_run_options import (
     as_list,
     benchmark_options,
@@ -39,7 +40,6 @@ from app.tui.screens.new_run_options import (
 )
 from app.tui.theme import DIM, WRONG
 from app.tui.widgets.choice_table import ChoiceTable
-from app.tui.widgets.run_form import RunForm
 from benchmarks.base import Benchmark
 from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError
@@ -206,7 +206,7 @@ class FormChoices:
         return dict(missing_selection(self.contents, self._table("scope-table").chosen))
 
     def values(self) -> dict[str, Any]:
-        """Return the form's values as :func:`app.new_run.form.read_form` takes them."""
+        """Return the form's values as :func:`app.new_run.spec_form.read_form` takes them."""
         values: dict[str, Any] = {key: field.value for key, field in self._form.fields().items()}
         benchmark = self.benchmark
         if values["data"].strip():

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.report.render import short_value
-from app.report.running_accuracy import conflict_result, overall_accuracy
-from app.report.throughput import duration
+from app.report.progress.remaining_time import duration
+from app.report.progress.running_accuracy import conflict_result, overall_accuracy
+from app.report.tables.table_rendering import short_value
 from app.store.run_facts import judge_progress
 from app.store.run_summary import RunSummary
 from app.tui.theme import RIGHT
-from app.tui.widgets.bars import Parts, progress_bar, sparkline
+from app.tui.widgets.text_bars import Parts, progress_bar, sparkline
 from app.tui.workspace_watcher import WatchedRun
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_read
 

@@ -7,20 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.fetch import manifest
-from app.fetch.recipes import NOT_FETCHED, RECIPES
-from app.new_run.choices import BenchmarkChoice, JudgeChoice, ModelChoice
+from app.fetch import fetched_files_record
+from app.fetch.files_to_fetch import NOT_FETCHED, RECIPES
 from app.new_run.prompt_files import PromptChoice
+from app.new_run.run_choices import BenchmarkChoice, JudgeChoice, ModelChoice
 from app.new_run.run_estimate import BuildContents
-from app.setups import PREFIX, Setup
+from app.papers.paper_setups import PREFIX, Setup
 from app.tui.theme import DIM, RIGHT, WRONG
 from app.tui.widgets.choice_table import ChoiceOption
 from app.tui.widgets.estimate_line import memory_words
 from app.tui.widgets.table_columns import Cell, Row
 from benchmarks.base import Benchmark
+from benchmarks.protocols.without_sources import shows_no_source
 from benchmarks.vocabulary import WITHOUT_SOURCES
-from benchmarks.without_sources import shows_no_source
-from mlx_backends.policy import PREFIX as POLICY
+from mlx_backends.policy_engine import PREFIX as POLICY
 
 SelectionKey = tuple[str, ...]
 """("prompt_set", word), ("conditions", word) or ("strata", key, value), EXACT or LIKELIHOOD."""
@@ -76,7 +76,7 @@ def next_step(benchmark: str, data: Path) -> str:
         return "8 checks your own log"
     if benchmark in NOT_FETCHED:
         return "8 checks your rows"
-    state = manifest.fetch_state(data) if benchmark in RECIPES else "none"
+    state = fetched_files_record.fetch_state(data) if benchmark in RECIPES else "none"
     if state == "fetched":
         return "f builds it"
     return "f resumes fetching its data" if state == "begun" else "f fetches its data"

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from textual.content import Content
 
-from app.compare.non_inferiority import format_points
-from app.compare.recommend import Recommendation
-from app.compare.utility import parse_requirements
+from app.compare.decision.non_inferiority import format_points
+from app.compare.decision.utility_metric import parse_requirements
+from app.compare.recommend.recommendation import Recommendation
 from app.tui.hostile_text import literal
-from app.tui.services import Services
+from app.tui.screen_services import Services
 from app.tui.theme import DIM, HEADING
 from app.tui.widgets.dialogs import TextDialog
 from benchmarks.errors import RashomonError

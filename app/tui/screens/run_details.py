@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from app.report.render import short_value
-from app.report.running_accuracy import ConflictResult, conflict_result, judging_progress
-from app.report.throughput import duration
-from app.store.bundles.opening import is_opened_bundle
+from app.report.progress.remaining_time import duration
+from app.report.progress.running_accuracy import ConflictResult, conflict_result, judging_progress
+from app.report.tables.table_rendering import short_value
+from app.store.bundles.bundle_opening import is_opened_bundle
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, WRONG, state_appearance
-from app.tui.widgets.truncate import elide_middle
+from app.tui.widgets.truncate_text import elide_middle
 from app.tui.workspace_watcher import WatchedRun
 
 _LEAST_MODEL = 20

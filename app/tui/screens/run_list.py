@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 
-from app.report.render import short_value
-from app.report.run_names import short_benchmark, short_model, short_quantisation
-from app.report.running_accuracy import ConflictResult, conflict_result
-from app.report.throughput import duration
+from app.report.progress.remaining_time import duration
+from app.report.progress.running_accuracy import ConflictResult, conflict_result
+from app.report.runs.short_names import short_benchmark, short_model, short_quantisation
+from app.report.tables.table_rendering import short_value
 from app.tui.hostile_text import sanitize
 from app.tui.theme import DIM, HEADING, STATES, state_appearance
-from app.tui.widgets.bars import progress_bar
 from app.tui.widgets.table_columns import Cell, Column, Row
+from app.tui.widgets.text_bars import progress_bar
 from app.tui.workspace_watcher import WatchedRun
 
 _BAR_WIDTH = 8

@@ -10,9 +10,9 @@ from textwrap import wrap
 
 from textual.content import Content
 
-from app.report.judge_selection import effective_judges, present_judges
-from app.store.run import RunStore
-from app.store.samples import SampleFilter
+from app.report.tables.judge_selection import effective_judges, present_judges
+from app.store.run_store import RunStore
+from app.store.sample_lists import SampleFilter
 from app.tui.hostile_text import literal, sanitize
 from app.tui.sample_query import QueryVocabulary, parse_query
 from app.tui.theme import HEADING, OUTCOMES

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from app.annotation.annotator import default_annotator
-from app.annotation.override import override, retract_override
-from app.report.sample_detail import SampleDetail
-from app.tui.services import BackgroundScreen
+from app.annotation.default_annotator import default_annotator
+from app.annotation.label_override import override, retract_override
+from app.report.samples.sample_detail import SampleDetail
+from app.tui.screen_services import BackgroundScreen
 from app.tui.widgets.dialogs import Confirm
-from app.tui.widgets.override import NewLabel, OverrideDialog
+from app.tui.widgets.override_dialog import NewLabel, OverrideDialog
 from app.tui.widgets.sample_text import sample_appearance
 from benchmarks.vocabulary import Verdict
-from judges.human_labels import override_id
+from judges.human_labels_and_samples import override_id
 
 
 class SessionOverrides:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from app.new_run.form import prepare_job, save_spec
 from app.new_run.preflight import Preflight, RunPreflight
+from app.new_run.spec_form import prepare_job, save_spec
 from app.run_spec import BatchSpec
-from app.tui.confirmations import confirm_addresses
-from app.tui.processes import allow_address_options
-from app.tui.services import BackgroundScreen, Services
+from app.tui.screen_services import BackgroundScreen, Services
+from app.tui.tui_confirmations import confirm_addresses
+from app.tui.tui_processes import allow_address_options
 from app.tui.widgets.dialogs import Confirm, TextDialog
 from benchmarks.errors import RashomonError
 from benchmarks.untrusted.typed_paths import path_exists, typed_path

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from app.compare.instances import AnswerSummary, InstanceComparison
+from app.compare.differences.instance_comparison import AnswerSummary, InstanceComparison
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, PARTIAL, Appearance, outcome_appearance
-from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.sample_text import references_text
 from app.tui.widgets.sample_view import SampleView, number_media
+from app.tui.widgets.titled_panel import panel, set_panel_title
 from benchmarks.base import Benchmark
 
 _QUESTION_LIMIT = 400

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from textual.message import Message
 
-from app.tui.commands import bindings
+from app.tui.key_commands import bindings
 from app.tui.theme import DIM
 from app.tui.widgets.table_columns import Cell, Column, Row, fit_to_contents
 from app.tui.widgets.virtual_table import VirtualTable

@@ -14,8 +14,8 @@ from textual.widgets import Static
 
 from app.exit_codes import VERDICTS
 from app.tui.hostile_text import literal
-from app.tui.processes import Job
-from app.tui.services import Services
+from app.tui.screen_services import Services
+from app.tui.tui_processes import Job
 from app.tui.widgets.dialogs import Dialog
 from benchmarks.errors import RashomonError
 

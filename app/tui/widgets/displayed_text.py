@@ -12,7 +12,7 @@ from textual.strip import Strip
 from textual.visual import VisualType
 from textual.widgets import Static
 
-from app.tui.services import Services
+from app.tui.screen_services import Services
 
 
 class DisplayedText(Static):

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from app.new_run.preflight import Preflight, RunPreflight
 from app.new_run.run_estimate import half_width
-from app.report.throughput import duration
+from app.report.progress.remaining_time import duration
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, PARTIAL, RIGHT, WRONG
 

@@ -18,8 +18,8 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from app.tui.commands import COMMANDS, optional_footer_ids
 from app.tui.hostile_text import sanitize
+from app.tui.key_commands import COMMANDS, optional_footer_ids
 
 _COMMANDS = {command.id: command for command in COMMANDS}
 _PALETTE = "everywhere.command_palette"

@@ -14,10 +14,10 @@ from textual.widgets import Input, Static
 
 from app.tui.hostile_text import literal, sanitize
 from app.tui.theme import RIGHT, WRONG
-from app.tui.widgets.field import Field
+from app.tui.widgets.form_field import Field
 from benchmarks.errors import UnknownKeysError
-from benchmarks.rows.columns import written_mapping
 from benchmarks.rows.row_checks import ReadRow
+from benchmarks.rows.row_columns import written_mapping
 
 _COLUMNS = {
     "question": "question",

@@ -9,12 +9,12 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.report.media import media_path
-from app.store.tail import RunUpdate
+from app.report.samples.sample_media import media_path
+from app.store.run_tail import RunUpdate
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, outcome_appearance
-from app.tui.widgets.panel import set_panel_title
-from app.tui.widgets.picture import Picture
+from app.tui.widgets.terminal_picture import Picture
+from app.tui.widgets.titled_panel import set_panel_title
 from benchmarks.base import Benchmark
 from benchmarks.vocabulary import Media, Record
 

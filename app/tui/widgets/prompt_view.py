@@ -12,12 +12,12 @@ from textual.content import Content
 from textual.widgets import Static
 
 from app.new_run.prompt_preview import PromptRenderer, RenderedPrompt, media_of, preview_requests
-from app.report.media import media_path
+from app.report.samples.sample_media import media_path
 from app.run_spec import RunSpec
-from app.tui.commands import bindings
 from app.tui.hostile_text import literal
+from app.tui.key_commands import bindings
 from app.tui.theme import DIM, HEADING, PARTIAL
-from app.tui.widgets.picture import Picture
+from app.tui.widgets.terminal_picture import Picture
 from benchmarks.build import Build
 from benchmarks.vocabulary import Instance, Message, Part, Request, Text
 

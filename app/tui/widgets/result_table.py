@@ -13,13 +13,13 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.report.render import missing_value_notes, short_interval, short_value
-from app.text.escape import clean
+from app.report.tables.table_rendering import missing_value_notes, short_interval, short_value
+from app.text.text_escaping import clean
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, HEADING
-from app.tui.widgets.panel import panel, set_panel_title
 from app.tui.widgets.table_columns import Cell as ScreenCell
 from app.tui.widgets.table_columns import Column
+from app.tui.widgets.titled_panel import panel, set_panel_title
 from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.vocabulary import Cell, Estimate, Table
 

@@ -11,19 +11,19 @@ from textual.containers import Container, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.store.tail import RunUpdate, Tail
+from app.store.run_tail import RunUpdate, Tail
 from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
-from app.tui.services import BackgroundScreen
+from app.tui.screen_services import BackgroundScreen
 from app.tui.theme import DIM, HEADING
 from app.tui.widgets.newest_answer import NewestAnswer
-from app.tui.widgets.panel import panel, set_panel_title
+from app.tui.widgets.titled_panel import panel, set_panel_title
 from app.tui.workspace_watcher import WatchedRun
-from benchmarks.acts import names_sources
 from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
-from benchmarks.scorecard import NAME as SCORECARD
+from benchmarks.tables.scorecard import NAME as SCORECARD
+from benchmarks.what_answers_do import names_sources
 
 if TYPE_CHECKING:
     from app.compare.result_cache import ResultCache
@@ -107,8 +107,8 @@ def _read(tail: Tail, run: WatchedRun) -> tuple[RunUpdate, Benchmark] | None:
 
 
 def _result(results: ResultCache, run: WatchedRun, rule: str | None) -> _Result:
-    from app.report.run_overview import run_headlines, run_remedies
-    from app.report.tables import tables_from
+    from app.report.tables.run_overview import run_headlines, run_remedies
+    from app.report.tables.run_tables import tables_from
 
     try:
         inputs = results.inputs([run.folder])

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from textual.content import Content
 
-from app.report.reference_lines import reference_lines
-from app.report.sample_detail import SampleDetail
-from app.report.samples import origin_clause
-from app.store.samples import SampleRow
+from app.report.samples.reference_lines import reference_lines
+from app.report.samples.sample_detail import SampleDetail
+from app.report.samples.sample_rows import origin_clause
+from app.store.sample_lists import SampleRow
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, HEADING, OUTCOMES, Appearance, outcome_appearance
 from benchmarks.answer_quality import is_cut_reasoning

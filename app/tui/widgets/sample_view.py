@@ -13,7 +13,7 @@ from textual.geometry import Size
 from textual.widgets import Static
 
 from app.tui.theme import DIM
-from app.tui.widgets.picture import Picture
+from app.tui.widgets.terminal_picture import Picture
 from benchmarks.vocabulary import Media
 
 MAX_PICTURES = 8

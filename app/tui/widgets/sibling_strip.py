@@ -13,7 +13,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 
-from app.store.samples import SampleRow
+from app.store.sample_lists import SampleRow
 from app.tui.hostile_text import literal, sanitize
 from app.tui.theme import DIM, OUTCOMES
 

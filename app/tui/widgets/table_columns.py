@@ -10,9 +10,9 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from textual.strip import Strip
 
-from app.text.elide import elide_shared
+from app.text.text_elision import elide_shared
 from app.tui.hostile_text import sanitize
-from app.tui.widgets.truncate import elide_middle
+from app.tui.widgets.truncate_text import elide_middle
 
 _MAX_MEASURED = 300
 """The number of characters of a cell that are measured; more than a terminal is wide."""

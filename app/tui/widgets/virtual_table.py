@@ -21,10 +21,10 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.worker import Worker
 
-from app.tui.commands import bindings
+from app.tui.key_commands import bindings
 from app.tui.widgets.row_pages import PAGE, Page, RowPages
 from app.tui.widgets.table_columns import Cell, Column, ColumnLayout, Row, distinct_texts, visible_text
-from app.tui.widgets.truncate import fit, trailing_style
+from app.tui.widgets.truncate_text import fit, trailing_style
 
 
 class _TableMessage(Message):

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.store.samples import SAMPLE_OUTCOMES, AnswerFacts, SampleOutcome
-from app.text.escape import clean
-from app.view.contents.data_types import DISPUTED, LACKING, OVERRIDDEN, TRUNCATED, Change, RunColumns
-from app.view.contents.encoding import column
-from app.view.contents.instances import Places
+from app.store.sample_lists import SAMPLE_OUTCOMES, AnswerFacts, SampleOutcome
+from app.text.text_escaping import clean
+from app.view.contents.page_instances import Places
+from app.view.contents.page_json import column
+from app.view.contents.page_types import DISPUTED, LACKING, OVERRIDDEN, TRUNCATED, Change, RunColumns
 
 _OUTCOME_CODES = {outcome: code for code, outcome in enumerate(SAMPLE_OUTCOMES)}
 _LABELLED = ("right", "wrong")

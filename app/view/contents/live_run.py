@@ -9,24 +9,24 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
-from app.report.judge_selection import count_overrides, present_judges, resolve_panel
-from app.report.portable import portable_message
-from app.store.bundles.opening import is_opened_bundle
-from app.store.run import RunStore
+from app.report.runs.portable_facts import portable_message
+from app.report.tables.judge_selection import count_overrides, present_judges, resolve_panel
+from app.store.bundles.bundle_opening import is_opened_bundle
+from app.store.run_store import RunStore
 from app.store.run_summary import ACTIVE_STATES, RunSummary, read_summary
-from app.store.samples import AnswerFacts, SampleOutcome
+from app.store.sample_lists import AnswerFacts, SampleOutcome
 from app.store.summary_cache import Stamp, run_stamp
 from app.store.workspace import Workspace
-from app.text.escape import clean
+from app.text.text_escaping import clean
 from app.view.contents.answer_columns import AnswerColumns
-from app.view.contents.data_types import ViewedRun
+from app.view.contents.page_types import ViewedRun
 from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Record
-from judges.panel import Panel, panel_judge
-from mlx_backends.baseline import is_policy
-from mlx_backends.shared_names import without_folders
+from judges.panel_judge import Panel, panel_judge
+from mlx_backends.baseline_engine import is_policy
+from mlx_backends.portable_model_names import without_folders
 
 UNREADABLE = (RashomonError, sqlite3.Error, OSError, ValueError)
 """The errors of a run that is gone, damaged or locked."""

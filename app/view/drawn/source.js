@@ -1,5 +1,5 @@
 // The contents of the page: from the server that sent it, or from the file that it was saved in.
-// The data types are those of app/view/contents/data_types.py.
+// The data types are those of app/view/contents/page_types.py.
 
 /** The server has ended, or another one is in its place. */
 export class SessionEndedError extends Error {}
@@ -24,7 +24,7 @@ export class ServedSource {
 
   async get(address, signal) { return this.result(fetch(address, { signal, cache: "no-store" })); }
 
-  /** Send a label, an override or an undo; see app/view/contents/labelling.py. */
+  /** Send a label, an override or an undo; see app/view/contents/page_labelling.py. */
   async post(address, body) {
     const headers = { "Content-Type": "application/json" };
     return this.result(fetch(address, { method: "POST", headers, body: JSON.stringify(body) }));
@@ -44,7 +44,7 @@ export class ServedSource {
   }
 }
 
-/** Contents that the page was saved with; nothing leaves the page. See app/view/saved/page.py for its elements. */
+/** Contents that the page was saved with; nothing leaves the page. See app/view/saved/saved_page.py for its elements. */
 export class SavedSource {
   constructor(contents) {
     this.contents = contents;

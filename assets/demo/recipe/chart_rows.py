@@ -8,8 +8,8 @@ from random import Random
 
 from assets.demo.recipe.charts import NAMES, VALUES, Bars, held_out_pairs
 from assets.demo.recipe.chat import PICTURE, Row, chat
-from benchmarks.cmc_bench.construction.passages import template_passage
-from benchmarks.cmc_bench.prompts import parts
+from benchmarks.cmc_bench.cmc_prompts import parts
+from benchmarks.cmc_bench.construction.cmc_passages import template_passage
 
 QUESTIONS = ("What is the value of {}?", "How much is {}?", "What value does {} have?")
 _SEVERAL = ("What are the values of {}?", "How much are {}?")

@@ -17,10 +17,10 @@ LONGEST = 16
 def with_mlx(folder: Path, count: int, work: Path) -> list[dict[str, Any]]:
     """Return ``count`` instances with MLX's answer tokens, the end included; their pictures are in ``work``."""
     from assets.demo.recipe.chat import chat
-    from assets.demo.recipe.evaluate import BENCHMARKS, answer, build
+    from assets.demo.recipe.evaluate_demo_model import BENCHMARKS, answer, build
     from benchmarks.registry import get_benchmark
     from benchmarks.vocabulary import Media
-    from mlx_backends.registry import load_backend
+    from mlx_backends.engine_registry import load_backend
 
     answers = []
     for number, name in enumerate(BENCHMARKS):
@@ -43,8 +43,8 @@ def with_torch(checkpoint: Path, cases: list[dict[str, Any]]) -> list[list[int]]
     import torch
     from PIL import Image
 
-    from assets.demo.recipe.data import Encoder, pictures
-    from assets.demo.recipe.model import trained
+    from assets.demo.recipe.demo_model import trained
+    from assets.demo.recipe.demo_training_data import Encoder, pictures
 
     class Opened:
         def __init__(self, path: str) -> None:

@@ -17,9 +17,9 @@ from assets.demo.recipe.logos import (
     knowledge,
     others,
 )
-from benchmarks.mmkc_bench import prompts
-from benchmarks.mmkc_bench.constants import Form
-from benchmarks.mmkc_bench.options import format_query
+from benchmarks.mmkc_bench import mmkc_prompts
+from benchmarks.mmkc_bench.mmkc_constants import Form
+from benchmarks.mmkc_bench.mmkc_options import format_query
 
 SETTINGS = ("original", "context-memory", "inter-context")
 
@@ -48,20 +48,22 @@ def choice_row(random: Random, *, answer_in_question: bool) -> Row:
     options = others(random, brand, kind, 4)
     answer = random.choice(options)
     query = format_query(f"{answer}?" if answer_in_question else QUESTIONS[kind], options)
-    shown = prompts.question_parts("official", "mc", query, (), [((), knowledge(brand, {kind: answer}))])
+    shown = mmkc_prompts.question_parts("official", "mc", query, (), [((), knowledge(brand, {kind: answer}))])
     return Row("choice", chat(shown), "ABCD"[options.index(answer)])
 
 
 def prompted(evidence: Sequence[str], query: str, form: Form) -> str:
     """Return MMKC-Bench's ``official`` prompt with these pieces of evidence."""
-    return chat(prompts.question_parts("official", form, query, (PICTURE,), [((PICTURE,), text) for text in evidence]))
+    return chat(
+        mmkc_prompts.question_parts("official", form, query, (PICTURE,), [((PICTURE,), text) for text in evidence])
+    )
 
 
 def phrases() -> set[str]:
     """Return the phrases that are one token everywhere."""
     fixed = {" was created in ", ". The creator of ", " is the brand of ", "Answers:", *QUESTIONS.values()}
     named = {form.format(name) for name in (*PRODUCTS, *CREATORS) for form in ("{}", " {}")}
-    return fixed | named | {prompts.PREAMBLES["official"], *prompts.INSTRUCTIONS.values()}
+    return fixed | named | {mmkc_prompts.PREAMBLES["official"], *mmkc_prompts.INSTRUCTIONS.values()}
 
 
 def words() -> list[str]:

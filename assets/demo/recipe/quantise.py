@@ -15,7 +15,7 @@ def quantise(source: Path, folder: Path, bits: int = 4) -> None:
     """
     import mlx.core as mx
 
-    from mlx_backends.core.isolation import contained
+    from mlx_backends.core.library_isolation import contained
 
     with contained():
         convert = import_module("mlx_vlm.convert").convert

@@ -18,7 +18,7 @@ from typing import Any
 from app.exit_codes import VERDICTS
 from assets.demo.recipe.chart_rows import CHART_TRUSTED, QUESTIONS
 from assets.demo.recipe.charts import NAMES, VALUES, Bars, draw, held_out_pairs
-from benchmarks.clash.constants import CONFLICT_OPTION
+from benchmarks.clash.clash_constants import CONFLICT_OPTION
 from benchmarks.training.training_set import PARTS
 
 DEMO = Path(__file__).parent.parent

@@ -23,7 +23,7 @@ from assets.demo.recipe.scenes import (
     held_out_things,
     sample,
 )
-from benchmarks.clash.constants import CONFLICT_OPTION
+from benchmarks.clash.clash_constants import CONFLICT_OPTION
 
 _OPPOSITE = dict(zip(RELATIONS, (RELATIONS[1], RELATIONS[0], RELATIONS[3], RELATIONS[2]), strict=True))
 _CHANGES: tuple[Literal["object", "attribute"], ...] = ("object", "attribute")

@@ -8,9 +8,9 @@ from typing import Literal
 
 from assets.demo.recipe.chat import PICTURE, Row, chat
 from assets.demo.recipe.scenes import COLOURS, RELATIONS, SHAPES, Sample, Scene, question, sample, training_scene
-from benchmarks.clash import prompts
-from benchmarks.clash.constants import CONFLICT_OPTION
-from benchmarks.cmc_bench.prompts import parts as plain_parts
+from benchmarks.clash import clash_prompts
+from benchmarks.clash.clash_constants import CONFLICT_OPTION
+from benchmarks.cmc_bench.cmc_prompts import parts as plain_parts
 
 _CHANGES: tuple[Literal["object", "attribute"], ...] = ("object", "attribute")
 
@@ -44,14 +44,14 @@ def choice_row(random: Random, *, answer_in_question: bool) -> Row:
     random.shuffle(options)
     answer = random.choice(options) if answer_in_question else clash_sample.image_only
     question = f"{answer}?" if answer_in_question else clash_sample.question
-    text = prompts.prompt("official", "mc", clash_sample.original_caption, question, options)
-    return Row("choice", chat(prompts.parts(None, text)), f"({'ABCD'[options.index(answer)]})")
+    text = clash_prompts.prompt("official", "mc", clash_sample.original_caption, question, options)
+    return Row("choice", chat(clash_prompts.parts(None, text)), f"({'ABCD'[options.index(answer)]})")
 
 
 def prompted(task: Literal["mc", "open"], caption: str, clash_sample: Sample, options: tuple[str, ...]) -> str:
     """Return CLASH's ``official`` prompt."""
-    text = prompts.prompt("official", task, caption, clash_sample.question, options)
-    return chat(prompts.parts(PICTURE, text))
+    text = clash_prompts.prompt("official", task, caption, clash_sample.question, options)
+    return chat(clash_prompts.parts(PICTURE, text))
 
 
 def phrases() -> set[str]:
@@ -60,8 +60,8 @@ def phrases() -> set[str]:
     sentences = {
         CONFLICT_OPTION,
         f" {CONFLICT_OPTION}",
-        prompts.instruction("official", "open"),
-        prompts.instruction("official", "mc"),
+        clash_prompts.instruction("official", "open"),
+        clash_prompts.instruction("official", "mc"),
     }
     for thing in (("red", "star"), ("red", "circle")):
         for change in _CHANGES:

@@ -6,7 +6,7 @@ from functools import cache
 
 from PIL import Image, ImageDraw, ImageFont
 
-from assets.products.recipe.catalogue import Brand, Colour
+from assets.products.recipe.product_catalogue import Brand, Colour
 
 Box = tuple[int, int, int, int]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from benchmarks.clash.sources import own_rows, released, sugar_crepe
-from benchmarks.clash.sources.base import ClashSourceRow, Reader
+from benchmarks.clash.sources import clash_own_rows, clash_released, sugar_crepe
+from benchmarks.clash.sources.clash_source_row import ClashSourceRow, Reader
 from benchmarks.rows.files import SkippedRow
 
 _READERS: Mapping[str, Reader] = {
-    "published": released.read,
+    "published": clash_released.read,
     "sugar-crepe": sugar_crepe.read,
-    "rows": own_rows.read,
+    "rows": clash_own_rows.read,
 }
 
 

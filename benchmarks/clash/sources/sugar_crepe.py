@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.clash.categories import join_categories, shared_categories
-from benchmarks.clash.sources.base import LONGEST_SENTENCE, ClashSourceRow, image_folders, parse_sample
-from benchmarks.rows.base import RowProblem
+from benchmarks.clash.clash_categories import join_categories, shared_categories
+from benchmarks.clash.sources.clash_source_row import LONGEST_SENTENCE, ClashSourceRow, image_folders, parse_sample
 from benchmarks.rows.files import RawRow, SkippedRow, image_loader
+from benchmarks.rows.reader_types import RowProblem
 from benchmarks.rows.sources import existing_path, layout_error
 from benchmarks.untrusted.safe_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
 from benchmarks.values import compare

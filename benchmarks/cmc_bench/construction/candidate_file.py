@@ -9,9 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cmc_bench.construction.candidates import Candidate, CandidateImage
-from benchmarks.cmc_bench.sources.base import SourceRow
-from benchmarks.hashed import hash64
+from benchmarks.cmc_bench.construction.cmc_candidates import Candidate, CandidateImage
+from benchmarks.cmc_bench.sources.cmc_source_row import SourceRow
+from benchmarks.hash_collections import hash64
 from benchmarks.lazy_sequence import LazySequence
 from benchmarks.rows.files import ImageBytes, ImageFile, Loader, ShownImage, SkippedRow
 from benchmarks.rows.record_file import RecordFile

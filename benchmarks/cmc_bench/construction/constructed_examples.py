@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from benchmarks.cmc_bench.constants import FOUND, PAPER_CONDITIONS, ConflictType
+from benchmarks.cmc_bench.cmc_constants import FOUND, PAPER_CONDITIONS, ConflictType
 from benchmarks.cmc_bench.construction.candidate_file import CandidateFile
-from benchmarks.cmc_bench.construction.candidates import Candidate
+from benchmarks.cmc_bench.construction.cmc_candidates import Candidate
 from benchmarks.lazy_sequence import LazySequence
 from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.record_file import RecordFile

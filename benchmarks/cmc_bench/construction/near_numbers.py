@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.build import Difficulty
 from benchmarks.cmc_bench.construction.written_number import WrittenNumber
-from benchmarks.hashed import hash64
+from benchmarks.hash_collections import hash64
 
 if TYPE_CHECKING:
     import numpy as np

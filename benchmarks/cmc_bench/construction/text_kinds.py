@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from benchmarks.values.clean_text import clean, fold
-from benchmarks.values.moments import LANGUAGES
-from benchmarks.values.words import ARTICLES, OTHER_NAMES, canonical, territories, word_set
+from benchmarks.values.dates_and_times import LANGUAGES
+from benchmarks.values.name_words import ARTICLES, OTHER_NAMES, canonical, territories, word_set
 
 _CHARTED = """
 US CN JP DE GB FR IN IT BR CA RU KR AU ES MX ID NL SA TR CH PL SE BE AR NO AT IE DK SG IL ZA TH EG PH FI CL PT CZ RO NZ VN PE

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from benchmarks.values.clean_text import clean
-from benchmarks.values.moments import Moment
+from benchmarks.values.dates_and_times import Moment
+from benchmarks.values.name_words import word_set
 from benchmarks.values.numerals import find_numbers
-from benchmarks.values.parse import Amount, Polarity, Words, parse
-from benchmarks.values.question import read_question
+from benchmarks.values.parse_value import Amount, Polarity, Words, parse
+from benchmarks.values.question_facts import read_question
 from benchmarks.values.units import PERCENT, Unit, money_agrees, unit_at_start
-from benchmarks.values.words import word_set
 
 BOUND = "which is only a bound"
 RANGE = "which is one end of a range, or one of two values"

@@ -20,12 +20,12 @@ from benchmarks.cmc_bench.construction.value_context import (
 )
 from benchmarks.values import compare
 from benchmarks.values.clean_text import clean, fold
-from benchmarks.values.moments import Moment, find_moments
+from benchmarks.values.dates_and_times import Moment, find_moments
+from benchmarks.values.name_words import word_set, words_of
 from benchmarks.values.number_comparison import in_one_unit
 from benchmarks.values.numerals import Number, find_numbers
-from benchmarks.values.parse import NO_WORDS, YES_WORDS, Amount, Polarity, Value, parse
-from benchmarks.values.question import read_question
-from benchmarks.values.words import word_set, words_of
+from benchmarks.values.parse_value import NO_WORDS, YES_WORDS, Amount, Polarity, Value, parse
+from benchmarks.values.question_facts import read_question
 
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}(?![0-9]|[.,'][0-9])")
 _ASKS_HOW_MUCH = re.compile(r"\b(?:how (?:many|much)|number of|wie ?(?:viele?|hoch)|anzahl|combien|cuánt[oa]s?)\b")

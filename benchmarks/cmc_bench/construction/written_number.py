@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from benchmarks.values.clean_text import clean, fold
-from benchmarks.values.moments import find_moments
+from benchmarks.values.dates_and_times import find_moments
 from benchmarks.values.numerals import ORDINALS, WORDS
 from benchmarks.values.units import MONEY_SIGNS, money
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from benchmarks.cmc_bench.sources import chartqa, mmmu, own_rows
-from benchmarks.cmc_bench.sources.base import Reader, SourceRow
+from benchmarks.cmc_bench.sources import chartqa, cmc_own_rows, mmmu
+from benchmarks.cmc_bench.sources.cmc_source_row import Reader, SourceRow
 from benchmarks.rows.files import SkippedRow
 
 _READERS: Mapping[str, Reader] = {"chartqa": chartqa.read, "mmmu": mmmu.read}
@@ -18,4 +18,4 @@ def read_source(name: str, place: str, cluster: str = "", mapping: str = "") -> 
     ``mapping`` the text of ``--map``. Raises SourceError if ``place`` does not exist or has an unknown layout, SpecError for
     another text.
     """
-    return own_rows.read(place, cluster, mapping) if name == "rows" else _READERS[name](place)
+    return cmc_own_rows.read(place, cluster, mapping) if name == "rows" else _READERS[name](place)

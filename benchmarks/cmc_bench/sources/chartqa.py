@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.cmc_bench.sources.base import SourceRow, existing_path, layout_error, requested_hub_id
-from benchmarks.cmc_bench.sources.hub import fetch_hub_files, read_hub_rows
+from benchmarks.cmc_bench.sources.cmc_source_row import SourceRow, existing_path, layout_error, requested_hub_id
+from benchmarks.cmc_bench.sources.hub_rows import fetch_hub_files, read_hub_rows
 from benchmarks.errors import SourceError
-from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, read_rows, text_field
+from benchmarks.rows.reader_types import RowProblem
 
 LAYOUT = (
     "a folder with png/ and *_human.json or *_augmented.json, one holding val/ and test/ of those, one with "

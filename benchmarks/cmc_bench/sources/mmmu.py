@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cmc_bench.constants import SUBJECTS
-from benchmarks.cmc_bench.sources.base import SourceRow, existing_path, layout_error, requested_hub_id
-from benchmarks.cmc_bench.sources.hub import fetch_hub_files, read_hub_rows
+from benchmarks.cmc_bench.cmc_constants import SUBJECTS
+from benchmarks.cmc_bench.sources.cmc_source_row import SourceRow, existing_path, layout_error, requested_hub_id
+from benchmarks.cmc_bench.sources.hub_rows import fetch_hub_files, read_hub_rows
 from benchmarks.errors import SourceError
-from benchmarks.rows.base import RowProblem
 from benchmarks.rows.files import (
     RawRow,
     SkippedRow,
@@ -23,6 +22,7 @@ from benchmarks.rows.files import (
     read_rows,
     text_field,
 )
+from benchmarks.rows.reader_types import RowProblem
 from benchmarks.values import compare
 
 LAYOUT = (

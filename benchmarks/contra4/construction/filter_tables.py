@@ -11,11 +11,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contra4.constants import FILTERS, LETTERS, MODALITIES, SIZES
+from benchmarks.contra4.contra4_constants import FILTERS, LETTERS, MODALITIES, SIZES
 from benchmarks.errors import SourceError
-from benchmarks.rows.spreadsheet_formulas import csv_line
 from benchmarks.stats.intervals import wilson
 from benchmarks.untrusted.safe_files import read_regular
+from benchmarks.untrusted.spreadsheet_formula_guard import csv_line
 from benchmarks.vocabulary import Estimate
 
 NO_FILTER = "None"

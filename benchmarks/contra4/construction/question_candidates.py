@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.contra4.balanced import balanced
-from benchmarks.contra4.constants import LETTERS, MODALITIES, NO_CATEGORY, combination_name
-from benchmarks.contra4.construction.consistency import Votes
-from benchmarks.contra4.sample import Contra4Sample, Scene
-from benchmarks.contra4.sources.released import CAPTIONED_PAPER
+from benchmarks.contra4.construction.round_trip_filters import Votes
+from benchmarks.contra4.contra4_balanced import balanced
+from benchmarks.contra4.contra4_constants import LETTERS, MODALITIES, NO_CATEGORY, combination_name
+from benchmarks.contra4.contra4_sample import Contra4Sample, Scene
+from benchmarks.contra4.sources.contra4_released import CAPTIONED_PAPER
 from benchmarks.vocabulary import Modality, digest
 
 ACCEPTED_FILTER = "PUF"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.contra4.constants import MODALITIES
 from benchmarks.contra4.construction.meteor import words
-from benchmarks.contra4.sample import Scene
+from benchmarks.contra4.contra4_constants import MODALITIES
+from benchmarks.contra4.contra4_sample import Scene
 from benchmarks.text.stemming import stem
 from benchmarks.text_model import Embedder
 from benchmarks.vocabulary import Modality

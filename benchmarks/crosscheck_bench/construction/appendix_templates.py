@@ -8,11 +8,11 @@ from dataclasses import replace
 from random import Random
 
 from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value
-from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, image_placeholders, interleave
 from benchmarks.crosscheck_bench.construction.perception_templates import OPTIONS, YES_NO
 from benchmarks.crosscheck_bench.construction.product_templates import MAX_KEY_FRAMES, price_draft, priced_shots
+from benchmarks.crosscheck_bench.construction.question_drafts import QuestionDraft, Shot, image_placeholders, interleave
 from benchmarks.crosscheck_bench.construction.template_data import TemplateData, cross_pairs, key_frames, shuffle
-from benchmarks.crosscheck_bench.sources.products import Price, Product
+from benchmarks.crosscheck_bench.sources.product_folders import Price, Product
 from benchmarks.values import compare
 
 TITLE_EXAMPLE = "Appendix C, example 1"

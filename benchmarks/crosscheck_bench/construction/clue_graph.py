@@ -14,7 +14,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
-from benchmarks.crosscheck_bench.sources.products import Box, Catalogue, Product
+from benchmarks.crosscheck_bench.sources.product_folders import Box, Catalogue, Product
 from benchmarks.values import compare
 
 Modality = Literal["image", "text", "listing"]

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from benchmarks.crosscheck_bench.constants import LETTERS
 from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value
-from benchmarks.crosscheck_bench.construction.drafts import (
+from benchmarks.crosscheck_bench.construction.question_drafts import (
     QuestionDraft,
     Shot,
     balance_strata,
@@ -30,9 +29,10 @@ from benchmarks.crosscheck_bench.construction.template_data import (
     shots,
     shuffle,
 )
-from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
-from benchmarks.crosscheck_bench.sources.base import PRODUCTS_FIGURE_8
-from benchmarks.crosscheck_bench.sources.products import Brand, Product
+from benchmarks.crosscheck_bench.crosscheck_constants import LETTERS
+from benchmarks.crosscheck_bench.crosscheck_sample import IMAGE_PLACEHOLDER
+from benchmarks.crosscheck_bench.sources.crosscheck_source_row import PRODUCTS_FIGURE_8
+from benchmarks.crosscheck_bench.sources.product_folders import Brand, Product
 from benchmarks.values import compare
 
 MAX_KEY_FRAMES = 4

@@ -13,7 +13,7 @@ from itertools import combinations, permutations
 from random import Random
 
 from benchmarks.crosscheck_bench.construction.clue_graph import occurs_in, remove_value
-from benchmarks.crosscheck_bench.construction.drafts import (
+from benchmarks.crosscheck_bench.construction.question_drafts import (
     REGION_LABELS,
     QuestionDraft,
     Shot,
@@ -30,8 +30,8 @@ from benchmarks.crosscheck_bench.construction.template_data import (
     shots,
     shuffle,
 )
-from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
-from benchmarks.crosscheck_bench.sources.products import Product, ProductPicture
+from benchmarks.crosscheck_bench.crosscheck_sample import IMAGE_PLACEHOLDER
+from benchmarks.crosscheck_bench.sources.product_folders import Product, ProductPicture
 from benchmarks.values import compare
 from benchmarks.vocabulary import Mark
 

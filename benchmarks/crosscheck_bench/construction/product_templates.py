@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from benchmarks.crosscheck_bench.constants import LETTERS
 from benchmarks.crosscheck_bench.construction.clue_graph import Clue
-from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, option_placeholders
 from benchmarks.crosscheck_bench.construction.perception_templates import OPTIONS, YES_NO
+from benchmarks.crosscheck_bench.construction.question_drafts import QuestionDraft, Shot, option_placeholders
 from benchmarks.crosscheck_bench.construction.template_data import TemplateData, key_frames, shots, shuffle
-from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
-from benchmarks.crosscheck_bench.sources.products import Price
+from benchmarks.crosscheck_bench.crosscheck_constants import LETTERS
+from benchmarks.crosscheck_bench.crosscheck_sample import IMAGE_PLACEHOLDER
+from benchmarks.crosscheck_bench.sources.product_folders import Price
 from benchmarks.values import compare
 
 MAX_KEY_FRAMES = 6

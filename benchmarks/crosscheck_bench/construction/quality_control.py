@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.crosscheck_bench.constants import LEVELS
-from benchmarks.crosscheck_bench.sample import CrossCheckSample
+from benchmarks.crosscheck_bench.crosscheck_constants import LEVELS
+from benchmarks.crosscheck_bench.crosscheck_sample import CrossCheckSample
 from benchmarks.errors import SourceError
-from benchmarks.rows.base import is_present
 from benchmarks.rows.json_rows import read_json_lines
+from benchmarks.rows.reader_types import is_present
 from benchmarks.stats.intervals import cohen_kappa
 from benchmarks.vocabulary import Estimate, digest
 

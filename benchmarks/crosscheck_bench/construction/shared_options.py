@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
-from benchmarks.crosscheck_bench.constants import LETTERS
 from benchmarks.crosscheck_bench.construction.appendix_templates import OTHER_TITLE, SWAPPED_PRICE
-from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, interleave
 from benchmarks.crosscheck_bench.construction.perception_templates import OPTIONS, brand_regions, ocr_draft
 from benchmarks.crosscheck_bench.construction.product_templates import price_draft, priced_shots
+from benchmarks.crosscheck_bench.construction.question_drafts import QuestionDraft, Shot, interleave
 from benchmarks.crosscheck_bench.construction.template_data import TemplateData, form_groups, shots, shuffle
-from benchmarks.crosscheck_bench.sources.products import Price
+from benchmarks.crosscheck_bench.crosscheck_constants import LETTERS
+from benchmarks.crosscheck_bench.sources.product_folders import Price
 from benchmarks.values import compare
 
 MIN_PRICE_RATIO = 1.25

@@ -8,11 +8,11 @@ from functools import cached_property
 from random import Random
 from typing import Any, TypeVar
 
-from benchmarks.crosscheck_bench.constants import LETTERS
 from benchmarks.crosscheck_bench.construction.clue_graph import Clue, ClueGraph
-from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, balance_strata
-from benchmarks.crosscheck_bench.sources.base import PRODUCTS, PRODUCTS_FIGURE_8
-from benchmarks.crosscheck_bench.sources.products import Brand, Catalogue, Product
+from benchmarks.crosscheck_bench.construction.question_drafts import QuestionDraft, Shot, balance_strata
+from benchmarks.crosscheck_bench.crosscheck_constants import LETTERS
+from benchmarks.crosscheck_bench.sources.crosscheck_source_row import PRODUCTS, PRODUCTS_FIGURE_8
+from benchmarks.crosscheck_bench.sources.product_folders import Brand, Catalogue, Product
 
 UNKNOWN = "Unknown"
 """The answer that Figure 8 expects for an unbranded product."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.retrieval.log_row import LogRow
-from benchmarks.rows.base import RowProblem
+from benchmarks.retrieval.retrieval_log_row import LogRow
 from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, read_rows, text_field
+from benchmarks.rows.reader_types import RowProblem
 from benchmarks.rows.sources import existing_path, layout_error
 
 LAYOUT = "a folder with rows in .jsonl (question, options, correctAnswer, wrongDueToMisleaderAnswer, explanation) and the images"

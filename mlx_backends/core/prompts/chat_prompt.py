@@ -17,7 +17,6 @@ from typing import Any
 from benchmarks.errors import ModelError
 from benchmarks.text.reasoning import opened_reasoning
 from benchmarks.vocabulary import Media, Message, Modality, Request, Text
-from mlx_backends.core.prompts.chat_template import prompt_utils
 from mlx_backends.core.prompts.message_forms import (
     MODALITIES,
     Markers,
@@ -28,7 +27,8 @@ from mlx_backends.core.prompts.message_forms import (
     in_order,
     without_system,
 )
-from mlx_backends.core.prompts.own_markers import own_markers
+from mlx_backends.core.prompts.mlx_vlm_formatting import prompt_utils
+from mlx_backends.core.prompts.reasoning_markers import own_markers
 from mlx_backends.core.prompts.template_process import TemplateLimitError
 from mlx_backends.models.context_length import ContextLength
 

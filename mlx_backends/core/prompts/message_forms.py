@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Media, Modality
-from mlx_backends.core.prompts.chat_template import prompt_utils
+from mlx_backends.core.prompts.mlx_vlm_formatting import prompt_utils
 from mlx_backends.core.prompts.template_process import TemplateLimitError
 
 MODALITIES: tuple[Modality, ...] = ("image", "audio", "video")

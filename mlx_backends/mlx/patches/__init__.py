@@ -32,7 +32,7 @@ PATCHES: Mapping[str, tuple[str, ...]] = {
 """The patches for a type of model: modules, each with a function ``apply_patch``, and those of :mod:`.gelu`."""
 
 _ONE_BOS = frozenset({"aya_vision", "gemma3", "llama4", "mistral3", "mllama", "pixtral"})
-"""The types whose processors add a second BOS token in mlx-vlm 0.7.10, which :mod:`mlx_backends.mlx.preprocess` prevents."""
+"""The types whose processors add a second BOS token in mlx-vlm 0.7.10, which :mod:`mlx_backends.mlx.mlx_preprocess` prevents."""
 
 
 def patch_names(model_type: str) -> str:

@@ -15,11 +15,11 @@ from time import perf_counter
 from typing import Any
 
 from mlx_backends.core.detokenize import Detokenizer
-from mlx_backends.mlx.metal.fault_recovery import settle
-from mlx_backends.mlx.sequential import NoText, SequentialAnswers, SequentialRequest
-from mlx_backends.mlx.training.inputs import TrainingInputs
-from mlx_backends.mlx.vision_cache import CachedVisionTower
-from mlx_backends.training import (
+from mlx_backends.mlx.metal.metal_fault_recovery import settle
+from mlx_backends.mlx.sequential_answers import NoText, SequentialAnswers, SequentialRequest
+from mlx_backends.mlx.training.training_inputs import TrainingInputs
+from mlx_backends.mlx.vision.vision_cache import CachedVisionTower
+from mlx_backends.training_settings import (
     AGREEMENT,
     CHECK_TOKENS,
     CONFLICT,

@@ -81,9 +81,9 @@ def _row_from_json(values: Mapping[str, Any]) -> ChatRow:
 
 
 def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
-    from benchmarks.media.decoder import start_decoder
-    from mlx_backends.mlx.load import check_supported, load_processor
-    from mlx_backends.mlx.training.inputs import TrainingInputs
+    from benchmarks.media.media_decoder import start_decoder
+    from mlx_backends.mlx.mlx_load import check_supported, load_processor
+    from mlx_backends.mlx.training.training_inputs import TrainingInputs
 
     start_decoder()
     path = Path(request["model"])

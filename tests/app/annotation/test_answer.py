@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from app.annotation.answer_session import AnswerSession, answer_lock
-from app.commands.answer import AnswerArguments, answer
-from app.store.run import RunStore
+from app.commands.people.answer_command import AnswerArguments, answer
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import RashomonError, SpecError, StoreError
 from benchmarks.text.answer_text import visible_answer

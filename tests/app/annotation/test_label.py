@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from app.annotation.human_sample import drawn_samples, restrict_to_sample
-from app.commands.label import LabelArguments, label
-from app.report.tables import tables_of
-from app.store.answers import read_runs
-from app.store.data_types import NewAnswer
-from app.store.run import RunStore
+from app.annotation.correcting_labels import drawn_samples, restrict_to_sample
+from app.commands.people.label_command import LabelArguments, label
+from app.report.tables.run_tables import tables_of
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
+from app.store.stored_answers import read_runs
 from app.store.workspace import Workspace
 from benchmarks.errors import SourceError, SpecError, StoreError
 from benchmarks.registry import get_benchmark
@@ -170,7 +170,7 @@ def table(tables: Sequence[Table], name: str) -> Table:
 
 def by_the_judge(workspace: Workspace) -> Iterator[str]:
     """A person who labels as ``match`` does, or ABSTAIN where that is undecided, except every seventh answer."""
-    from judges.human_labels import draw_sample
+    from judges.human_labels_and_samples import draw_sample
 
     by_id = {record.instance.id: record for record in records(workspace)}
     for number, item in enumerate(draw_sample(by_id.values(), 120, 0, stratify_by="type")):

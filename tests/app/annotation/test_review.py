@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.annotation.review_report import agreement_numbers, outcomes, pair_counts
+from app.annotation.review_outcomes import agreement_numbers, outcomes, pair_counts
 from app.annotation.review_session import Review, find_build, find_review
 from app.annotation.review_store import CHOICES, Decision, ReviewChangedError, ReviewStore
-from app.commands.review import ReviewArguments, review
+from app.commands.people.review_command import ReviewArguments, review
 from app.store.workspace import Workspace
 from benchmarks.build import Build, BuildOptions
 from benchmarks.clash import Clash
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.crosscheck_bench import CrossCheckBench
 from benchmarks.errors import AnotherBuildError, RashomonError, SourceError, SpecError, StoreError
-from judges.agreement import fleiss_sums, gwet_ac1, gwet_from_sums
+from judges.judge_agreement import fleiss_sums, gwet_ac1, gwet_from_sums
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 from tests.support.data.clash import published_folder, published_row

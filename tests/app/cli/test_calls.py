@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pytest
 
-from app.cli import cli, options
+from app.cli import cli, cli_options
 
 
 def _commands(group: click.Group) -> Iterator[click.Command]:
@@ -31,10 +31,12 @@ def test_every_command_fits_the_signature_of_its_function(monkeypatch: pytest.Mo
             return code
         return lambda *positional, **named: inspect.signature(code).bind(*positional, **named)
 
-    monkeypatch.setattr(options, "resolve_name", bind)
+    monkeypatch.setattr(cli_options, "resolve_name", bind)
     for command in _commands(cli):
         callback = command.callback
         if callback is not None and not inspect.signature(inspect.unwrap(callback)).parameters:
             with click.Context(command):
                 callback(**{item.name: None for item in command.params if item.name and item.expose_value})
-    assert {"app.commands.cite:cite_runs", "app.commands.compare:CompareArguments"} <= {*bound}
+    assert {"app.commands.sharing.cite_command:cite_runs", "app.commands.results.compare_command:CompareArguments"} <= {
+        *bound
+    }

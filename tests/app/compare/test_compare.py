@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from app.compare.differences import differences_table
-from app.compare.flips import changes_table, flipped_table, flips_table
-from app.compare.pairs import RunPair
-from app.compare.run_cost import RunCost
-from app.compare.run_view import RunView
-from app.compare.spec_diff import difference_warnings, unquantised_model
-from app.compare.tables import Comparison, compare, coverage_warnings
-from app.figures.comparison import comparison_figures
-from app.json_output.comparison import compare_result
-from app.json_output.envelope import plain
-from app.report.latex import to_latex
-from app.report.render import print_table, to_csv, to_markdown
-from app.report.tables import tables_of
-from app.store.run import RunStore
+from app.compare.comparison_tables import Comparison, compare, coverage_warnings
+from app.compare.differences.label_flips import changes_table, flipped_table, flips_table
+from app.compare.differences.metric_differences import differences_table
+from app.compare.runs.run_cost import RunCost
+from app.compare.runs.run_pairs import RunPair
+from app.compare.runs.run_view import RunView
+from app.compare.runs.spec_diff import difference_warnings, unquantised_model
+from app.figures.comparison_figures import comparison_figures
+from app.json_output.comparison_json import compare_result
+from app.json_output.json_envelope import plain
+from app.report.tables.latex_tables import to_latex
+from app.report.tables.run_tables import tables_of
+from app.report.tables.table_rendering import print_table, to_csv, to_markdown
 from app.store.run_references import PublishedRow
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from assets.demo.recipe.quantise import quantise
 from benchmarks.build import BuildOptions

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.compare.limits import Limits
-from app.compare.recommend import recommend_views
-from app.compare.run_cost import RunCost
-from app.compare.run_view import RunView
-from app.compare.target_shares import target_shares
-from app.compare.utility import UserCosts, parse_requirements, utility_target
-from app.store.run import RunStore
+from app.compare.decision.resource_limits import Limits
+from app.compare.decision.target_shares import target_shares
+from app.compare.decision.utility_metric import UserCosts, parse_requirements, utility_target
+from app.compare.recommend.recommendation import recommend_views
+from app.compare.runs.run_cost import RunCost
+from app.compare.runs.run_view import RunView
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
-from benchmarks.abstention import RATIOS, Costs, at_ratio
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
+from benchmarks.tables.abstention_quality import RATIOS, Costs, at_ratio
 from benchmarks.vocabulary import Estimate, Table
 from tests.support.command import ROOT, Rashomon
 from tests.support.compared_runs import CONDITIONS, answered, side, sides

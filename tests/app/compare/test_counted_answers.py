@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from app.compare.headline import headlines
-from app.compare.run_view import RunView, RunViews
-from app.compare.tables import Comparison, compare_views
+from app.compare.comparison_headline import headlines
+from app.compare.comparison_tables import Comparison, compare_views
+from app.compare.runs.run_view import RunView, RunViews
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate, Table
 from tests.support.compared_runs import side, sides

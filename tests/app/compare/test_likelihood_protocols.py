@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.headline import headlines
-from app.compare.tables import Comparison, compare
-from app.engine.loop import AnswerLoop
-from app.engine.plan import check_spec, plan_run
-from app.json_output.comparison import compare_result
-from app.report.render import to_markdown
+from app.compare.comparison_headline import headlines
+from app.compare.comparison_tables import Comparison, compare
+from app.engine.answer_loop import AnswerLoop
+from app.engine.run_plan import check_spec, plan_run
+from app.json_output.comparison_json import compare_result
+from app.report.tables.table_rendering import to_markdown
 from app.run_spec import BatchSpec
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
 from judges.base import FunctionJudge
-from judges.registry import get_judge
-from mlx_backends.models.host import host_info
-from mlx_backends.policy import PolicyBackend
+from judges.judge_registry import get_judge
+from mlx_backends.models.host_machine import host_info
+from mlx_backends.policy_engine import PolicyBackend
 from tests.support.command import ROOT
 from tests.support.data.clash import published_folder, published_row
 

@@ -15,7 +15,7 @@ from app.new_run.run_estimate import BuildContents, estimate_run
 from app.run_spec import BatchSpec
 from app.store.workspace import Workspace
 from benchmarks.build import Build
-from benchmarks.scorecard import RIGHT
+from benchmarks.tables.scorecard import RIGHT
 from tests.support.command import Rashomon
 from tests.support.json_output import cells_of
 

@@ -12,24 +12,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.compare.cost import accuracy_difference
-from app.compare.pairs import RunPair
-from app.compare.tables import compare
-from app.engine.baselines import AGREE, make_baseline
-from app.engine.plan import check_spec, plan_resume
-from app.new_run.form import command_line, read_form
-from app.parity.outputs import load_outputs
-from app.report.tables import tables_of
+from app.compare.comparison_tables import compare
+from app.compare.runs.cost_tables import accuracy_difference
+from app.compare.runs.run_pairs import RunPair
+from app.engine.baseline_runs import AGREE, make_baseline
+from app.engine.run_plan import check_spec, plan_resume
+from app.new_run.spec_form import command_line, read_form
+from app.parity.output_stages import load_outputs
+from app.report.tables.run_tables import tables_of
 from app.run_spec import RunSpec, load_spec, parse
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
-from benchmarks.protocols import DirectProtocol, Protocol
+from benchmarks.protocols.protocols import DirectProtocol, Protocol
+from benchmarks.protocols.remedy_protocols import (
+    REMEDIES,
+    SAMPLES,
+    VOTE_TEMPERATURE,
+    ReadThenCompare,
+    SelfConsistency,
+    Verify,
+)
 from benchmarks.registry import get_benchmark
-from benchmarks.remedies import REMEDIES, SAMPLES, VOTE_TEMPERATURE, ReadThenCompare, SelfConsistency, Verify
 from benchmarks.vocabulary import Decoding, Estimate, Generation, Instance, Stated
-from mlx_backends.policy import PolicyBackend
+from mlx_backends.policy_engine import PolicyBackend
 from tests.support.compared_runs import RIGHT, WRONG, answered, side, sides
 from tests.support.toy import toy_instances
 

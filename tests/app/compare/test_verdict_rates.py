@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from app.compare.fine_tuning import fine_tunings
-from app.compare.verdict import verdict
+from app.compare.fine_tuning.fine_tuning_effect import fine_tunings
+from app.compare.fine_tuning.fine_tuning_verdict import verdict
 from tests.support.outcomes import TRUTHS, simulated_runs
 
 

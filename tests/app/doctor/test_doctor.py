@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from app.doctor import access, contents, libraries, machine
+from app.doctor import access_checks, content_checks, machine_checks
+from app.doctor import library_checks as libraries
 from app.store.workspace import Workspace
-from app.system.mac import Panic
-from mlx_backends.models.metal import estimated_working_set
+from app.system.mac_state import Panic
+from mlx_backends.models.metal_working_set import estimated_working_set
 from tests.support.command import ROOT, Rashomon
 
 Examined = Callable[..., dict[str, dict[str, Any]]]
@@ -33,14 +34,14 @@ def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examined:
         for name, value in (Rashomon(tmp_path).environment | variables).items():
             monkeypatch.setenv(name, value)
         checks = (
-            access.workspace,
-            access.cache,
-            access.hub,
-            contents.models,
-            contents.data,
-            contents.demo,
-            contents.device,
-            contents.features,
+            access_checks.workspace,
+            access_checks.cache,
+            access_checks.hub,
+            content_checks.models,
+            content_checks.data,
+            content_checks.demo,
+            content_checks.device,
+            content_checks.features,
         )
         return {result.check: asdict(result) for result in (check(Workspace.find()) for check in checks)}
 
@@ -78,13 +79,13 @@ def test_proxies_in_effect_are_listed_without_credentials(monkeypatch: pytest.Mo
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
     workspace = Workspace.find()
-    assert access.proxies(workspace).message == "none"
+    assert access_checks.proxies(workspace).message == "none"
     monkeypatch.setenv("HTTPS_PROXY", "http://somebody:secret@proxy.invalid:3128")
-    result = access.proxies(workspace)
+    result = access_checks.proxies(workspace)
     assert result.ok
     assert "https through http://proxy.invalid:3128 (HTTPS_PROXY)" in result.message
     monkeypatch.setenv("HTTPS_PROXY", "gopher://somebody:secret@proxy.invalid")
-    invalid = access.proxies(workspace)
+    invalid = access_checks.proxies(workspace)
     assert not invalid.ok
     assert "HTTPS_PROXY" in invalid.fix
     assert not any(word in str((result, invalid)) for word in ("somebody", "secret"))
@@ -225,18 +226,18 @@ def test_a_library_that_is_not_mended_is_said(monkeypatch: pytest.MonkeyPatch, t
 
 def test_a_network_disk_is_found_by_where_it_is_mounted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     mounts = [("/", "ext4"), ("/Volumes/share", "smbfs"), ("/Volumes/share/local", "apfs"), ("/Volumes/sh", "nfs4")]
-    monkeypatch.setattr(access, "_mounts", lambda: mounts)
-    assert access.network_filesystem(Path("/Volumes/share/x")) == "smbfs"
-    assert access.network_filesystem(Path("/Volumes/share")) == "smbfs"
-    assert access.network_filesystem(Path("/Volumes/share/local/x")) is None
-    assert access.network_filesystem(Path("/Volumes/shared")) is None
-    assert access.network_filesystem(Path("/home")) is None
+    monkeypatch.setattr(access_checks, "_mounts", lambda: mounts)
+    assert access_checks.network_filesystem(Path("/Volumes/share/x")) == "smbfs"
+    assert access_checks.network_filesystem(Path("/Volumes/share")) == "smbfs"
+    assert access_checks.network_filesystem(Path("/Volumes/share/local/x")) is None
+    assert access_checks.network_filesystem(Path("/Volumes/shared")) is None
+    assert access_checks.network_filesystem(Path("/home")) is None
     mounts.append((str(tmp_path), "nfs4"))
-    assert "on a network disk (nfs4)" in access.workspace(Workspace(tmp_path / "ws")).fix
+    assert "on a network disk (nfs4)" in access_checks.workspace(Workspace(tmp_path / "ws")).fix
 
 
 def test_this_machines_mounts_are_read() -> None:
-    assert any(where == "/" for where, _ in access._mounts())
+    assert any(where == "/" for where, _ in access_checks._mounts())
 
 
 def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,8 +250,8 @@ def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr("subprocess.run", lambda *_, **__: Told)
-    assert access._mounts() == [("/", "apfs"), ("/Volumes/my share", "smbfs")]
-    assert access.network_filesystem(Path("/Volumes/my share/runs")) == "smbfs"
+    assert access_checks._mounts() == [("/", "apfs"), ("/Volumes/my share", "smbfs")]
+    assert access_checks.network_filesystem(Path("/Volumes/my share/runs")) == "smbfs"
 
 
 @pytest.mark.parametrize(
@@ -268,33 +269,37 @@ def test_macs_that_mlx_does_not_run_on(
     monkeypatch.setattr(platform, "mac_ver", lambda: (version, ("", "", ""), processor))
     monkeypatch.setattr(platform, "machine", lambda: processor)
     monkeypatch.setattr(platform, "release", lambda: "")
-    outcome = machine.machine(Workspace(tmp_path))
+    outcome = machine_checks.machine(Workspace(tmp_path))
     assert (outcome.ok, says in outcome.fix) == (ok, True)
 
 
 def test_a_machine_too_small_for_the_papers_models_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("mlx_backends.models.memory_estimate._available", lambda device: (2**30, "a small machine"))
-    memory = machine.memory(Workspace(tmp_path))
+    monkeypatch.setattr(
+        "mlx_backends.models.memory_and_cache_sizes._available", lambda device: (2**30, "a small machine")
+    )
+    memory = machine_checks.memory(Workspace(tmp_path))
     assert memory.ok
     assert "`rashomon demo` still runs" in memory.fix
 
 
 def test_a_mac_is_examined_for_what_slows_or_panics_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(machine, "load_state", lambda: (["low power mode is on."], ""))
+    monkeypatch.setattr(machine_checks, "load_state", lambda: (["low power mode is on."], ""))
     monkeypatch.setattr(
-        machine, "recent_panics", lambda: [Panic(f"{n}.panic", date(2026, 11, n)) for n in range(5, 0, -1)]
+        machine_checks, "recent_panics", lambda: [Panic(f"{n}.panic", date(2026, 11, n)) for n in range(5, 0, -1)]
     )
-    load, panics = machine.load(Workspace(tmp_path)), machine.panics(Workspace(tmp_path))
+    load, panics = machine_checks.load(Workspace(tmp_path)), machine_checks.panics(Workspace(tmp_path))
     assert load.ok
     assert load.fix == "low power mode is on."
     assert panics.ok
     assert "5.panic (2026-11-05), 4.panic (2026-11-04), 3.panic (2026-11-03) and 2 more" in panics.message
     assert "RASHOMON_NO_WIRED_LIMIT=1" in panics.fix
-    monkeypatch.setattr(machine, "load_state", lambda: ([], ""))
-    monkeypatch.setattr(machine, "recent_panics", list)
-    assert machine.load(Workspace(tmp_path)).message == "no memory pressure, no other models in memory, full power"
-    assert not machine.load(Workspace(tmp_path)).fix
-    assert not machine.panics(Workspace(tmp_path)).fix
+    monkeypatch.setattr(machine_checks, "load_state", lambda: ([], ""))
+    monkeypatch.setattr(machine_checks, "recent_panics", list)
+    assert (
+        machine_checks.load(Workspace(tmp_path)).message == "no memory pressure, no other models in memory, full power"
+    )
+    assert not machine_checks.load(Workspace(tmp_path)).fix
+    assert not machine_checks.panics(Workspace(tmp_path)).fix
 
 
 @pytest.mark.parametrize(("gigabytes", "limits"), [(8, True), (16, False)])
@@ -303,5 +308,5 @@ def test_a_small_mac_is_told_to_limit_images(
 ) -> None:
     available = estimated_working_set(gigabytes * 2**30)
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr("mlx_backends.models.memory_estimate._available", lambda device: (available, "Metal"))
-    assert ("--max-pixels 3400000" in machine.memory(Workspace(tmp_path)).fix) is limits
+    monkeypatch.setattr("mlx_backends.models.memory_and_cache_sizes._available", lambda device: (available, "Metal"))
+    assert ("--max-pixels 3400000" in machine_checks.memory(Workspace(tmp_path)).fix) is limits

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from app.commands import doctor_full
-from app.commands.doctor_full import FullCheck
-from app.doctor.agreement import Agreement, Answers, compare_with_loop, near_ties
-from app.doctor.digests import check_report
-from app.doctor.measure import PASSAGE, QUESTION, Pictures, answer_all, make_request
-from app.doctor.pilot_model import PilotModel, choose_pilot_model
+from app.commands.system import doctor_full_command
+from app.commands.system.doctor_full_command import FullCheck
+from app.doctor.measure_machine import PASSAGE, QUESTION, Pictures, answer_all, make_request
+from app.doctor.model_to_measure import PilotModel, choose_pilot_model
+from app.doctor.plain_loop_agreement import Agreement, Answers, compare_with_loop, near_ties
+from app.doctor.report_digests import check_report
 from app.exit_codes import EndedError
 from app.store.workspace import Workspace
 from benchmarks.errors import ModelError, SpecError
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
 from tests.support.command import ROOT, Rashomon
 from tests.support.full_disk import disk
 from tests.support.tiny_qwen3 import build_tiny_lm
@@ -126,7 +126,7 @@ def test_after_an_interruption_the_last_sentence_says_if_there_is_a_report(
     monkeypatch.setattr(FullCheck, "run", interrupt)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     with pytest.raises(EndedError, match="interrupted; no report was written") as end:
-        doctor_full.doctor_full(Workspace(tmp_path), model=None, file=tmp_path / "reports" / "r.txt")
+        doctor_full_command.doctor_full(Workspace(tmp_path), model=None, file=tmp_path / "reports" / "r.txt")
     assert end.value.exit_code == 130
 
 
@@ -139,10 +139,10 @@ def test_whatever_fails_does_not_stop_the_others_and_names_no_private_model(
 
         return fail
 
-    monkeypatch.setattr(doctor_full, "examine", failing(KeyError("x")))
-    monkeypatch.setattr(doctor_full, "measurements", lambda: f"none: {PRIVATE} went wrong")
-    monkeypatch.setattr(doctor_full, "demo", failing(OSError(28, "No space left on device")))
-    monkeypatch.setattr(doctor_full, "compare_with_loop", lambda model: f"{model} went wrong")
+    monkeypatch.setattr(doctor_full_command, "examine", failing(KeyError("x")))
+    monkeypatch.setattr(doctor_full_command, "measurements", lambda: f"none: {PRIVATE} went wrong")
+    monkeypatch.setattr(doctor_full_command, "demo", failing(OSError(28, "No space left on device")))
+    monkeypatch.setattr(doctor_full_command, "compare_with_loop", lambda model: f"{model} went wrong")
     (tmp_path / "file").write_text("no folder")
     check = FullCheck(Workspace(tmp_path / "file"), PilotModel(PRIVATE))
     check.run()
@@ -169,7 +169,7 @@ def test_answers_that_are_not_the_loops_fail_unless_a_near_tie_explains_them(
 ) -> None:
     loop, alone, together = (Answers([[7], last], 2.0, 10**9) for last in ([1, 2], exact, batched))
     agreement = Agreement("mlx-vlm 1", loop, alone, together, "in batches", 0.5, near_ties, 10**9, 10**9, 10**10)
-    monkeypatch.setattr(doctor_full, "compare_with_loop", lambda model: agreement)
+    monkeypatch.setattr(doctor_full_command, "compare_with_loop", lambda model: agreement)
     check = FullCheck(Workspace(Path("none")), PilotModel(str(DEMO), "it is the demo's"))
     check.run(["tokens", "memory", "speed"])
     assert check.outcomes["tokens"].state == state

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from app.engine.plan import check_spec, plan_resume, plan_run
-from app.new_run.choices import model_choice
-from app.new_run.form import command_line, read_form, to_toml
-from app.report.run_labels import model_label
-from app.report.run_names import short_model
+from app.engine.run_plan import check_spec, plan_resume, plan_run
+from app.new_run.run_choices import model_choice
+from app.new_run.spec_form import command_line, read_form, to_toml
+from app.report.runs.short_names import short_model
+from app.report.tables.run_labels import model_label
 from app.run_spec import RunSpec, load_spec
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import ModelError, SpecError
 from tests.support.adapters import edit_config, make_adapter

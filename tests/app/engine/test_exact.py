@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.run_spec import RunSpec, load_spec
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 

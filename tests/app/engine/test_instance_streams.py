@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from app.engine.instance_streams import BuildInstances, run_instances
-from app.engine.plan import create_run
+from app.engine.run_plan import create_run
 from app.run_spec import RunSpec
 from app.store.workspace import Workspace
 from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError
+from benchmarks.instance_sampling import select
 from benchmarks.registry import get_benchmark
-from benchmarks.sampling import select
 from benchmarks.vocabulary import Instance, Media, Text
 from tests.performance.large_run import build as write_build
 

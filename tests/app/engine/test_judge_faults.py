@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.plan import create_run
+from app.engine.run_plan import create_run
 from app.run_spec import RunSpec
-from app.store.data_types import NewAnswer
-from app.store.run import RunStore
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
 from app.store.workspace import Workspace
 from benchmarks.vocabulary import Generation, Instance, Record, Text
 from tests.support.command import Rashomon, kill_all

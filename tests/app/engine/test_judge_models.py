@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
-from benchmarks.cmc_bench import rubric as cmc_rubric
-from tests.app.commands.test_batch import wait_until
+from benchmarks.cmc_bench import cmc_rubric
+from tests.app.commands.running.test_batch_command import wait_until
 from tests.app.engine.test_judge_faults import make_run
 from tests.support.command import INJECTED, ROOT, Rashomon, kill_all
 from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
@@ -131,7 +131,7 @@ def test_a_run_that_waits_for_a_judge_of_this_machine_is_not_done(built: Path, t
         parsed = rashomon.json("runs")
         return sorted((run["state"], run["done"] == run["total"]) for run in parsed)
 
-    slow = rashomon.ordered(holds={"function": "app.engine.judging:judge_answers", "file": str(reached)})
+    slow = rashomon.ordered(holds={"function": "app.engine.model_judging:judge_answers", "file": str(reached)})
     process = slow.start(*command)
     wait_until(reached.exists)
     assert states() == [("judging", True), ("queued", True)]

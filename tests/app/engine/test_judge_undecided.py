@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from tests.app.engine.test_judge_faults import make_run
 from tests.support.charts import draw_sources

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from app.exports.export_formats import export_runs
 from app.exports.export_input import ExportOptions
-from app.exports.formats import export_runs
-from app.report.judge_selection import present_judges, resolve_judge
-from app.store.run import RunStore
+from app.report.tables.judge_selection import present_judges, resolve_judge
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
-from judges.cmc_rules.judge import Match
+from judges.cmc_rules.cmc_match_judge import Match
 from tests.support.command import Rashomon
 from tests.support.runs import instances, make_run, says
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from app.compare.spec_diff import compared_facet, difference_warnings
-from app.engine.plan import check_spec, plan_resume, plan_run
-from app.new_run.form import command_line, read_form, to_toml
+from app.compare.runs.spec_diff import compared_facet, difference_warnings
+from app.engine.run_plan import check_spec, plan_resume, plan_run
 from app.new_run.preflight import PreflightChecker
+from app.new_run.spec_form import command_line, read_form, to_toml
 from app.run_spec import RunSpec, load_spec, parse
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import ModelError, RashomonError, SpecError
-from mlx_backends.mlx.engine import MLXEngine
+from mlx_backends.mlx.mlx_engine import MLXEngine
 from tests.support.compared_runs import side
 from tests.support.demo import FOUR_BIT
 

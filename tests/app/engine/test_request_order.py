@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engine.request_order import MOST, WINDOW, PendingRequest, _windows, order_by_prefix, ordered_requests
-from app.store.data_types import PendingInstance
-from app.store.run import RunStore
-from benchmarks.protocols import DirectProtocol
+from app.store.run_store import RunStore
+from app.store.store_types import PendingInstance
+from benchmarks.protocols.protocols import DirectProtocol
 from benchmarks.vocabulary import Decoding, Instance, Media, Message, Part, Request, Text
-from tests.app.store.test_run import META
+from tests.app.store.test_run_store import META
 
 IMAGES = [Media(f"{number:064x}", ".png") for number in range(4)]
 

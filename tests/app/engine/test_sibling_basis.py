@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.judging import ConcurrentJudging, judge_answers
-from app.engine.loop import AnswerLoop, judge_pending
-from app.store.run import RunStore
-from benchmarks.protocols import DirectProtocol
+from app.engine.answer_loop import AnswerLoop, judge_pending
+from app.engine.model_judging import ConcurrentJudging, judge_answers
+from app.store.run_store import RunStore
+from benchmarks.protocols.protocols import DirectProtocol
 from benchmarks.rubric import Rubric
 from benchmarks.vocabulary import Choice, Decoding, Generation, Instance, Record, Verdict
 from judges.base import FunctionJudge
-from judges.rubric import RubricJudge
-from tests.app.engine.test_judging import INFO, Speaker
-from tests.app.engine.test_loop import stop_after
-from tests.app.store.test_run import META
+from judges.rubric_judge import RubricJudge
+from tests.app.engine.test_answer_loop import stop_after
+from tests.app.engine.test_model_judging import INFO, Speaker
+from tests.app.store.test_run_store import META
 from tests.support.toy import Scripted, Toy, TwoSteps, toy_instances
 from tests.support.trust import seal
 
@@ -251,8 +251,8 @@ def test_a_model_that_is_stopped_anywhere_judges_every_answer_that_has_a_basis_o
 def test_a_run_of_before_has_no_bases_and_is_read_and_judged_as_ever(tmp_path: Path) -> None:
     import sqlite3
 
-    from app.store.database import DATABASE
-    from app.store.schema import MIGRATIONS
+    from app.store.database_schema import MIGRATIONS
+    from app.store.run_database import DATABASE
 
     connection = sqlite3.connect(tmp_path / DATABASE, isolation_level=None)
     for migration in MIGRATIONS[:2]:

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from app.engine.plan import check_spec, create_run, plan_run
+from app.engine.run_plan import check_spec, create_run, plan_run
 from app.engine.unsupported_media import ExclusionCounts
-from app.new_run.form import read_form
 from app.new_run.preflight import PreflightChecker
-from app.report.tables import tables_of
-from app.store.run import RunStore
+from app.new_run.spec_form import read_form
+from app.report.tables.run_tables import tables_of
 from app.store.run_facts import ExcludedInstances
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
 from benchmarks.contra4 import Contra4
 from benchmarks.errors import SpecError
-from benchmarks.media.previews import media_pictures
+from benchmarks.media.media_previews import media_pictures
 from benchmarks.vocabulary import Instance, Media, Modality, Text
-from tests.app.commands.test_batch import states
+from tests.app.commands.running.test_batch_command import states
 from tests.support.command import Rashomon
 from tests.support.data.contra4 import PLAIN, row, write_source
 from tests.support.json_output import json_result

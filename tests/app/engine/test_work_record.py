@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.engine.loop import AnswerLoop
+from app.engine.answer_loop import AnswerLoop
 from app.engine.work_record import WorkRecord
-from app.report.speed import lines, read_speed
-from app.store.data_types import NewAnswer
-from app.store.run import RunStore
+from app.report.progress.run_speed import lines, read_speed
 from app.store.run_facts import WORK_KEY, answer_pace
-from benchmarks.protocols import DirectProtocol
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
+from benchmarks.protocols.protocols import DirectProtocol
 from benchmarks.vocabulary import Decoding, Generation
 from mlx_backends.core.distinct_count import DistinctCount, prefix_hashes
-from mlx_backends.core.reuse import Reuse
-from tests.app.store.test_run import META, make
+from mlx_backends.core.saved_work import Reuse
+from tests.app.store.test_run_store import META, make
 from tests.support.toy import Scripted, Toy, toy_instances
 
 SHARED = np.arange(90)
@@ -162,7 +162,7 @@ def test_pauses_are_no_part_of_the_pace(tmp_path: Path, monkeypatch: pytest.Monk
     def sleep(seconds: float) -> None:
         clock.now += 3600
 
-    monkeypatch.setattr("app.engine.loop.time.sleep", sleep)
+    monkeypatch.setattr("app.engine.answer_loop.time.sleep", sleep)
     with make(tmp_path, 40) as store:
         backend = Reading()
         record = WorkRecord(store, backend, clock)

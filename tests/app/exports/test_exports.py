@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from app.commands.export import ExportArguments, export
+from app.commands.results.export_command import ExportArguments, export
 from app.exports.expected_files import expected_files
-from app.exports.formats import FORMATS
-from app.figures.style import FIGURE_FORMATS
-from app.report.latex import document
-from app.report.tables import tables_of
+from app.exports.export_formats import FORMATS
+from app.figures.figure_style import FIGURE_FORMATS
+from app.report.tables.latex_tables import document
+from app.report.tables.run_tables import tables_of
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Generation, Instance, Origin, Table

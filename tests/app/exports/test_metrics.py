@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from app.commands.export import ExportArguments, export
-from app.engine.plan import create_run
+from app.commands.results.export_command import ExportArguments, export
+from app.engine.run_plan import create_run
 from app.run_spec import BatchSpec
-from app.store.data_types import NewAnswer
-from app.store.run import RunStore
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
-from benchmarks.crosscheck_bench.constants import TASKS
+from benchmarks.crosscheck_bench.crosscheck_constants import TASKS
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Record
-from judges.registry import get_judge
-from tests.benchmarks.contra4.test_tables import record
+from judges.judge_registry import get_judge
+from tests.benchmarks.contra4.test_contra4_tables import record
 from tests.support.data.clash import published_folder, published_row
 from tests.support.data.crosscheck_bench import row, write_rows
 from tests.support.data.mmkc_bench import whole_folder

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from app.exports.report.document import Block, Bullets, Example, Paragraph, Report, Shares, Verdict
-from app.exports.report.evidence import interval
-from app.exports.report.one_page import LONGEST_NAME, fitted, short_names, with_short_names
-from app.exports.report.write_html import to_html
-from app.exports.report.write_latex import to_latex_files
-from app.exports.writer import write_files
+from app.exports.export_writer import write_files
+from app.exports.report.report_document import Block, Bullets, Example, Paragraph, Report, Shares, Verdict
+from app.exports.report.report_html import to_html
+from app.exports.report.report_inputs import interval
+from app.exports.report.report_latex import to_latex_files
+from app.exports.report.report_one_page import LONGEST_NAME, fitted, short_names, with_short_names
 from benchmarks.stats.intervals import wilson
 from benchmarks.vocabulary import Estimate
 from tests.app.exports.test_report import Home, follows, knows, some_fail

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.plan import check_spec, plan_run
+from app.engine.run_plan import check_spec, plan_run
 from app.exports.export_input import Export, ExportOptions, benchmark_of, load_runs
-from app.exports.report.document import (
+from app.exports.export_writer import write_files
+from app.exports.report.report_document import (
     Block,
     Bullets,
     Example,
@@ -25,23 +26,22 @@ from app.exports.report.document import (
     Shares,
     Verdict,
 )
-from app.exports.report.export import build_report
-from app.exports.report.write_html import to_html
-from app.exports.report.write_latex import to_latex_files
-from app.exports.writer import write_files
-from app.report.table_inputs import read_inputs
-from app.report.tables import tables_from
+from app.exports.report.report_export import build_report
+from app.exports.report.report_html import to_html
+from app.exports.report.report_latex import to_latex_files
+from app.report.tables.run_tables import tables_from
+from app.report.tables.table_inputs import read_inputs
 from app.run_spec import BatchSpec
-from app.store.run import RunStore
 from app.store.run_facts import LICENCE_KEY
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
 from benchmarks.stats.intervals import percent
 from benchmarks.vocabulary import Estimate, Generation, Instance
 from benchmarks.vocabulary import Verdict as Label
-from mlx_backends.models.licence import read_licence
-from tests.app.exports.test_html import HOSTILE, Page
+from mlx_backends.models.model_licence import read_licence
+from tests.app.exports.test_html_export import HOSTILE, Page
 from tests.support.command import ROOT, Rashomon
 from tests.support.demo import FOUR_BIT
 from tests.support.latex import EVERY, compile_latex

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from app.fetch import plan, recipes
+from app.fetch import fetch_plan, files_to_fetch
 from app.main import main
 from app.store.workspace import Workspace
-from benchmarks.fetch import download, hub, hub_library
-from benchmarks.fetch.hub import repository
+from benchmarks.fetch import file_download, hub_library, hub_repository
+from benchmarks.fetch.hub_repository import repository
 from tests.support.odd_hub import FILES, NAME, PUSH_STEPS, READ_STEPS, REVISION, TOKEN, OddHub, Reply
 from tests.support.runs import instances, make_run, says
 
@@ -27,11 +27,11 @@ SECONDS = 20.0
 @pytest.fixture
 def odd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[OddHub]:
     """The server, with a user of it whose patience is short, so that a server that stalls costs seconds."""
-    patience = download.Timeouts(silence=0.5, wait=0.01, patience=1.0)
-    monkeypatch.setattr(download, "Timeouts", lambda: patience)
-    monkeypatch.setattr(plan, "Timeouts", lambda: patience)
-    monkeypatch.setattr(plan, "_SIZE_SECONDS", 0.5)
-    monkeypatch.setattr(hub, "LISTING_SECONDS", 2.0)
+    patience = file_download.Timeouts(silence=0.5, wait=0.01, patience=1.0)
+    monkeypatch.setattr(file_download, "Timeouts", lambda: patience)
+    monkeypatch.setattr(fetch_plan, "Timeouts", lambda: patience)
+    monkeypatch.setattr(fetch_plan, "_SIZE_SECONDS", 0.5)
+    monkeypatch.setattr(hub_repository, "LISTING_SECONDS", 2.0)
     monkeypatch.setattr(hub_library, "_SECONDS", 1.0)
     monkeypatch.setattr(hub_library, "_PATIENCE", 1.0)
     sleep = time.sleep
@@ -52,8 +52,10 @@ def pushed(tmp_path: Path) -> None:
     make_run(Workspace(tmp_path / "workspace"), "mine", instances(2), says("12"), model="org/small-4bit")
 
 
-def needed(folder: Path, read: recipes.Read) -> recipes.RequiredFiles:
-    return recipes._of_hub(((repository(NAME, "dataset", lambda name: not name.startswith(".")), folder, "none"),))
+def needed(folder: Path, read: files_to_fetch.Read) -> files_to_fetch.RequiredFiles:
+    return files_to_fetch._of_hub(
+        ((repository(NAME, "dataset", lambda name: not name.startswith(".")), folder, "none"),)
+    )
 
 
 COMMANDS = {
@@ -65,7 +67,9 @@ COMMANDS = {
 
 def run(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
     """Run a command; return its exit code and its sentence, which is the only one and comes in time."""
-    monkeypatch.setitem(recipes.RECIPES, "mmkc-bench", replace(recipes.RECIPES["mmkc-bench"], needed=needed))
+    monkeypatch.setitem(
+        files_to_fetch.RECIPES, "mmkc-bench", replace(files_to_fetch.RECIPES["mmkc-bench"], needed=needed)
+    )
     start = time.monotonic()
     code = 0
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
@@ -187,7 +191,7 @@ def test_pages_are_followed_and_a_loop_of_them_ends(
         reply.headers.append(("Link", f'</api/models/{NAME}/tree/{REVISION}?page={len(pages)}>; rel="next"'))
 
     odd.change = endless
-    monkeypatch.setattr(hub, "MAX_PAGES", 5)
+    monkeypatch.setattr(hub_repository, "MAX_PAGES", 5)
     code, sentence = run("models", capsys, monkeypatch)
     assert (code, "its pages do not end" in sentence) == (3, True)
 
@@ -196,9 +200,9 @@ def test_pages_are_followed_and_a_loop_of_them_ends(
 def test_a_listing_that_is_too_long_is_refused(
     bound: str, odd: OddHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub, bound, len(FILES) - 1)
+    monkeypatch.setattr(hub_repository, bound, len(FILES) - 1)
     assert run("models", capsys, monkeypatch)[0] == 3
-    monkeypatch.setattr(hub, bound, len(FILES))
+    monkeypatch.setattr(hub_repository, bound, len(FILES))
     assert run("models", capsys, monkeypatch)[0] == 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.figures.tables import draw_table
+from app.figures.table_figures import draw_table
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 FEW = Estimate(None, reason="29 examples; a calibration curve needs 30")

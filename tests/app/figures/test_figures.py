@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from app.figures.distribution import Panel, count_panels, sunburst
-from app.figures.drawing import Bar, Point, bars, intervals, scatter, stacked
+from app.figures.distribution_figures import Panel, count_panels, sunburst
+from app.figures.figure_drawing import Bar, Point, bars, intervals, scatter, stacked
+from app.figures.figure_style import INKS, inches, ink, to_bytes
 from app.figures.heat_map import flips, heat
-from app.figures.style import INKS, inches, ink, to_bytes
-from app.figures.tables import draw_quality_and_memory, draw_table
+from app.figures.table_figures import draw_quality_and_memory, draw_table
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Estimate, Table
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from app.json_output.show import spec_facts
-from app.json_output.tables import keys
+from app.json_output.show_json import spec_facts
+from app.json_output.tables_json import keys
 from app.run_spec import RunSpec
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from tests.support.command import Rashomon
 from tests.support.demo import write_table
 from tests.support.json_output import json_result, named

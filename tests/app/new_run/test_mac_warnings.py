@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.new_run import mac_warnings
-from mlx_backends.models.metal import GIB
+from mlx_backends.models.metal_working_set import GIB
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
@@ -17,7 +17,7 @@ from tests.support.tiny_qwen3 import build_tiny_vlm
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A tiny model on a Mac where it fits, and whose image encoder is as wide as if it were no tiny one."""
     monkeypatch.setattr(mac_warnings, "load_warnings", lambda: ["low power mode is on."])
-    monkeypatch.setattr("mlx_backends.models.memory_estimate._available", lambda device: (5 * GIB // 4, "Metal"))
+    monkeypatch.setattr("mlx_backends.models.memory_and_cache_sizes._available", lambda device: (5 * GIB // 4, "Metal"))
     folder = build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False)
     config = json.loads((folder / "config.json").read_text())
     config["vision_config"]["hidden_size"] = 2048

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from app.engine.plan import plan_run
-from app.engine.workers.worker import Worker
+from app.engine.run_plan import plan_run
+from app.engine.workers.run_worker import Worker
 from app.engine.workers.worker_job import Job
-from app.new_run.form import check_runs, read_form
 from app.new_run.preflight import Preflight, PreflightChecker
-from app.store.run import RunStore
+from app.new_run.spec_form import check_runs, read_form
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from app.tui.widgets.estimate_line import form_summary
 from tests.support.demo import FOUR_BIT
@@ -110,6 +110,6 @@ def test_what_remote_engines_may_cost_and_lack_is_said(workspace: Workspace, mon
 
 
 def test_a_model_that_does_not_fit_is_said(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlx_backends.models.memory_estimate._available", lambda device: (0, "memory"))
+    monkeypatch.setattr("mlx_backends.models.memory_and_cache_sizes._available", lambda device: (0, "memory"))
     (message,) = look(PreflightChecker(workspace), model=[str(FOUR_BIT)]).warnings
     assert "does not fit" in message

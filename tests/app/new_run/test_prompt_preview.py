@@ -13,9 +13,9 @@ import pytest
 from app.new_run.prompt_preview import PromptRenderer, media_of, preview_requests
 from app.run_spec import BatchSpec, RunSpec
 from benchmarks.vocabulary import Decoding, Message, Request, Text
-from mlx_backends.mlx.lm import LMBackend
-from mlx_backends.mlx.vlm import VLMBackend
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
+from mlx_backends.mlx.lm_backend import LMBackend
+from mlx_backends.mlx.vlm_backend import VLMBackend
 from tests.support.demo import FOUR_BIT, HeldOutSet
 from tests.support.tiny_qwen3 import build_tiny_lm
 

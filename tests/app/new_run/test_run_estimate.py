@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from app.new_run.form import check_runs
 from app.new_run.run_estimate import (
     BuildContents,
     RunEstimate,
@@ -17,16 +16,17 @@ from app.new_run.run_estimate import (
     measured_speed,
     remote_usage,
 )
+from app.new_run.spec_form import check_runs
 from app.run_spec import BatchSpec, RunSpec
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.stats.intervals import wilson
 from benchmarks.vocabulary import Generation, Instance
-from judges.registry import find_judge
-from judges.rubric import RubricJudge
-from mlx_backends.core.reuse import Reuse
+from judges.judge_registry import find_judge
+from judges.rubric_judge import RubricJudge
+from mlx_backends.core.saved_work import Reuse
 from tests.support.demo import HeldOutSet
 from tests.support.old_runs import sealed
 from tests.support.runs import instances, make_run, says

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.parity.diagnosis import root_causes, verdict_sentence
-from app.parity.inputs import image_difference, prompt_difference, token_difference
-from app.parity.numerics import compare_numerics, numerics_finding, replay, rounding_noise
-from app.parity.outputs import first_divergence
-from app.parity.pixels import pixel_difference
+from app.parity.input_stages import image_difference, prompt_difference, token_difference
+from app.parity.numerics_stage import compare_numerics, numerics_finding, replay, rounding_noise
+from app.parity.output_stages import first_divergence
+from app.parity.parity_diagnosis import root_causes, verdict_sentence
+from app.parity.parity_stages import StageFinding, count_finding
+from app.parity.pixel_differences import pixel_difference
 from app.parity.probe_store import RefusedRequest, StoredProbes, load, save
-from app.parity.stages import StageFinding, count_finding
 from app.store.workspace import Workspace
-from mlx_backends.core.probe import Probe
+from mlx_backends.core.engine_probe import Probe
 from tests.support.runs import instances, make_run, says
 
 IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"

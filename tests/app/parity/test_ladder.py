@@ -11,23 +11,23 @@ from pathlib import Path
 import pytest
 
 from app.cli import run_cli
-from app.figures.ladder import draw_ladder
-from app.figures.style import to_bytes
-from app.json_output.envelope import plain
-from app.json_output.parity import ladder_json
-from app.parity.ladder import tables
-from app.parity.ladder.compare import compare_rungs
-from app.parity.ladder.models import Rung, find_rungs
-from app.parity.probing import ProbeOptions
-from app.parity.published import compare_with_paper
-from app.store.run import RunStore
+from app.compare.papers.paper_distance import compare_with_paper
+from app.figures.figure_style import to_bytes
+from app.figures.ladder_figures import draw_ladder
+from app.json_output.json_envelope import plain
+from app.json_output.parity_json import ladder_json
+from app.parity.ladder import ladder_tables
+from app.parity.ladder.ladder_comparison import compare_rungs
+from app.parity.ladder.ladder_models import Rung, find_rungs
+from app.parity.model_probing import ProbeOptions
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from assets.demo.recipe.quantise import quantise
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Verdict
-from judges.registry import get_judge
+from judges.judge_registry import get_judge
 from tests.support.command import ROOT, Rashomon
 from tests.support.json_output import json_result
 from tests.support.parity import finished_run, in_this_process
@@ -53,7 +53,7 @@ def rashomon(tmp_path: Path) -> Rashomon:
 
 
 def test_the_rungs_of_a_model_are_found_beside_it(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.parity.ladder.models._torch_missing", lambda: "PyTorch is not installed.")
+    monkeypatch.setattr("app.parity.ladder.ladder_models._torch_missing", lambda: "PyTorch is not installed.")
     rungs = find_rungs([str(models / "tiny-4bit")])
     assert [(rung.name, Path(rung.model).name, bool(rung.why)) for rung in rungs if not rung.side_branch] == [
         ("torch fp32", "tiny-bf16@fp32", True),
@@ -98,10 +98,10 @@ def test_the_ladder_tells_at_which_step_the_difference_enters(
     assert 0 < first.moved < second.moved < ladder.overall.moved * 1.5
     assert ladder.verdict.startswith(f"From MLX bf16 to MLX 4bit, {ladder.overall.changed} of 6 answers change; ")
     assert "Most of it enters from MLX 8bit to MLX 4bit (quantisation): a logit moves by " in ladder.verdict
-    table = tables.steps_table(ladder)
+    table = ladder_tables.steps_table(ladder)
     assert [row for row, _ in table.rows] == ["MLX bf16 → MLX 8bit", "MLX 8bit → MLX 4bit", "MLX bf16 → MLX 4bit"]
     assert {cells[0] for _, cells in table.rows} == {"same"}
-    assert "torch: PyTorch is not installed." in tables.rungs_table(ladder).notes
+    assert "torch: PyTorch is not installed." in ladder_tables.rungs_table(ladder).notes
     parsed = plain(ladder_json(ladder))
     assert parsed["steps"][1]["pair"]["numerics"]["moved"] == pytest.approx(second.moved)
     assert str(tmp_path) not in json.dumps(parsed)
@@ -109,7 +109,7 @@ def test_the_ladder_tells_at_which_step_the_difference_enters(
     assert to_bytes(draw_ladder(ladder, width="column"), "png").startswith(b"\x89PNG")
     assert to_bytes(draw_ladder(ladder, width="page"), "pdf") == to_bytes(draw_ladder(ladder, width="page"), "pdf")
 
-    columns, sentence = tables.compare_with_paper_columns(ladder, ["Qwen3-VL-4B"], None)
+    columns, sentence = ladder_tables.compare_with_paper_columns(ladder, ["Qwen3-VL-4B"], None)
     assert columns.columns == ("MLX bf16", "MLX 8bit", "MLX 4bit", "Qwen3-VL-4B (paper)")
     assert sentence.startswith("Compared with the paper's Qwen3-VL-4B, the ")
     assert "neither from MLX nor from quantisation" in sentence

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from app.json_output.envelope import plain
-from app.json_output.parity import pair_json
-from app.parity.compare_runs import ParityReport, compare_runs, store_probes
-from app.parity.probing import ProbeOptions
-from app.parity.tables import stages_table
+from app.json_output.json_envelope import plain
+from app.json_output.parity_json import pair_json
+from app.parity.model_probing import ProbeOptions
+from app.parity.parity_report import ParityReport, compare_runs, store_probes
+from app.parity.parity_tables import stages_table
 from app.store.workspace import Workspace
 from benchmarks.build import Build, BuildOptions
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, Instance, Media, Text
 from mlx_backends.base import Backend
 from mlx_backends.mlx import prompt_reading, vlm_batch
-from mlx_backends.mlx.batched import BatchedAnswers
+from mlx_backends.mlx.batched_answers import BatchedAnswers
 from mlx_backends.mlx.patches import qwen3_vl_deepstack
-from mlx_backends.mlx.vlm import VLMBackend
+from mlx_backends.mlx.vlm_backend import VLMBackend
 from tests.support.command import ROOT
 from tests.support.fp32 import in_fp32
 from tests.support.parity import finished_run, in_this_process
@@ -161,7 +161,7 @@ def test_a_swapped_image_order_is_named(workspace: Workspace, tiny: Path, monkey
         "A and B first differ at the request: the images are in another order: image 1 in A is image 2 in B."
     ), parity.verdict
 
-    from mlx_backends.mlx.preprocess import Preprocessor
+    from mlx_backends.mlx.mlx_preprocess import Preprocessor
 
     opened = Preprocessor._keyed_images
     monkeypatch.setattr(Preprocessor, "_keyed_images", lambda *arguments: opened(*arguments)[::-1])

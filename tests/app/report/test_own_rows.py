@@ -8,24 +8,24 @@ from pathlib import Path
 import pytest
 
 import rashomon
-from app.compare.published import paper_models
-from app.compare.recommend import recommend
+from app.compare.comparison_tables import compare
+from app.compare.papers.paper_comparison import paper_models
+from app.compare.recommend.recommendation import recommend
 from app.compare.result_cache import ResultCache
-from app.compare.tables import compare
-from app.compare.view_reader import load_views
-from app.exports.formats import export_runs
+from app.compare.runs.view_reader import load_views
+from app.exports.export_formats import export_runs
 from app.exports.hub_data_set import make_data_set
-from app.report import tables as tables_module
-from app.report.paper_rows import without_published
-from app.report.table_inputs import read_inputs
-from app.report.tables import tables_from, tables_of
+from app.report.tables import run_tables as tables_module
+from app.report.tables.paper_rows import without_published
+from app.report.tables.run_tables import tables_from, tables_of
+from app.report.tables.table_inputs import read_inputs
 from app.store.run_references import PublishedRow
 from app.store.workspace import Workspace
-from benchmarks.cmc_bench.tables import NOTE_WRONG_IMAGE
+from benchmarks.cmc_bench.cmc_tables import NOTE_WRONG_IMAGE
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Table
-from tests.app.report.test_headline import PLACES, Place, records_of, stored_run
+from tests.app.report.tables.test_run_headline import PLACES, Place, records_of, stored_run
 from tests.support.runs import instances, make_run, says
 
 OF_PAPER = re.compile(r"\(paper\)|The paper's rows|\b(?:Tables?|Figures?|[Ss]ections?|Appendix) [A-H0-9]")

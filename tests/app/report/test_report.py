@@ -14,21 +14,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from app.commands.progress_display import progress_table
-from app.json_output.envelope import plain
-from app.json_output.tables import table_json
-from app.report.latex import to_latex
-from app.report.render import cell_text, print_table, to_csv, to_markdown
-from app.report.run_labels import model_label
-from app.report.running_accuracy import accuracy
-from app.report.tables import tables_of
-from app.report.throughput import Throughput, duration
-from app.store.data_types import ConditionProgress, JudgedCounts
-from app.store.run import RunStore
+from app.commands.terminal.progress_display import progress_table
+from app.json_output.json_envelope import plain
+from app.json_output.tables_json import table_json
+from app.report.progress.remaining_time import Throughput, duration
+from app.report.progress.running_accuracy import accuracy
+from app.report.tables.latex_tables import to_latex
+from app.report.tables.run_labels import model_label
+from app.report.tables.run_tables import tables_of
+from app.report.tables.table_rendering import cell_text, print_table, to_csv, to_markdown
+from app.store.run_store import RunStore
 from app.store.run_summary import RunSummary
+from app.store.store_types import ConditionProgress, JudgedCounts
 from app.store.workspace import Workspace
-from app.text.escape import clean, latex, markdown, spreadsheet_cell
-from benchmarks.rows.spreadsheet_formulas import SIGNS, csv_line, guard_formulas, unguard_formulas
+from app.text.text_escaping import clean, latex, markdown, spreadsheet_cell
+from benchmarks.untrusted.spreadsheet_formula_guard import SIGNS, csv_line, guard_formulas, unguard_formulas
 from benchmarks.vocabulary import Estimate, Record, Table
 from tests.support.command import ROOT
 from tests.support.runs import instances, make_run, says
@@ -87,7 +87,7 @@ def test_every_csv_file_is_written_in_one_place() -> None:
     packages = ("app", "benchmarks", "judges", "mlx_backends", "rashomon")
     files = [path for package in packages for path in (ROOT / package).rglob("*.py")]
     writers = {path.name for path in files if re.search(r"csv\.writer|DictWriter", path.read_text("utf-8"))}
-    assert writers == {"spreadsheet_formulas.py"}
+    assert writers == {"spreadsheet_formula_guard.py"}
 
 
 @given(st.text(alphabet="a=+-@;|\t\r\n\"', \u200b\uff1d\uff0b", max_size=30), st.sampled_from(";\t|"))

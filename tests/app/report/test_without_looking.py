@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.compare.recommend import recommend
-from app.report.table_inputs import read_inputs
-from app.report.tables import tables_from, tables_of
-from app.store import blind_scores
-from app.store.run import RunStore
+from app.compare.recommend.recommendation import recommend
+from app.report.tables.run_tables import tables_from, tables_of
+from app.report.tables.table_inputs import read_inputs
+from app.store import cached_blind_scores
+from app.store.run_store import RunStore
 from benchmarks.audit import Audit, audit
 from benchmarks.build import Build
 from benchmarks.registry import get_benchmark
+from benchmarks.tables.blind_rule_tables import BLIND, CHANCE, NAME
 from benchmarks.vocabulary import Decoding, Estimate, Generation, Instance, Record, Table
-from benchmarks.without_looking import BLIND, CHANCE, NAME
 from judges.base import FunctionJudge
-from judges.registry import find_judge
-from mlx_backends.policy import PolicyBackend
+from judges.judge_registry import find_judge
+from mlx_backends.policy_engine import PolicyBackend
 from tests.support.command import ROOT, Rashomon
 from tests.support.demo import HeldOutSet
 
@@ -183,19 +183,19 @@ def test_chance_is_what_the_policy_scores_over_1000_seeds(products: Rashomon) ->
 def test_scores_are_computed_once_and_a_damaged_cache_is_no_matter(
     products: Rashomon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(blind_scores, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(cached_blind_scores, "cache_folder", lambda: tmp_path / "cache")
     results = list[Audit]()
 
     def counted(questions: Any, **options: Any) -> Audit:
         results.append(results[0] if results else audit(questions, **options))
         return results[0]
 
-    monkeypatch.setattr(blind_scores, "audit", counted)
+    monkeypatch.setattr(cached_blind_scores, "audit", counted)
     (folder,) = folders(products, "sees")
     first = tables_of([folder], only=NAME)
     assert tables_of([folder], only=NAME) == first
     assert len(results) == 1
-    (file,) = (tmp_path / "cache" / blind_scores.FOLDER).iterdir()
+    (file,) = (tmp_path / "cache" / cached_blind_scores.FOLDER).iterdir()
     for content in (b"", b"PK\x03\x04", file.read_bytes()[:-200]):
         file.write_bytes(content)
         assert tables_of([folder], only=NAME) == first

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from app.store.bundles.layout import FORMAT, MANIFEST, MAX_MEMBERS, BundleError, bundled_names
-from app.store.bundles.opening import open_bundle
-from app.store.integrity.ownership import ForeignRunError
-from app.store.run import RunStore
+from app.store.bundles.bundle_layout_and_limits import FORMAT, MANIFEST, MAX_MEMBERS, BundleError, bundled_names
+from app.store.bundles.bundle_opening import open_bundle
+from app.store.integrity.run_ownership import ForeignRunError
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError, StoreFullError
 from tests.support.bundles import read_members, signed, zipped

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from app.doctor.run import check_run
-from app.engine.adopt import adopt, read_received_run
-from app.store.database import DATABASE
-from app.store.integrity.digests import COLUMNS, as_stored, row_digest
-from app.store.run import RunStore
-from app.store.schema import NO_DIGESTS
+from app.doctor.damaged_run_check import check_run
+from app.engine.adopt_run import adopt, read_received_run
+from app.store.database_schema import NO_DIGESTS
+from app.store.integrity.row_digests import COLUMNS, as_stored, row_digest
+from app.store.run_database import DATABASE
+from app.store.run_store import RunStore
 from app.store.summary_cache import Summaries
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
@@ -362,7 +362,7 @@ _ACCEPTED = {
 def test_what_the_doctor_calls_lost_is_what_adopting_leaves_out(
     damaged: Damaged, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr("app.doctor.run._MAX_LISTED", 1000)
+    monkeypatch.setattr("app.doctor.damaged_run_check._MAX_LISTED", 1000)
     damaged.put(damaged.content)
     chance = random.Random(seed)
     with unsealed(damaged.folder) as database:

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from app.parity import probe_store
-from app.store.integrity import ownership
-from app.store.integrity.ownership import ForeignRunError
-from app.store.run import RunStore
+from app.store.integrity import run_ownership
+from app.store.integrity.run_ownership import ForeignRunError
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
-from mlx_backends import user_state
+from benchmarks.untrusted import private_state
 from tests.support.command import Rashomon
 from tests.support.trust import elsewhere, receive, tree
 
@@ -106,16 +106,16 @@ def test_a_copy_on_this_machine_stays_ones_own(rashomon: Rashomon) -> None:
     rashomon.run("resume", "copy", "--repeat", "--display", "none")
 
 
-@pytest.mark.parametrize("key", ownership.SEALED)
+@pytest.mark.parametrize("key", run_ownership.SEALED)
 def test_a_run_of_ones_own_that_was_altered_is_foreign(rashomon: Rashomon, key: str) -> None:
     folder = rashomon.workspace / "runs" / "mine"
     with RunStore.read(folder) as store:
         value = store.meta(key)
-        before = store._sealed()[ownership.SEAL]
+        before = store._sealed()[run_ownership.SEAL]
     changed = {**value, "model": "policy:always-text"} if isinstance(value, dict) else 1.5 if key == "created" else "/x"
     with RunStore._connect(folder) as store:
         store.set_meta(key, changed)
-        store.set_meta(ownership.SEAL, json.loads(before))  # whoever alters it has no key
+        store.set_meta(run_ownership.SEAL, json.loads(before))  # whoever alters it has no key
     with pytest.raises(ForeignRunError):
         RunStore.open(folder)
     with RunStore._connect(folder) as store:
@@ -127,7 +127,7 @@ def test_a_run_of_ones_own_that_was_altered_is_foreign(rashomon: Rashomon, key: 
 def test_no_other_seal_is_taken(rashomon: Rashomon, seal: Any) -> None:
     folder = rashomon.workspace / "runs" / "mine"
     with RunStore._connect(folder) as store:
-        store.set_meta(ownership.SEAL, seal)
+        store.set_meta(run_ownership.SEAL, seal)
     with pytest.raises(ForeignRunError):
         RunStore.open(folder)
 
@@ -142,12 +142,12 @@ def test_what_we_change_ourselves_is_sealed_again(rashomon: Rashomon) -> None:
 
 def test_the_key_is_the_users_alone_and_made_once() -> None:
     with elsewhere():
-        assert user_state.read("ownership.key") is None
-        assert ownership.is_own({"id": "1", ownership.SEAL: '""'}) is False
-        assert not user_state.state_folder().exists(), "reading makes nothing"
-        seals = {ownership.seal({"id": "1"}) for _ in range(2)}
+        assert private_state.read("ownership.key") is None
+        assert run_ownership.is_own({"id": "1", run_ownership.SEAL: '""'}) is False
+        assert not private_state.state_folder().exists(), "reading makes nothing"
+        seals = {run_ownership.seal({"id": "1"}) for _ in range(2)}
         assert len(seals) == 1
-        key = user_state.state_folder() / "ownership.key"
+        key = private_state.state_folder() / "ownership.key"
         assert stat.S_IMODE(key.stat().st_mode) == 0o600
         assert stat.S_IMODE(key.parent.stat().st_mode) == 0o700
         assert [path.name for path in key.parent.iterdir()] == ["ownership.key"]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from app.store.question_set_changes import compare_builds
+from app.store.question_set_writer import building, record_version
 from app.store.question_sets import QuestionSet
-from app.store.set_changes import compare_builds
-from app.store.set_writer import building, record_version
 from benchmarks.build import Build, BuildOptions
 from benchmarks.registry import get_benchmark
 from tests.support.data.small import picture

@@ -14,10 +14,8 @@ import tomli_w
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.engine.plan import without_none
-from app.store.data_types import NewAnswer
-from app.store.database import DATABASE
-from app.store.run import RunStore
+from app.engine.run_plan import without_none
+from app.store.run_database import DATABASE
 from app.store.run_references import (
     PublishedRow,
     StoredRun,
@@ -26,6 +24,8 @@ from app.store.run_references import (
     run_folder,
     stored_models,
 )
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
 from app.store.tried_models import TriedModels, update_tried
 from app.store.workspace import Workspace
 from benchmarks.errors import RashomonError, SpecError, StoreError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.store.locks import FileLock
+from app.store.file_locks import FileLock
 from app.store.run_summary import SUPERVISOR_FILE, read_summary, worker_text
 from app.store.summary_cache import Summaries
 from tests.support.runs import read_all

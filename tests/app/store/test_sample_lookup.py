@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace
-from app.text.escape import clean, spreadsheet_cell
+from app.text.text_escaping import clean, spreadsheet_cell
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Instance, Text
-from tests.app.store.test_run import META
+from tests.app.store.test_run_store import META
 from tests.support.command import Rashomon
 from tests.support.runs import instances, make_run, says
 

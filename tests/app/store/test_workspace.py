@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from app.report.running_accuracy import judging_progress
-from app.store.data_types import ConditionProgress, JudgedCounts
-from app.store.run import RunStore
+from app.report.progress.running_accuracy import judging_progress
 from app.store.run_facts import judge_progress
+from app.store.run_store import RunStore
 from app.store.run_summary import read_summary
+from app.store.store_types import ConditionProgress, JudgedCounts
 from app.store.workspace import Workspace
-from benchmarks.clash.constants import CONDITIONS, OPEN_ENDED
+from benchmarks.clash.clash_constants import CONDITIONS, OPEN_ENDED
 from benchmarks.vocabulary import Verdict
 from judges.cmc_rules import Match
 from tests.support.records import judge_called

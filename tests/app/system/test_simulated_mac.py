@@ -16,12 +16,13 @@ from tests.support.simulated_mac.recorded import GARBLED, MACHINES, SILENT
 
 STATE = """
 from pathlib import Path
-from app.doctor import access, machine, report
+from app.doctor import access_checks as access, machine_checks as machine, machine_report as report
 from app.new_run.mac_warnings import mac_warnings
-from app.system import mac
+from app.system import mac_state as mac
 from app.system.requirements import machine_problem
 from benchmarks.untrusted import bounded_process, system_tools
-from mlx_backends.models import free_memory, host, memory_estimate, metal
+from mlx_backends.models import free_memory, host_machine as host, memory_and_cache_sizes as memory_estimate
+from mlx_backends.models import metal_working_set as metal
 from mlx_backends.remote import api_keys
 
 system_tools.SECONDS = 0.2
@@ -43,16 +44,16 @@ answer = {
 }
 """
 STATE_BRANCHES = {
-    "app/doctor/access.py:_mounts",
+    "app/doctor/access_checks.py:_mounts",
     "app/new_run/mac_warnings.py:mac_warnings",
-    "app/system/mac.py:load_state",
+    "app/system/mac_state.py:load_state",
     "app/system/requirements.py:machine_problem",
     "mlx_backends/models/free_memory.py:free_memory",
-    "mlx_backends/models/host.py:_chip",
-    "mlx_backends/models/host.py:_system",
-    "mlx_backends/models/memory_estimate.py:_available",
-    "mlx_backends/models/memory_estimate.py:_total",
-    "mlx_backends/models/metal.py:metal_working_set",
+    "mlx_backends/models/host_machine.py:_chip",
+    "mlx_backends/models/host_machine.py:_system",
+    "mlx_backends/models/memory_and_cache_sizes.py:_available",
+    "mlx_backends/models/memory_and_cache_sizes.py:_total",
+    "mlx_backends/models/metal_working_set.py:metal_working_set",
     "mlx_backends/remote/api_keys.py:keychain_entries",
 }
 PRESSED = [
@@ -121,14 +122,14 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from app import main
-from app.commands import doctor_full, view
-from app.doctor import examine, machine, report
+from app.commands.system import doctor_full_command as doctor_full; from app.commands.results import view_command as view
+from app.doctor import examine, machine_checks as machine, machine_report as report
 from app.store.workspace import Workspace
-from app.system import parallel
+from app.system import parallel_processes as parallel
 from benchmarks.untrusted import bounded_process
-from mlx_backends.mlx import engine
-from mlx_backends.models import metal
-from mlx_backends.pytorch import batch, spec
+from mlx_backends.mlx import mlx_engine as engine
+from mlx_backends.models import metal_working_set as metal
+from mlx_backends.pytorch import torch_batch as batch, torch_names_and_devices as spec
 
 metal._ask = lambda: 12_713_115_648
 workspace = Workspace(Path("workspace"))
@@ -168,23 +169,23 @@ except bounded_process.LimitError as error:
 bounded_process._limit_memory(10**6)
 """
 DOCTOR_BRANCHES = {
-    "app/commands/doctor_full.py:FullCheck._metal",
-    "app/commands/view.py:_has_browser",
+    "app/commands/system/doctor_full_command.py:FullCheck._metal",
+    "app/commands/results/view_command.py:_has_browser",
     "app/doctor/__init__.py:examine",
-    "app/doctor/machine.py:machine",
-    "app/doctor/machine.py:memory",
-    "app/doctor/machine.py:mlx",
-    "app/doctor/report.py:_disk_sync",
-    "app/doctor/report.py:_machine",
-    "app/doctor/report.py:_memory",
-    "app/doctor/report.py:_state",
+    "app/doctor/machine_checks.py:machine",
+    "app/doctor/machine_checks.py:memory",
+    "app/doctor/machine_checks.py:mlx",
+    "app/doctor/machine_report.py:_disk_sync",
+    "app/doctor/machine_report.py:_machine",
+    "app/doctor/machine_report.py:_memory",
+    "app/doctor/machine_report.py:_state",
     "app/main.py:_warn_of_machine",
-    "app/system/parallel.py:_cores",
+    "app/system/parallel_processes.py:_cores",
     "benchmarks/untrusted/bounded_process.py:BoundedProcess._check",
     "benchmarks/untrusted/bounded_process.py:_limit_memory",
-    "mlx_backends/mlx/engine.py:_device",
-    "mlx_backends/pytorch/batch.py:peak_memory",
-    "mlx_backends/pytorch/spec.py:default_device",
+    "mlx_backends/mlx/mlx_engine.py:_device",
+    "mlx_backends/pytorch/torch_batch.py:peak_memory",
+    "mlx_backends/pytorch/torch_names_and_devices.py:default_device",
 }
 
 

@@ -12,21 +12,21 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from app.annotation.override import override, retract_override
+from app.annotation.label_override import override, retract_override
 from app.exports.export_input import load_runs
-from app.report.judge_selection import effective_judges
-from app.report.samples import sample_to_row
-from app.store.data_types import NewAnswer
-from app.store.run import RunStore
-from app.store.samples import SampleRow
+from app.report.samples.sample_rows import sample_to_row
+from app.report.tables.judge_selection import effective_judges
+from app.store.run_store import RunStore
+from app.store.sample_lists import SampleRow
+from app.store.store_types import NewAnswer
 from app.store.workspace import Workspace
-from app.view.contents.contents import Contents, kind_of
-from app.view.contents.data_types import DISPUTED, LONGEST, OVERRIDDEN, TRUNCATED
-from app.view.contents.encoding import to_json
-from app.view.contents.instance import sibling_names
+from app.view.contents.page_contents import Contents, kind_of
+from app.view.contents.page_instance import sibling_names
+from app.view.contents.page_json import to_json
+from app.view.contents.page_types import DISPUTED, LONGEST, OVERRIDDEN, TRUNCATED
 from benchmarks.errors import RashomonError, SpecError
+from benchmarks.protocols.repeats import RepeatedInstances
 from benchmarks.registry import BUILT_IN, get_benchmark
-from benchmarks.repeats import RepeatedInstances
 from benchmarks.vocabulary import Generation, Instance, Media, Text, Verdict
 from tests.support.every_outcome import every_outcome_run
 from tests.support.runs import instances, make_run, says

@@ -17,19 +17,19 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from app.commands.label import LabelArguments, label
-from app.commands.override import override
-from app.store.bundles.layout import MANIFEST
-from app.store.data_types import NewAnswer
-from app.store.integrity import ownership
-from app.store.run import RunStore
+from app.commands.people.label_command import LabelArguments, label
+from app.commands.people.override_command import override
+from app.store.bundles.bundle_layout_and_limits import MANIFEST
+from app.store.integrity import run_ownership
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
 from app.store.workspace import Workspace
-from app.view.contents.data_types import LabellingProgress
-from app.view.contents.labelling import Labelling, ReadOnlyError
-from app.view.served.labelling import routes
+from app.view.contents.page_labelling import Labelling, ReadOnlyError
+from app.view.contents.page_types import LabellingProgress
+from app.view.served.labelling_routes import routes
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.vocabulary import Generation, Record, Verdict
-from judges.human_labels import blind_id
+from judges.human_labels_and_samples import blind_id
 from tests.app.engine.test_judge_faults import make_run
 
 ANN = "human:ann@1"
@@ -249,7 +249,7 @@ def test_runs_that_take_no_labels_are_refused_without_their_names(folder: Path) 
         labelling.begin(0, "ann")
     (folder.parent.parent / MANIFEST).unlink()
     with RunStore._connect(folder) as store:
-        store.set_meta(ownership.SEAL, "0" * 64)
+        store.set_meta(run_ownership.SEAL, "0" * 64)
     with pytest.raises(ReadOnlyError, match="not made on this machine") as refused:
         labelling.begin(0, "ann")
     shutil.rmtree(folder)

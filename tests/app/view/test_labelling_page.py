@@ -23,11 +23,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import app.view.drawn as drawn
-from app.store.data_types import NewAnswer
-from app.store.run import RunStore
-from app.view.served.labelling import routes
+from app.store.run_store import RunStore
+from app.store.store_types import NewAnswer
+from app.view.served.labelling_routes import routes
 from benchmarks.vocabulary import Generation
-from judges.human_labels import blind_id
+from judges.human_labels_and_samples import blind_id
 from tests.app.view.test_labelling import ANN, HOSTILE, SECRETS, labels_of, make, on_page, records
 from tests.support.browser import BROWSER, Browser, Tab
 

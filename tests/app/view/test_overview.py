@@ -19,18 +19,18 @@ from textual.pilot import Pilot
 
 import app.view
 from app.compare.result_cache import ResultCache
-from app.json_output.envelope import plain
-from app.report.render import cell_text
-from app.store.run import RunStore
+from app.json_output.json_envelope import plain
+from app.report.tables.table_rendering import cell_text
+from app.store.run_store import RunStore
 from app.store.run_summary import read_summary
 from app.store.workspace import Workspace
-from app.text.escape import clean
-from app.tui.app import RashomonApp
-from app.tui.screens.compare import CompareScreen
-from app.tui.screens.tables import TablesScreen
-from app.view.contents.contents import Contents
-from app.view.contents.data_types import Overview, PrintedTable
-from app.view.contents.overview import printed_table, read_overview
+from app.text.text_escaping import clean
+from app.tui.screens.compare_screen import CompareScreen
+from app.tui.screens.tables_screen import TablesScreen
+from app.tui.tui_app import RashomonApp
+from app.view.contents.page_contents import Contents
+from app.view.contents.page_overview import printed_table, read_overview
+from app.view.contents.page_types import Overview, PrintedTable
 from benchmarks.vocabulary import Estimate, Instance
 from tests.support import covered_runs
 from tests.support.browser import BROWSER, Browser, Tab

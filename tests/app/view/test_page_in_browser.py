@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 
 import app.view
-from app.json_output.samples import VerdictJson
-from app.view.contents.data_types import (
+from app.json_output.samples_json import VerdictJson
+from app.view.contents.page_types import (
     LACKING,
     OUTCOMES,
     Change,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import app.view
-from app.view.saved.document import document_parts, module_names, script
+from app.view.saved.page_document import document_parts, module_names, script
 
 DRAWN = Path(app.view.__file__).parent / "drawn"
 SHEETS = sorted(DRAWN.glob("*.css"))

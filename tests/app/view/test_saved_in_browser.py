@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.text.escape import clean
-from app.view.contents.contents import Contents
-from app.view.saved.page import saved_page
+from app.text.text_escaping import clean
+from app.view.contents.page_contents import Contents
+from app.view.saved.saved_page import saved_page
 from tests.support.browser import BROWSER, Browser, Tab
 from tests.support.hostile_texts import HOSTILE
 from tests.support.saved_page import make_hostile_runs

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from app.json_output.envelope import plain
+from app.json_output.json_envelope import plain
 from app.store.workspace import Workspace
-from app.text.escape import clean
-from app.view.contents.contents import Contents
-from app.view.saved.page import MediaChoice, estimated_size, saved_page
+from app.text.text_escaping import clean
+from app.view.contents.page_contents import Contents
+from app.view.saved.saved_page import MediaChoice, estimated_size, saved_page
 from benchmarks.vocabulary import Media
 from tests.support.hostile_texts import HOSTILE
 from tests.support.media import sound

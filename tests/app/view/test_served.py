@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from app.commands import view
+from app.commands.results import view_command
 from app.store.run_references import newest_of_a_build
 from app.store.workspace import Workspace
-from app.view.served.admission import Admission, AdmissionRequest, RefusedError
+from app.view.served.browser_admission import Admission, AdmissionRequest, RefusedError
 from benchmarks.vocabulary import Mark, Media, Text
 from tests.support.command import Rashomon, free_port
 from tests.support.runs import instances, make_run, says
@@ -362,9 +362,9 @@ def test_what_cannot_be_viewed_is_said(home: Path, tmp_path: Path) -> None:
 
 def test_the_port_is_the_same_at_each_start_and_a_free_one_where_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
-    monkeypatch.setattr(view, "PORT", port)
+    monkeypatch.setattr(view_command, "PORT", port)
     for _ in range(2):
-        with view.page_socket(None) as first, view.page_socket(None) as second:
+        with view_command.page_socket(None) as first, view_command.page_socket(None) as second:
             assert first.getsockname()[1] == port != second.getsockname()[1]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from app.report.published import published_cells
+from app.papers.published_results import published_cells
 
 _EPSILON = 1e-9
 

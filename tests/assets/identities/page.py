@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.report.published import published_cells, published_names
+from app.papers.published_results import published_cells, published_names
 from tests.assets.identities import clash, cmc_bench, contra4, crosscheck_bench, mmkc_bench
 from tests.assets.identities.base import rendered
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.report.render import cell_text
+from app.report.tables.table_rendering import cell_text
 from benchmarks.audit import Audit, BlindOption, BlindQuestion, audit
-from benchmarks.audit.tables import given_away, rule_tables, sentence, summary
+from benchmarks.audit.audit_tables import given_away, rule_tables, sentence, summary
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Instance
-from docs.audit import contra4_test
+from docs.audit_page import contra4_test
 from tests.support.blind_questions import GIVEAWAYS, clean_question, media_size
 from tests.support.data.contra4 import DATA, real_rows
 

@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.build import BuildOptions, BuildWriter
-from benchmarks.clash.constants import RELATIONS
-from benchmarks.clash.construction.checks import first_refusal
-from benchmarks.clash.construction.dialogue import ConstructionModels
-from benchmarks.clash.construction.spatial import (
+from benchmarks.clash.clash_constants import RELATIONS
+from benchmarks.clash.clash_sample import ClashSample
+from benchmarks.clash.construction.caption_checks import first_refusal
+from benchmarks.clash.construction.caption_dialogue import ConstructionModels
+from benchmarks.clash.construction.spatial_subset import (
     SPATIAL_ANSWER_CHECKS,
     SPATIAL_CAPTION_CHECKS,
     construct_spatial,
     reverse_relation,
 )
-from benchmarks.clash.sample import ClashSample
 from benchmarks.errors import SpecError
-from tests.benchmarks.clash.test_construction import (
+from tests.benchmarks.clash.test_clash_construction import (
     COCO,
     build,
     contents,

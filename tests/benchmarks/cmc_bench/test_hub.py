@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.cmc_bench.released import read_released
+from benchmarks.cmc_bench.cmc_released import read_released
 from benchmarks.cmc_bench.sources import read_source
-from benchmarks.cmc_bench.sources.base import SourceRow, requested_hub_id
+from benchmarks.cmc_bench.sources.cmc_source_row import SourceRow, requested_hub_id
 from benchmarks.errors import SourceError
 from benchmarks.fetch.remote_file import FetchError
 from tests.support.data.small import original_chartqa, picture

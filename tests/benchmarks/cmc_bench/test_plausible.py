@@ -11,13 +11,13 @@ import pytest
 
 from benchmarks.build import Build, BuildOptions, Difficulty
 from benchmarks.cmc_bench import CMCBench
-from benchmarks.cmc_bench.construction.pairing import COMPOUND
-from benchmarks.cmc_bench.construction.plausible import fits, made_values, value_kind
+from benchmarks.cmc_bench.construction.contradiction_pairing import COMPOUND
+from benchmarks.cmc_bench.construction.plausible_values import fits, made_values, value_kind
 from benchmarks.cmc_bench.construction.written_number import read_number
-from benchmarks.cmc_bench.sources.base import SourceRow
+from benchmarks.cmc_bench.sources.cmc_source_row import SourceRow
 from benchmarks.values import compare
-from benchmarks.values.moments import Moment
-from benchmarks.values.parse import parse
+from benchmarks.values.dates_and_times import Moment
+from benchmarks.values.parse_value import parse
 from benchmarks.vocabulary import RIGHT_VALUE
 from tests.support.command import ROOT, Rashomon
 from tests.support.data.small import REAL_DATA, original_chartqa, write_lines, write_picture
@@ -310,7 +310,7 @@ def test_the_command_takes_a_difficulty_and_prints_the_distribution(rashomon: Ra
 @pytest.mark.slow
 @pytest.mark.skipif(not REAL_DATA.is_dir(), reason="needs the charts")
 def test_numbers_of_real_charts_are_near_and_as_often_larger_as_smaller() -> None:
-    from benchmarks.cmc_bench.construction.pipeline import construct
+    from benchmarks.cmc_bench.construction.cmc_construction import construct
     from tests.performance.plausible_values import cross_validated, lent_pairs, made_pairs, number_features, usable_rows
 
     rows = usable_rows(REAL_DATA / "chartqa" / "qa_test_with_images.jsonl")

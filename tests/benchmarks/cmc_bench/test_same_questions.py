@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.cmc_bench.construction import same_questions
 from benchmarks.cmc_bench.construction.same_questions import CONTRADICTORY, REPEATED_ROW, SameQuestions
-from benchmarks.cmc_bench.sources.base import SourceRow
+from benchmarks.cmc_bench.sources.cmc_source_row import SourceRow
 from benchmarks.values import compare
 from benchmarks.values.comparison_verdicts import Comparison
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.cmc_bench.construction.stated import (
+from benchmarks.cmc_bench.construction.value_in_passage import (
     CONTRADICTS_COLUMN,
     NO_PASSAGE,
     SEVERAL,
@@ -18,8 +18,8 @@ from benchmarks.cmc_bench.construction.stated import (
     slip_warning,
     stated_answer,
 )
-from benchmarks.cmc_bench.sources.base import SourceRow
-from benchmarks.rows.base import RowProblem
+from benchmarks.cmc_bench.sources.cmc_source_row import SourceRow
+from benchmarks.rows.reader_types import RowProblem
 from benchmarks.values import compare
 
 RIGHT = "right"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from benchmarks.build import Build, BuildOptions
-from benchmarks.crosscheck_bench.construction.corrections import FILE, NOTHING
+from benchmarks.crosscheck_bench.construction.fact_corrections import FILE, NOTHING
 from benchmarks.errors import ModelError, SourceError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Generation, JSONObject, Media, Request, Text

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.build import BuildOptions
-from benchmarks.crosscheck_bench.build import build
 from benchmarks.crosscheck_bench.construction.clue_graph import (
     Clue,
     ClueGraph,
@@ -22,11 +21,12 @@ from benchmarks.crosscheck_bench.construction.clue_graph import (
     occurs_in,
     remove_value,
 )
-from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
-from benchmarks.crosscheck_bench.construction.human_written import read_authored_questions
+from benchmarks.crosscheck_bench.construction.human_written_questions import read_authored_questions
 from benchmarks.crosscheck_bench.construction.product_templates import _price_ladder
+from benchmarks.crosscheck_bench.construction.question_drafts import QuestionDraft
 from benchmarks.crosscheck_bench.construction.template_data import TemplateData, form_groups
-from benchmarks.crosscheck_bench.sources.products import Price, read_catalogue
+from benchmarks.crosscheck_bench.crosscheck_build import build
+from benchmarks.crosscheck_bench.sources.product_folders import Price, read_catalogue
 from benchmarks.errors import SourceError
 from benchmarks.rows.files import SkippedRow
 from tests.support.data.small import bomb, write_lines, write_picture
@@ -199,7 +199,7 @@ def test_folder_without_products_is_an_error(tmp_path: Path) -> None:
 
 
 def test_picture_changed_during_the_build_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks.crosscheck_bench.construction import pipeline
+    from benchmarks.crosscheck_bench.construction import crosscheck_construction
 
     catalogue = read_catalogue(SET)
 
@@ -209,7 +209,7 @@ def test_picture_changed_during_the_build_ends_it(tmp_path: Path, monkeypatch: p
                 object.__setattr__(picture, "load", lambda: b"\x89PNG\r\n\x1a\nother")
         return catalogue
 
-    monkeypatch.setattr(pipeline, "read_catalogue", changed)
+    monkeypatch.setattr(crosscheck_construction, "read_catalogue", changed)
     with pytest.raises(SourceError, match="changed while the products were read"):
         build([("products", str(SET))], tmp_path / "out", BuildOptions())
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from benchmarks.build import Build, BuildOptions
-from benchmarks.crosscheck_bench.build import build
 from benchmarks.crosscheck_bench.construction.quality_control import agreement, kappa, review, select_for_review
-from benchmarks.crosscheck_bench.sample import CrossCheckSample
+from benchmarks.crosscheck_bench.crosscheck_build import build
+from benchmarks.crosscheck_bench.crosscheck_sample import CrossCheckSample
 from benchmarks.errors import SourceError
 from tests.support.data.small import write_lines
 

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from benchmarks.build import Build, BuildOptions
 from benchmarks.build_audit import audit_build
 from benchmarks.crosscheck_bench import CrossCheckBench
-from benchmarks.crosscheck_bench.build import build
-from benchmarks.crosscheck_bench.prompts import GUESS, without_titles
-from benchmarks.crosscheck_bench.sample import CrossCheckSample
-from benchmarks.crosscheck_bench.sources.base import PRODUCTS, PRODUCTS_FIGURE_8
+from benchmarks.crosscheck_bench.crosscheck_build import build
+from benchmarks.crosscheck_bench.crosscheck_prompts import GUESS, without_titles
+from benchmarks.crosscheck_bench.crosscheck_sample import CrossCheckSample
+from benchmarks.crosscheck_bench.sources.crosscheck_source_row import PRODUCTS, PRODUCTS_FIGURE_8
 from benchmarks.vocabulary import Instance, Media, Text
 from tests.support.data.product_folder import write_products
 

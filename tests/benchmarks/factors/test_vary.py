@@ -13,15 +13,15 @@ from PIL import Image
 
 from benchmarks.build import Build
 from benchmarks.errors import AnotherBuildError, NothingUsableError, RashomonError, SourceError, SpecError
-from benchmarks.factors.build import Variation, VaryOptions
-from benchmarks.factors.design import Design
-from benchmarks.factors.instances import instances_of
-from benchmarks.factors.levels import parse_factors
-from benchmarks.factors.regions import Regions
+from benchmarks.factors.decisive_regions import Regions
+from benchmarks.factors.factor_build import Variation, VaryOptions
+from benchmarks.factors.factor_design import Design
+from benchmarks.factors.factor_instances import instances_of
+from benchmarks.factors.factor_levels import parse_factors
+from benchmarks.instance_sampling import select
 from benchmarks.prompt_template import find_template
 from benchmarks.registry import get_benchmark
-from benchmarks.sampling import select
-from benchmarks.varied import MANIFEST_KEY, example_of
+from benchmarks.varied_names import MANIFEST_KEY, example_of
 from benchmarks.vocabulary import Instance, Media, Text
 from tests.support.demo import HeldOutSet
 

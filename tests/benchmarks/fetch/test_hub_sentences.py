@@ -9,9 +9,9 @@ from contextlib import closing
 
 import pytest
 
-from benchmarks.fetch import hub
-from benchmarks.fetch.hub import is_private, repository
+from benchmarks.fetch import hub_repository
 from benchmarks.fetch.hub_replies import RepositoryInfo
+from benchmarks.fetch.hub_repository import is_private, repository
 from benchmarks.fetch.remote_file import FetchError
 
 INFO = b'{"private": false, "sha": "' + b"a" * 40 + b'", "tags": []}'
@@ -42,8 +42,8 @@ def reply_with(monkeypatch: pytest.MonkeyPatch) -> Iterator[Replying]:
         def start(data: bytes, close: bool) -> None:
             threading.Thread(target=serve, args=(data, close), daemon=True).start()
 
-        monkeypatch.setattr(hub, "endpoint", lambda: f"http://127.0.0.1:{server.getsockname()[1]}")
-        monkeypatch.setattr(hub, "LISTING_SECONDS", 0.5)
+        monkeypatch.setattr(hub_repository, "endpoint", lambda: f"http://127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setattr(hub_repository, "LISTING_SECONDS", 0.5)
         monkeypatch.setenv("HF_HUB_OFFLINE", "0")
         monkeypatch.delenv("HF_TOKEN", raising=False)
         yield start
@@ -68,15 +68,15 @@ def test_a_hub_that_stops_was_reached(reply_with: Replying, data: bytes, close: 
 def test_a_hub_that_is_not_there_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
-    monkeypatch.setattr(hub, "endpoint", lambda: f"http://127.0.0.1:{port}")
-    monkeypatch.setattr(hub, "LISTING_SECONDS", 0.5)
+    monkeypatch.setattr(hub_repository, "endpoint", lambda: f"http://127.0.0.1:{port}")
+    monkeypatch.setattr(hub_repository, "LISTING_SECONDS", 0.5)
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     assert sentence() == "the Hub cannot be reached (about org/it); check the network, then run the same command."
 
 
 @pytest.mark.parametrize("ask", [is_private, lambda name, kind: repository(name, kind, bool)])
 def test_a_refused_token_is_said_to_be_refused_and_never_shown(
-    reply_with: Replying, monkeypatch: pytest.MonkeyPatch, ask: Callable[[str, hub.Kind], object]
+    reply_with: Replying, monkeypatch: pytest.MonkeyPatch, ask: Callable[[str, hub_repository.Kind], object]
 ) -> None:
     reply_with(REFUSED, True)
     monkeypatch.setenv("HF_TOKEN", "hf_verysecret")

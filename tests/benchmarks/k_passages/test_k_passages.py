@@ -9,24 +9,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.figures.tables import draw_table
+from app.figures.table_figures import draw_table
 from benchmarks.answers import Answers
 from benchmarks.build import Build, BuildOptions
-from benchmarks.cmc_bench.construction.passages import states
+from benchmarks.cmc_bench.construction.cmc_passages import states
 from benchmarks.errors import NothingUsableError, SourceError, SpecError
-from benchmarks.factors.build import Variation, VaryOptions
-from benchmarks.factors.design import Design
-from benchmarks.factors.instances import instances_of
-from benchmarks.factors.levels import parse_factors
-from benchmarks.k_passages.build import Examples, build_design
-from benchmarks.k_passages.design import PassageDesign
-from benchmarks.protocols import DirectProtocol
+from benchmarks.factors.factor_build import Variation, VaryOptions
+from benchmarks.factors.factor_design import Design
+from benchmarks.factors.factor_instances import instances_of
+from benchmarks.factors.factor_levels import parse_factors
+from benchmarks.k_passages.k_passages_build import Examples, build_design
+from benchmarks.k_passages.k_passages_design import PassageDesign
+from benchmarks.protocols.protocols import DirectProtocol
 from benchmarks.registry import get_benchmark
 from benchmarks.values import compare
-from benchmarks.varied import example_of
+from benchmarks.varied_names import example_of
 from benchmarks.vocabulary import Decoding, Estimate, Generation, Instance, Media, Record, Table, Text, Verdict
-from judges.registry import get_judge
-from mlx_backends.policy import PolicyBackend
+from judges.judge_registry import get_judge
+from mlx_backends.policy_engine import PolicyBackend
 from tests.support.command import ROOT, Rashomon
 from tests.support.data.small import own_rows
 

@@ -18,10 +18,10 @@ from PIL import Image
 
 from benchmarks.errors import MediaError
 from benchmarks.media import load_image
-from benchmarks.media.audio import load_sound
-from benchmarks.media.decoder import TOO_MUCH_TIME
-from benchmarks.media.points import load_views
-from benchmarks.media.previews import check_media
+from benchmarks.media.audio_files import load_sound
+from benchmarks.media.media_decoder import TOO_MUCH_TIME
+from benchmarks.media.media_previews import check_media
+from benchmarks.media.shape_files import load_views
 from tests.support.media import sound
 from tests.support.media_bombs import BOMBS, Medium, ascii_ply, glb, mutated, node_chain, png, textured
 
@@ -148,5 +148,5 @@ def test_decoders_do_not_see_api_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ordinary_picture_is_decoded_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.media.image.run_decoder", None)
+    monkeypatch.setattr("benchmarks.media.image_files.run_decoder", None)
     assert load_image(png(2000, 2000)).size == (2000, 2000)

@@ -7,9 +7,9 @@ import io
 import pytest
 
 from benchmarks.errors import DecoderError, MediaError
-from benchmarks.media.decoder import run_decoder
-from benchmarks.media.points import load_views
-from benchmarks.media.video import load_frames, probe_clip
+from benchmarks.media.media_decoder import run_decoder
+from benchmarks.media.shape_files import load_views
+from benchmarks.media.video_files import load_frames, probe_clip
 from tests.support.media import video
 
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from benchmarks.errors import ExtraMissingError
-from benchmarks.media.points import load_views
-from benchmarks.media.video import load_frames, read_clip
+from benchmarks.media.shape_files import load_views
+from benchmarks.media.video_files import load_frames, read_clip
 
 OBJ = b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
 

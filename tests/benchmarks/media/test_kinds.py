@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from benchmarks.errors import MediaError
-from benchmarks.media.audio import load_sound
-from benchmarks.media.limits import MOST_POINTS
-from benchmarks.media.points import decode_shape
-from benchmarks.media.previews import check_media, media_facts, media_pictures, thumbnail
-from benchmarks.media.render import SIZE, VIEWS
-from benchmarks.media.video import load_frames
+from benchmarks.media.audio_files import load_sound
+from benchmarks.media.media_limits import MOST_POINTS
+from benchmarks.media.media_previews import check_media, media_facts, media_pictures, thumbnail
+from benchmarks.media.shape_files import decode_shape
+from benchmarks.media.shape_renderer import SIZE, VIEWS
+from benchmarks.media.video_files import load_frames
 from benchmarks.vocabulary import Modality
 from tests.support.data.contra4 import DATA, real_rows
 from tests.support.media import cloud, sound, video
@@ -253,7 +253,7 @@ def test_bad_media_are_refused_quickly_in_little_memory(tmp_path: Path) -> None:
     (tmp_path / "kinds.json").write_text(json.dumps([modality for _, _, _, modality, _ in HOSTILE]))
     script = (
         "import json, pathlib, resource, sys\n"
-        "from benchmarks.media.previews import check_media\n"
+        "from benchmarks.media.media_previews import check_media\n"
         "from benchmarks.errors import MediaError\n"
         "import av, soundfile, soxr, trimesh\n"
         "folder = pathlib.Path(sys.argv[1])\n"

@@ -28,7 +28,7 @@ from benchmarks.vocabulary import (
     part_from_json,
     part_to_json,
 )
-from mlx_backends.remote.media import EncodedMedia
+from mlx_backends.remote.remote_media import EncodedMedia
 
 COCO = Path(__file__).resolve().parents[4] / "shared" / "data" / "clash" / "coco"
 MARKS = (Mark("brand logo", (0.1, 0.1, 0.5, 0.5)), Mark("price tag", (0.3, 0.3, 0.8, 0.8)))

@@ -15,9 +15,17 @@ from PIL import Image, ImageCms, ImageDraw, ImageFont
 
 from benchmarks.errors import MediaError
 from benchmarks.media import examine_image, image_suffix, load_image, shown_image
-from benchmarks.media.ground import GROUNDS
-from benchmarks.media.pixels import DAMAGED, FIRST_FRAME, FIRST_PAGE, NARROW, NEARLY_BLANK, ONE_COLOUR, PARTLY_UNSEEN
-from benchmarks.media.refusal import BASE64, EMPTY, LFS_POINTER, PDF, TEXT, WEB_PAGE, ZEROS
+from benchmarks.media.image_pixels import (
+    DAMAGED,
+    FIRST_FRAME,
+    FIRST_PAGE,
+    NARROW,
+    NEARLY_BLANK,
+    ONE_COLOUR,
+    PARTLY_UNSEEN,
+)
+from benchmarks.media.image_refusal import BASE64, EMPTY, LFS_POINTER, PDF, TEXT, WEB_PAGE, ZEROS
+from benchmarks.media.transparent_ground import GROUNDS
 
 WHITE, BLACK, GREY = (255, 255, 255), (0, 0, 0), (128, 128, 128)
 

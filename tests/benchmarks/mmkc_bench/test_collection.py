@@ -15,11 +15,17 @@ from hypothesis import strategies as st
 
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import ModelError, SourceError, SpecError
-from benchmarks.mmkc_bench.construction.collection import MIN_WORDS, UnusableReply, _Entity, _question, _summary
-from benchmarks.mmkc_bench.construction.prompts import WRITER_PROMPTS
+from benchmarks.mmkc_bench.construction.knowledge_collection import (
+    MIN_WORDS,
+    UnusableReply,
+    _Entity,
+    _question,
+    _summary,
+)
+from benchmarks.mmkc_bench.construction.mmkc_construction_prompts import WRITER_PROMPTS
 from benchmarks.registry import get_benchmark
 from benchmarks.rows.files import RawRow
-from tests.benchmarks.mmkc_bench.test_construction import Writer
+from tests.benchmarks.mmkc_bench.test_mmkc_construction import Writer
 from tests.support.data.mmkc_bench import PAPER
 from tests.support.data.small import write_lines, write_picture
 

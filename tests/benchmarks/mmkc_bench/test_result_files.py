@@ -12,7 +12,7 @@ import pytest
 from benchmarks.base import ImportedAnswer
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SourceError
-from benchmarks.mmkc_bench.sources.result_files import result_files
+from benchmarks.mmkc_bench.sources.mmkc_result_files import result_files
 from benchmarks.registry import get_benchmark
 from tests.support.data.mmkc_bench import MMKC_DATA, er_row, knowledge_row, whole_folder
 from tests.support.data.small import write_lines

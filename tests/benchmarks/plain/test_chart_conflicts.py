@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.report.published import published_rows
+from app.papers.published_results import published_rows
 from benchmarks.build import BuildOptions
 from benchmarks.vocabulary import Media, Text
 from tests.support.data.plain import data_set_of, main_table, rows_of, write_rows_of

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.build import BuildOptions
-from benchmarks.plain.build import SEVERAL_IMAGES
-from benchmarks.plain.one_image import NO_OPTION
-from benchmarks.scorecard import scorecard_table
+from benchmarks.plain.one_image_data_set import NO_OPTION
+from benchmarks.plain.plain_build import SEVERAL_IMAGES
+from benchmarks.tables.scorecard import scorecard_table
 from benchmarks.vocabulary import CLOSED_BOOK, Estimate, Generation, Instance, Media, Record, Text
-from judges.registry import get_judge
+from judges.judge_registry import get_judge
 from tests.support.data.plain import answers_of, data_set_of, main_table
 from tests.support.data.small import write_lines, write_picture
 

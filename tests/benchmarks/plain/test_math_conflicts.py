@@ -6,10 +6,10 @@ import hashlib
 import json
 from pathlib import Path
 
-from app.report.published import published_rows
+from app.papers.published_results import published_rows
 from benchmarks.answers import Answers
 from benchmarks.build import BuildOptions
-from benchmarks.plain.build import NO_CONFLICT, REPEATED
+from benchmarks.plain.plain_build import NO_CONFLICT, REPEATED
 from benchmarks.vocabulary import Record, Text
 from tests.support.data.plain import answers_of, data_set_of, main_table
 from tests.support.data.small import write_lines, write_picture

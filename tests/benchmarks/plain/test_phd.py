@@ -11,7 +11,7 @@ from benchmarks.answers import Answers
 from benchmarks.build import BuildOptions
 from benchmarks.plain.phd import COUNTER_COMMON_SENSE
 from benchmarks.vocabulary import Estimate, Text
-from judges.registry import get_judge
+from judges.judge_registry import get_judge
 from tests.support.data.plain import data_set_of
 from tests.support.data.small import write_picture
 from tests.support.labelled import labelled

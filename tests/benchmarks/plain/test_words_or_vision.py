@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from app.report.published import published_rows
+from app.papers.published_results import published_rows
 from benchmarks.build import BuildOptions
 from benchmarks.errors import NothingUsableError
-from benchmarks.plain.build import NOT_TEXT
+from benchmarks.plain.plain_build import NOT_TEXT
 from benchmarks.plain.words_or_vision import NAMES_NO_IMAGE
 from benchmarks.rows.files import MISSING_IMAGE
 from benchmarks.vocabulary import Estimate, Text
-from judges.registry import get_judge
+from judges.judge_registry import get_judge
 from tests.support.data.plain import answers_of, data_set_of
 from tests.support.data.small import write_lines, write_picture
 

@@ -10,9 +10,9 @@ import pytest
 
 from benchmarks.build import BuildOptions
 from benchmarks.registry import get_benchmark
-from benchmarks.retrieval.log_row import LogRow
+from benchmarks.retrieval.retrieval_log_row import LogRow
 from benchmarks.retrieval.sources import read_source
-from benchmarks.rows.answers import FORMULA_ERROR, OBJECT
+from benchmarks.rows.cell_answers import FORMULA_ERROR, OBJECT
 from benchmarks.rows.files import SkippedRow
 from tests.support.data.small import picture
 from tests.support.workbooks import Sheet, write_xlsx

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.rows.base import RowProblem
 from benchmarks.rows.csv_rows import read_csv_rows
+from benchmarks.rows.reader_types import RowProblem
 
 NAMES = ["image", "question", "answer"]
 HEADER = ",".join(NAMES)

@@ -15,20 +15,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
-from app.commands.check_rows import check_rows as print_check
+from app.commands.building.check_rows_command import check_rows as print_check
 from app.store.workspace import Workspace
 from benchmarks.build import WARNINGS, Build, BuildOptions
-from benchmarks.cmc_bench.check_rows import check_rows
-from benchmarks.cmc_bench.constants import PAPER_CONDITIONS
-from benchmarks.cmc_bench.construction.passages import answer_spans, passage_stating, states
+from benchmarks.cmc_bench.cmc_check_rows import check_rows
+from benchmarks.cmc_bench.cmc_constants import PAPER_CONDITIONS
+from benchmarks.cmc_bench.construction.cmc_passages import answer_spans, passage_stating, states
 from benchmarks.cmc_bench.sources import read_source
-from benchmarks.cmc_bench.sources.base import SourceRow
+from benchmarks.cmc_bench.sources.cmc_source_row import SourceRow
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.media import load_image
 from benchmarks.registry import get_benchmark
-from benchmarks.rows.base import RowProblem
 from benchmarks.rows.csv_rows import read_columns, read_csv_rows
 from benchmarks.rows.files import SkippedRow
+from benchmarks.rows.reader_types import RowProblem
 from benchmarks.rows.row_checks import RowCheck
 from benchmarks.values import compare
 from tests.support.data.small import picture

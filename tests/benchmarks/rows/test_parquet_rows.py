@@ -13,8 +13,8 @@ import pytest
 from pyarrow import parquet
 
 from benchmarks.errors import SourceError
-from benchmarks.rows import child_rows, parquet_rows
-from benchmarks.rows.child_rows import ChildReader
+from benchmarks.rows import child_reader, parquet_rows
+from benchmarks.rows.child_reader import ChildReader
 from benchmarks.rows.files import RawRow, SkippedRow, read_rows
 from benchmarks.untrusted.bounded_process import SECONDS
 
@@ -89,7 +89,7 @@ _BOMBS: dict[str, Callable[[Path], Path]] = {
 def test_small_file_takes_bounded_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = _BOMBS[kind](tmp_path)
     assert file.stat().st_size < MB
-    monkeypatch.setattr(child_rows, "MEMORY", 40 * 10**6)
+    monkeypatch.setattr(child_reader, "MEMORY", 40 * 10**6)
     reader = ChildReader("benchmarks.rows.parquet_rows", parquet_rows.UNPACKED, SECONDS, "save it again")
     monkeypatch.setattr(parquet_rows, "_reader", reader)
     with pytest.raises(SourceError, match="memory"):

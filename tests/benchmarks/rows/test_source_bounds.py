@@ -14,12 +14,12 @@ import pytest
 from benchmarks.build import BuildWriter
 from benchmarks.contra4.construction.filter_tables import filter_tables
 from benchmarks.errors import SourceError
-from benchmarks.rows.base import LARGEST_LINE, NOT_UNICODE, RowProblem
 from benchmarks.rows.csv_rows import LARGEST_CELL, read_columns, read_csv_rows
 from benchmarks.rows.files import RawRow, SkippedRow, image_loader, read_rows
 from benchmarks.rows.json_rows import read_json_lines
+from benchmarks.rows.reader_types import LARGEST_LINE, NOT_UNICODE, RowProblem
 from benchmarks.rows.text_lines import LONG_LINE
-from judges.human_labels import read_labels_csv
+from judges.human_labels_and_samples import read_labels_csv
 from tests.support.command import Rashomon
 
 

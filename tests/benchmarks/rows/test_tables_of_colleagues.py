@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.cmc_bench.sources import read_source
-from benchmarks.cmc_bench.sources.base import SourceRow
+from benchmarks.cmc_bench.sources.cmc_source_row import SourceRow
 from benchmarks.rows.files import RawRow, read_rows
 from tests.support.data.small import picture
 from tests.support.workbooks import Cell, Sheet, ods_cell, write_ods, write_xlsx

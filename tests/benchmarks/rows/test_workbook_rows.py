@@ -15,7 +15,7 @@ from benchmarks.build import BuildOptions
 from benchmarks.cmc_bench.sources import read_source
 from benchmarks.errors import SourceError
 from benchmarks.registry import get_benchmark
-from benchmarks.rows.answers import FORMULA_ERROR, NOT_CALCULATED
+from benchmarks.rows.cell_answers import FORMULA_ERROR, NOT_CALCULATED
 from benchmarks.rows.files import RawRow, SkippedRow, read_rows
 from benchmarks.rows.workbook_rows import HIDDEN, workbook_remarks
 from tests.support.data.small import picture
@@ -198,7 +198,7 @@ def test_rows_in_a_folded_group_of_an_ods_file_are_hidden(tmp_path: Path) -> Non
 
 def test_a_format_that_displays_something_else_leaves_the_row_out_where_it_is_read(tmp_path: Path) -> None:
     from benchmarks.cmc_bench.sources import read_source
-    from benchmarks.rows.answers import NUMBER_FORMAT
+    from benchmarks.rows.cell_answers import NUMBER_FORMAT
 
     odd = Cell(0.3421, "# ?/?")
     rows: list[list[Any]] = [[*NAMES, "note"], ["0.png", "a?", odd], ["0.png", "b?", 1.0, odd]]

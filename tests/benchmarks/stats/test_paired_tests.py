@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.cmc_bench.constants import ACCURATE
+from benchmarks.cmc_bench.cmc_constants import ACCURATE
 from benchmarks.registry import get_benchmark
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.intervals import DIFFERENCE, SHARE, clustered_wilson, student_quantile

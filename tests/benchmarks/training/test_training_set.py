@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from benchmarks.build import Build, BuildOptions
-from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS
-from benchmarks.cmc_bench.training import NAMED_CONFLICT
-from benchmarks.contra4.constants import FILTERS
+from benchmarks.cmc_bench.cmc_constants import CONFLICT_CONDITIONS
+from benchmarks.cmc_bench.cmc_training import NAMED_CONFLICT
+from benchmarks.contra4.contra4_constants import FILTERS
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.training.training_set import TrainingSet
-from benchmarks.training.write_set import write_training_set
+from benchmarks.training.write_training_set import write_training_set
 from benchmarks.training_rows import ABSTENTION, TrainingOptions
 from benchmarks.vocabulary import Generation, Record
-from judges.registry import get_judge
+from judges.judge_registry import get_judge
 from tests.support.contra4_writer import writes
 from tests.support.data import crosscheck_bench, mmkc_bench
 from tests.support.data.clash import own_folder, own_sample

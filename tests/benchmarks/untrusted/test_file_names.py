@@ -13,15 +13,15 @@ from unicodedata import normalize
 
 import pytest
 
-from app.engine.adopt import _new_name
-from app.engine.training.folder import trainings_folder
-from app.engine.training.plan import _known
+from app.engine.adopt_run import _new_name
+from app.engine.training.training_folder import trainings_folder
+from app.engine.training.training_plan import _known
 from app.exports.expected_files import expected_files
 from app.exports.export_input import file_names
 from app.run_spec import BatchSpec
-from app.store.bundles.layout import bundled_names
+from app.store.bundles.bundle_layout_and_limits import bundled_names
 from app.store.question_sets import SETS, default_name, set_folder, set_name
-from app.store.trash import Trash
+from app.store.run_trash import Trash
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.untrusted.file_names import distinct_names, name_key, repeated_name, twin

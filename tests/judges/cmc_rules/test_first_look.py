@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from benchmarks.vocabulary import Generation, Instance, Record
-from judges.registry import get_judge
+from judges.judge_registry import get_judge
 from tests.support.option_forms import CHOSEN, NOT_CHOSEN
 from tests.support.own_answer_sentences import ROWS
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.cmc_bench.constants import LABELS
+from benchmarks.cmc_bench.cmc_constants import LABELS
 from tests.support.records import label, verdict
 from tests.support.sampled import some_fast
 

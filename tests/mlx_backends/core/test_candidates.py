@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.system.paths import ASSETS
-from benchmarks.cmc_bench.prompts import parts
+from app.system.project_paths import ASSETS
+from benchmarks.cmc_bench.cmc_prompts import parts
 from benchmarks.vocabulary import Candidates, Decoding, Generation, Media, Request, Text
 from mlx_backends.base import no_media
 from mlx_backends.core.loglikelihood import words_before
-from mlx_backends.mlx.lm import LMBackend
+from mlx_backends.engine_registry import load_backend
+from mlx_backends.mlx.lm_backend import LMBackend
 from mlx_backends.mlx.mode_choice import BATCHED_SHARED, SEQUENTIAL_SHARED
-from mlx_backends.mlx.vlm import VLMBackend
-from mlx_backends.registry import load_backend
+from mlx_backends.mlx.vlm_backend import VLMBackend
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import in_torch, needs_torch

@@ -18,7 +18,7 @@ from benchmarks.vocabulary import Choice, Decoding, Form, JSONObject, Media, Tex
 from mlx_backends.base import Backend
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_lm

@@ -13,8 +13,8 @@ from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.reasoning import read_reply
 from benchmarks.vocabulary import Candidates, Choice, Request, Text
 from mlx_backends.core.detokenize import Detokenizer
-from mlx_backends.core.prompts.own_markers import OwnMarkers, own_markers
-from mlx_backends.registry import load_backend
+from mlx_backends.core.prompts.reasoning_markers import OwnMarkers, own_markers
+from mlx_backends.engine_registry import load_backend
 from tests.mlx_backends.conftest import Pictures, request_of
 from tests.support.benchmark_requests import answers
 from tests.support.in_torch import in_torch, needs_torch

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mlx_backends.core.distinct_count import DistinctCount, prefix_hashes
-from mlx_backends.core.reuse import Reuse, Seen
+from mlx_backends.core.saved_work import Reuse, Seen
 from tests.support.distinct_tokens import count_distinct_tokens
 
 RNG = np.random.default_rng(0)

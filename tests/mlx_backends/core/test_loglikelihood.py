@@ -13,12 +13,12 @@ import pytest
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Generation, Likelihood, Media, Request, Text
 from mlx_backends.base import Backend
+from mlx_backends.core.engine_probe import log_softmax
 from mlx_backends.core.loglikelihood import score_options
-from mlx_backends.core.probe import log_softmax
-from mlx_backends.mlx.lm import LMBackend
+from mlx_backends.engine_registry import load_backend
+from mlx_backends.mlx.lm_backend import LMBackend
 from mlx_backends.mlx.mode_choice import SEQUENTIAL_SHARED
-from mlx_backends.mlx.vlm import VLMBackend
-from mlx_backends.registry import load_backend
+from mlx_backends.mlx.vlm_backend import VLMBackend
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import in_torch, needs_torch

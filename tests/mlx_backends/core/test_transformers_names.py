@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mlx_backends import user_state
+from benchmarks.untrusted import private_state
 from mlx_backends.core.transformers_names import Names, _remembering
 from tests.support.command import ROOT
 
@@ -21,7 +21,7 @@ FOUND: Names = {frozenset(): {"a.modeling_a": {"A", "B"}}, frozenset({"torch", "
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return user_state.state_folder()
+    return private_state.state_folder()
 
 
 class Search:

@@ -15,16 +15,16 @@ import pytest
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Request
 from mlx_backends.core.batch_invariance import SEQUENTIAL
-from mlx_backends.mlx.feature_folder import LIMIT
-from mlx_backends.mlx.load import load
+from mlx_backends.engine_registry import describe, load_backend
+from mlx_backends.mlx.mlx_load import load
 from mlx_backends.mlx.mode_choice import BATCHED_SHARED
-from mlx_backends.mlx.vlm import VLMBackend
-from mlx_backends.models.adapters import adapter_name, split_adapter
-from mlx_backends.registry import describe, load_backend
+from mlx_backends.mlx.vision.feature_folder import LIMIT
+from mlx_backends.mlx.vlm_backend import VLMBackend
+from mlx_backends.models.adapter_folder import adapter_name, split_adapter
 from mlx_backends.sight_check import ReplaceableMedia, check_sight, sight_requests
 from mlx_backends.stored_checks import StoredChecks
 from tests.mlx_backends.conftest import Pictures
-from tests.mlx_backends.mlx.test_batched import tokens, varied
+from tests.mlx_backends.mlx.test_batched_answers import tokens, varied
 from tests.support import tiny_models
 from tests.support.adapters import edit_config, linear_names, make_adapter
 from tests.support.benchmark_requests import answers

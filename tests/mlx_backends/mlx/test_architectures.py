@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.vocabulary import Media, Text
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support import tiny_models
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlx_backends.models.memory_estimate import batch_width, memory_fit, required_memory
-from mlx_backends.models.metal import GIB, estimated_working_set
+from mlx_backends.models.memory_and_cache_sizes import batch_width, memory_fit, required_memory
+from mlx_backends.models.metal_working_set import GIB, estimated_working_set
 from mlx_backends.models.request_memory import cache_bytes, prefill_bytes
 
 # The figures of the models' own config.json on the Hub.

@@ -18,12 +18,12 @@ from PIL import Image
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Text
-from mlx_backends.mlx import load as loading
+from mlx_backends.engine_registry import describe, load_backend
+from mlx_backends.mlx import mlx_load as loading
 from mlx_backends.mlx.patches import apply_patch
 from mlx_backends.mlx.patches.hunyuan_vl_positions import _with_image_numbers
 from mlx_backends.mlx.patches.llama4_tiles import tiles_of
 from mlx_backends.models import model_types
-from mlx_backends.registry import describe, load_backend
 from tests.support import tiny_models
 from tests.support.model_matrix import SEEN, Subject
 

@@ -14,10 +14,10 @@ from mlx_backends.core.batch_invariance import SEQUENTIAL, BatchInvariance
 from mlx_backends.core.expected_time import ExpectedTime
 from mlx_backends.mlx.mode_choice import BATCHED_SHARED, SEQUENTIAL_SHARED
 from mlx_backends.mlx.prefix_cache import PrefixCache
-from mlx_backends.mlx.vision_cache import CachedVisionTower
-from mlx_backends.mlx.vlm import VLMBackend
+from mlx_backends.mlx.vision.vision_cache import CachedVisionTower
+from mlx_backends.mlx.vlm_backend import VLMBackend
 from tests.mlx_backends.conftest import Pictures, answer
-from tests.mlx_backends.mlx.test_batched import loaded, tokens
+from tests.mlx_backends.mlx.test_batched_answers import loaded, tokens
 from tests.support.benchmark_requests import answers
 
 

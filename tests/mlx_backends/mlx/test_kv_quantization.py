@@ -11,13 +11,13 @@ import pytest
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Request, Text
+from mlx_backends.engine_registry import check_kv_bits, load_backend
 from mlx_backends.mlx.kv_quantization import QuantizedCache, QuantizedTextCache, make_text_cache, make_vlm_cache
-from mlx_backends.mlx.load import load, load_text
+from mlx_backends.mlx.mlx_load import load, load_text
 from mlx_backends.mlx.mode_choice import BATCHED_SHARED
-from mlx_backends.mlx.vlm import VLMBackend
-from mlx_backends.models.discovery import read_config
+from mlx_backends.mlx.vlm_backend import VLMBackend
+from mlx_backends.models.model_discovery import read_config
 from mlx_backends.models.request_memory import cache_bytes
-from mlx_backends.registry import check_kv_bits, load_backend
 from tests.mlx_backends.conftest import Pictures, answer, request_of
 from tests.support.benchmark_requests import RequestFactory, answers
 from tests.support.text_architectures import text_model

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mlx_backends.mlx.load import load
+from mlx_backends.mlx.mlx_load import load
 from mlx_backends.mlx.patches import apply_patches
 from tests.support import tiny_models
 from tests.support.model_matrix import shrunk

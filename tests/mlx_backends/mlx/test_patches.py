@@ -10,7 +10,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from mlx_backends.mlx.load import load
+from mlx_backends.mlx.mlx_load import load
 from mlx_backends.mlx.patches import qwen3_vl_deepstack
 
 ROWS: list[list[tuple[int, int]]] = [[(64, 64)], [], [(96, 64), (64, 32)]]

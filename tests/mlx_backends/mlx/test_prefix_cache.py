@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlx_vlm.models.cache import KVCache
 
-from mlx_backends.core.reuse import shared_prefix_length
+from mlx_backends.core.saved_work import shared_prefix_length
 from mlx_backends.mlx.prefix_cache import PrefixCache, compact_copy
 
 HEADS, WIDTH, LAYERS, FLOAT = 2, 8, 3, 4

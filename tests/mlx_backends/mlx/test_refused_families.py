@@ -15,8 +15,8 @@ import pytest
 from PIL import Image
 
 from benchmarks.errors import ModelError
+from mlx_backends.engine_registry import load_backend
 from mlx_backends.models.model_types import REFUSED
-from mlx_backends.registry import load_backend
 from tests.support.tiny_models.base import write_tokenizer
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from assets.demo.recipe import evaluate
+from assets.demo.recipe import evaluate_demo_model
 from benchmarks.vocabulary import Decoding, Generation, Instance, Media, Message, Part, Record, Request, Text
 from judges.cmc_rules import Match
 from mlx_backends.base import Backend
-from mlx_backends.options import RemoteOptions
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
+from mlx_backends.load_options import RemoteOptions
 from tests.support.demo import BF16, FOUR_BIT, HeldOutSet
 from tests.support.fault_server import FaultServer
 from tests.support.remote import KEYS, run
@@ -129,7 +129,7 @@ class Served:
                 parts.append(media)
             elif isinstance(image, Text):
                 parts.append(image)
-        return evaluate.answer(self._backend, Instance("served", "", "", prompt, tuple(parts))).text
+        return evaluate_demo_model.answer(self._backend, Instance("served", "", "", prompt, tuple(parts))).text
 
 
 @pytest.mark.slow

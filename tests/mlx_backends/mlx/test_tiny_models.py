@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import ModelError
-from mlx_backends.models.discovery import inspect
-from mlx_backends.models.weights import weights_digest
+from mlx_backends.models.model_discovery import inspect
+from mlx_backends.models.weight_files import weights_digest
 from tests.support.tiny_models import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from mlx_backends.mlx.metal import memory_limits
-from mlx_backends.mlx.metal.memory_limits import MemoryLimits
+from mlx_backends.mlx.metal import mlx_memory_limits
+from mlx_backends.mlx.metal.mlx_memory_limits import MemoryLimits
 from mlx_backends.models.free_memory import (
     container_free_memory,
     free_memory,
     linux_free_memory,
     mac_free_memory,
 )
-from mlx_backends.models.memory_estimate import CacheSizes, cache_sizes, least_caches, required_memory, row_bytes
-from mlx_backends.models.metal import GIB
-from tests.mlx_backends.mlx.metal.test_memory_limits import Device
+from mlx_backends.models.memory_and_cache_sizes import CacheSizes, cache_sizes, least_caches, required_memory, row_bytes
+from mlx_backends.models.metal_working_set import GIB
+from tests.mlx_backends.mlx.metal.test_mlx_memory_limits import Device
 from tests.mlx_backends.mlx.test_batch_width import QWEN_4B, mac
 
 VM_STAT = """\
@@ -80,7 +80,7 @@ def sizes(gigabytes: int, others: float, monkeypatch: pytest.MonkeyPatch) -> tup
     device = Device()
     device.active = WEIGHTS
     free = max(0, int((gigabytes - others) * GIB) - WEIGHTS)
-    monkeypatch.setattr(memory_limits, "free_memory", lambda: free)
+    monkeypatch.setattr(mlx_memory_limits, "free_memory", lambda: free)
     available = MemoryLimits(device, mac(gigabytes)).available()
     return cache_sizes(QWEN_4B, WEIGHTS, PROMPT, ROWS, available), available
 
@@ -108,10 +108,10 @@ def test_caches_of_a_4b_model_take_what_is_free(
     assert caches == least or required_memory(WEIGHTS) + ROWS + caches.total <= available
     assert available <= mac(gigabytes)["max_recommended_working_set_size"]
     unknown = MemoryLimits(Device(), mac(gigabytes))
-    monkeypatch.setattr(memory_limits, "free_memory", lambda: None)
+    monkeypatch.setattr(mlx_memory_limits, "free_memory", lambda: None)
     assert unknown.available() == unknown.limit
 
 
 def test_memory_of_a_gpu_of_its_own_is_not_that_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_limits, "free_memory", lambda: 1)
+    monkeypatch.setattr(mlx_memory_limits, "free_memory", lambda: 1)
     assert MemoryLimits(Device(metal=False), {"total_memory": 80 * GIB}).available() == 80 * GIB

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import ModelError
-from mlx_backends.models.discovery import cached_models
+from mlx_backends.engine_registry import describe
+from mlx_backends.models.model_discovery import cached_models
 from mlx_backends.models.model_types import REFUSED, type_problem
-from mlx_backends.registry import describe
 
 
 @pytest.mark.parametrize("kind", ["qwen3_5", "gemma3", "llava_qwen2", "SmolVLM", "lfm2-vl"])

@@ -14,10 +14,10 @@ import pytest
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Request
-from mlx_backends.models.adapters import read_adapter
-from mlx_backends.registry import describe, load_backend
+from mlx_backends.engine_registry import describe, load_backend
+from mlx_backends.models.adapter_folder import read_adapter
 from tests.mlx_backends.conftest import Pictures
-from tests.mlx_backends.pytorch.test_backend import built, compared, several
+from tests.mlx_backends.pytorch.test_torch_backend import built, compared, several
 from tests.support.adapters import make_adapter
 from tests.support.benchmark_requests import RequestFactory, answers
 from tests.support.command import ROOT, Rashomon
@@ -101,7 +101,7 @@ def test_peft_reads_it_and_it_comes_back_the_same(kind: str, pictures: Pictures,
 PEFT = """
 import sys
 from pathlib import Path
-from mlx_backends.pytorch.load import load
+from mlx_backends.pytorch.torch_load import load
 from peft import PeftModel, get_peft_model_state_dict
 from safetensors.torch import load_file
 model, _ = load(Path(sys.argv[1]), "cpu")

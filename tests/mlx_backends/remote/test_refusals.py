@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import JSONObject
-from mlx_backends.options import RemoteOptions
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
+from mlx_backends.load_options import RemoteOptions
 from mlx_backends.remote import rate_limit
-from mlx_backends.remote.errors import PermanentError
-from mlx_backends.remote.provider import classify_error
-from mlx_backends.remote.responses import refused_parameter
+from mlx_backends.remote.api_provider import classify_error
+from mlx_backends.remote.remote_errors import PermanentError
+from mlx_backends.remote.server_responses_and_errors import refused_parameter
 from tests.support.fault_server import FaultServer
 from tests.support.remote import ask, endpoint, generate_one, nowhere, run
 from tests.support.trust import agree_to

@@ -25,18 +25,18 @@ from hypothesis import strategies as st
 from keyring.backend import KeyringBackend
 from PIL import Image, PngImagePlugin
 
-from app.doctor import access
+from app.doctor import access_checks
 from app.store.workspace import Workspace
 from benchmarks.errors import KeyMissingError, ModelError, SpecError
 from benchmarks.vocabulary import Choice, Decoding, JSONObject, Media, Message, Request, Text
 from mlx_backends.core.response_cache import ResponseCache
-from mlx_backends.options import RemoteOptions
-from mlx_backends.registry import describe, load_backend
-from mlx_backends.remote import addresses, api_keys, is_remote, rate_limit
-from mlx_backends.remote.budget import Budget, estimate_usage
-from mlx_backends.remote.model_names import address_of, parse
-from mlx_backends.remote.provider import retry_after
+from mlx_backends.engine_registry import describe, load_backend
+from mlx_backends.load_options import RemoteOptions
+from mlx_backends.remote import allowed_addresses, api_keys, is_remote, rate_limit
+from mlx_backends.remote.api_budget import Budget, estimate_usage
+from mlx_backends.remote.api_provider import retry_after
 from mlx_backends.remote.rate_limit import RateLimit
+from mlx_backends.remote.remote_names_and_media import address_of, parse
 from tests.support.fault_server import FaultServer
 from tests.support.recording_proxy import RecordingProxy
 from tests.support.remote import KEYS, ask, endpoint, generate_one, nowhere, run
@@ -268,7 +268,7 @@ def test_a_proxy_cannot_have_its_credentials_stored(scheme: str, monkeypatch: py
     """It repeats them in its refusals, as they were sent: in base64."""
     with RecordingProxy() as proxy:
         monkeypatch.setenv(f"{scheme}_proxy", f"http://somebody:pass-of-9@{proxy.address}")
-        addresses.allow([f"{address_of(f'{scheme}://model.invalid')},proxy={proxy.url}"])
+        allowed_addresses.allow([f"{address_of(f'{scheme}://model.invalid')},proxy={proxy.url}"])
         backend = load_backend(f"endpoint:m@{scheme}://model.invalid/v1", nowhere, remote=RemoteOptions(attempts=1))
         generation = generate_one(backend, ask(1))
         backend.close()
@@ -291,7 +291,7 @@ def test_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
         monkeypatch.setenv("no_proxy", "elsewhere.invalid")
         agree_to("http://elsewhere.invalid")
-        addresses.allow([f"http://somewhere.invalid:80,proxy={server.url.removesuffix('/v1')}"])
+        allowed_addresses.allow([f"http://somewhere.invalid:80,proxy={server.url.removesuffix('/v1')}"])
         backend = load_backend("endpoint:m@http://somewhere.invalid/v1", nowhere, remote=RemoteOptions(attempts=1))
         assert generate_one(backend, ask(1)).text == "yes"
         backend.close()
@@ -687,7 +687,7 @@ def test_a_ceiling_on_cost_needs_prices() -> None:
     calls=st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300), st.floats(0, 1), st.booleans()), max_size=60),
 )
 def test_no_order_of_calls_passes_the_ceiling(ceiling: int, calls: list[tuple[int, int, float, bool]]) -> None:
-    from mlx_backends.remote.budget import NO_TOKENS, RequestSize
+    from mlx_backends.remote.api_budget import NO_TOKENS, RequestSize
 
     budget = Budget(RemoteOptions(max_tokens=ceiling))
     under_way = []
@@ -703,7 +703,7 @@ def test_no_order_of_calls_passes_the_ceiling(ceiling: int, calls: list[tuple[in
 
 
 def test_estimate_adapts_to_longer_prompts() -> None:
-    from mlx_backends.remote.budget import RequestSize
+    from mlx_backends.remote.api_budget import RequestSize
 
     budget = Budget(RemoteOptions(max_tokens=10_000))
     held = budget.reserve(RequestSize(100, 10))
@@ -737,7 +737,7 @@ def test_the_keychains_entries_are_named_without_their_values(
     assert api_keys.keychain_entries() == []
     keychain.set_password("rashomon", "OPENAI_API_KEY", "sk-of-the-vendor")
     assert api_keys.keychain_entries() == ["OPENAI_API_KEY"]
-    assert "in the keychain: OPENAI_API_KEY" in access.keys(Workspace(Path("nowhere"))).message
+    assert "in the keychain: OPENAI_API_KEY" in access_checks.keys(Workspace(Path("nowhere"))).message
     commands: list[tuple[str, ...]] = []
 
     def security(command: tuple[str, ...], **options: object) -> SimpleNamespace:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.clash import official_code
+from benchmarks.clash import clash_official_code
 
 CLONE = os.environ.get("RASHOMON_CLASH_CODE", "")
 """The folder of a clone of the real code, for the tests that need one."""
@@ -33,8 +33,8 @@ def text_of(name: str) -> str:
 
 def own_code(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str = OURS) -> Path:
     """Write ``text`` as the prompts of a clone, which counts as the code as published until the test ends."""
-    file = folder / official_code.FILE
+    file = folder / clash_official_code.FILE
     file.parent.mkdir(parents=True)
     file.write_text(text, "utf-8")
-    monkeypatch.setattr(official_code, "SHA256", hashlib.sha256(file.read_bytes()).hexdigest())
+    monkeypatch.setattr(clash_official_code, "SHA256", hashlib.sha256(file.read_bytes()).hexdigest())
     return folder

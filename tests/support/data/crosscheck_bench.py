@@ -10,11 +10,11 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from benchmarks.crosscheck_bench.constants import TASKS
-from benchmarks.crosscheck_bench.instances import instances
-from benchmarks.crosscheck_bench.sample import CrossCheckSample, parse_sample, with_frames
+from benchmarks.crosscheck_bench.crosscheck_constants import TASKS
+from benchmarks.crosscheck_bench.crosscheck_instances import instances
+from benchmarks.crosscheck_bench.crosscheck_sample import CrossCheckSample, parse_sample, with_frames
 from benchmarks.vocabulary import Generation, Media, Record
-from judges.registry import get_judge
+from judges.judge_registry import get_judge
 
 SIZE = (160, 120)
 BOXES: list[dict[str, Any]] = [

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.answers import Answers
-from benchmarks.plain.data_set import CONFLICT, PlainDataSet
+from benchmarks.plain.plain_data_set import CONFLICT, PlainDataSet
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate, Table
-from judges.registry import get_judge
+from judges.judge_registry import get_judge
 from tests.support.data.small import picture, write_lines, write_picture
 from tests.support.fake_hub import Repo
 from tests.support.labelled import labelled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.pope.constants import SETTINGS
+from benchmarks.pope.pope_constants import SETTINGS
 from tests.support.data.small import write_lines, write_picture
 
 

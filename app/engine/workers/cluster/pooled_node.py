@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from app.engine.workers.cluster.messages import Loaded, Proof
-from app.engine.workers.cluster.seam import Member
-from app.store.data_types import NodeStatus
+from app.engine.workers.cluster.cluster_interface import Member
+from app.engine.workers.cluster.cluster_messages import Loaded, Proof
+from app.store.store_types import NodeStatus
 
 _RECENT = 64
 """The answers of a node from which its speed is computed."""

@@ -16,9 +16,10 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
-from app.engine.workers.cluster.address import head_of
-from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
-from app.engine.workers.cluster.node import SECRETS, NodeWorker
+from app.engine.workers.cluster.cluster_address import head_of
+from app.engine.workers.cluster.cluster_interface import Cluster, ClusterError, Member, WorkerLostError
+from app.engine.workers.cluster.cluster_messages import Loaded, NodeJob, NotLoaded
+from app.engine.workers.cluster.node_worker import SECRETS, NodeWorker
 from app.engine.workers.cluster.ray_connection import (
     check_head,
     connection_error,
@@ -28,10 +29,9 @@ from app.engine.workers.cluster.ray_connection import (
     signals_kept,
     unreachable,
 )
-from app.engine.workers.cluster.seam import Cluster, ClusterError, Member, WorkerLostError
 from benchmarks.untrusted.own_files import OwnFolder
 from mlx_backends.core.error_text import one_line
-from mlx_backends.pytorch.spec import wants_gpu
+from mlx_backends.pytorch.torch_names_and_devices import wants_gpu
 
 CONNECT_ATTEMPTS = 3
 """The attempts to connect from a machine that is no node: the server that the head starts for it may end at once."""

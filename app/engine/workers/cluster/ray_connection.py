@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
-from app.engine.workers.cluster.node import SECRETS
-from app.engine.workers.cluster.seam import ClusterError
+from app.engine.workers.cluster.cluster_interface import ClusterError
+from app.engine.workers.cluster.node_worker import SECRETS
 from benchmarks.untrusted.own_files import OwnFolder
 from mlx_backends.core.error_text import one_line
 from mlx_backends.remote.api_keys import hidden_from_processes

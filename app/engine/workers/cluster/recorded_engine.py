@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.engine.identity import engine_in, with_engine
-from app.engine.workers.cluster.sameness import differences
-from app.store.run import RunStore
+from app.engine.run_identity import engine_in, with_engine
+from app.engine.workers.cluster.node_sameness import differences
+from app.store.run_store import RunStore
 from benchmarks.errors import SpecError
-from judges.rubric import RubricJudge
+from judges.rubric_judge import RubricJudge
 from mlx_backends.base import EngineInfo
 
 

@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from app.engine.workers.cluster.messages import MediaReferences, media_of
-from app.engine.workers.cluster.seam import Cluster
+from app.engine.workers.cluster.cluster_interface import Cluster
+from app.engine.workers.cluster.cluster_messages import MediaReferences, media_of
 from benchmarks.errors import RashomonError
 from benchmarks.media import read_media
 from benchmarks.vocabulary import Request

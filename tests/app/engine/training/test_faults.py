@@ -12,7 +12,7 @@ import pytest
 
 from app.exit_codes import VERDICTS
 from benchmarks.untrusted.safe_files import replace_file
-from mlx_backends.mlx.training.loop import TrainingLoop
+from mlx_backends.mlx.training.training_loop import TrainingLoop
 from tests.support.command import Rashomon
 from tests.support.metal_injector import failure
 from tests.support.trainings import trained_here, write_training_set
@@ -110,7 +110,7 @@ def test_state_that_cannot_be_written_is_reported(
             raise OSError(errno.ENOSPC, "No space left on device")
         replace_file(folder, name, data)
 
-    monkeypatch.setattr("app.engine.training.folder.replace_file", full)
+    monkeypatch.setattr("app.engine.training.training_folder.replace_file", full)
     rashomon = Rashomon(tmp_path)
     failed = rashomon.run(*command(tiny, training_set), code=3)
     assert "No space left on device" in failed.stderr

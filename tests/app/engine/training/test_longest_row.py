@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from app.engine.training import longest_row as module
-from app.engine.training import plan
+from app.engine.training import training_plan
 from app.engine.training.longest_row import longest_row
-from app.engine.training.spec import training_spec
+from app.engine.training.training_spec_and_recipes import training_spec
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreFullError
 from benchmarks.training.training_set import ChatRow, TrainingSet
@@ -79,12 +79,12 @@ def test_room_for_checkpoints_and_adapters_is_needed(tmp_path: Path, monkeypatch
     write_rows(tmp_path, [(96, 96)] * 3)
     workspace = Workspace(tmp_path / "home")
     spec = training_spec({"model": str(FOUR_BIT), "data": str(tmp_path), "name": "t"})
-    monkeypatch.setattr(plan, "longest_row", lambda *_, **__: RowTokens(100, 50, 10))
-    need = plan.plan_training(workspace, spec, force=False).memory.disk
-    monkeypatch.setattr(plan, "free_space", lambda folder: need - 1)
+    monkeypatch.setattr(training_plan, "longest_row", lambda *_, **__: RowTokens(100, 50, 10))
+    need = training_plan.plan_training(workspace, spec, force=False).memory.disk
+    monkeypatch.setattr(training_plan, "free_space", lambda folder: need - 1)
     with pytest.raises(StoreFullError):
-        plan.plan_training(workspace, spec, force=False)
-    plan.plan_training(workspace, spec, force=True)
+        training_plan.plan_training(workspace, spec, force=False)
+    training_plan.plan_training(workspace, spec, force=True)
     (workspace.path / "trainings" / "t").mkdir(parents=True)
     (workspace.path / "trainings" / "t" / "checkpoint.safetensors").write_bytes(b"1")
-    plan.plan_training(workspace, spec, force=False)
+    training_plan.plan_training(workspace, spec, force=False)

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from app.engine.training.folder import Training
-from app.engine.training.log import Curve, LogReader
+from app.engine.training.training_folder import Training
+from app.engine.training.training_log import Curve, LogReader
 from app.exit_codes import VERDICTS
-from mlx_backends.mlx import engine
+from mlx_backends.mlx import mlx_engine
 from tests.support.command import Rashomon
 from tests.support.trainings import append_updates, trained_here, write_training_set
 
@@ -92,7 +92,7 @@ def test_resuming_takes_no_option_that_decides_the_adapter(undisturbed: Path, tm
 def test_a_training_remembers_that_it_was_forced(
     tiny: Path, training_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.engine.training.plan.memory_fit", lambda _: NoRoom)
+    monkeypatch.setattr("app.engine.training.training_plan.memory_fit", lambda _: NoRoom)
     rashomon = Rashomon(tmp_path)
     rashomon.run(*command(tiny, training_set), code=2)
     rashomon.run(*command(tiny, training_set, "--force"), code=VERDICTS)
@@ -113,8 +113,8 @@ def test_another_engine_is_refused_unless_it_is_accepted(
 ) -> None:
     rashomon = Rashomon(tmp_path)
     folder = begun(undisturbed, rashomon)
-    version = engine._version
-    monkeypatch.setattr(engine, "_version", lambda name: "99.0" if name == "mlx-vlm" else version(name))
+    version = mlx_engine._version
+    monkeypatch.setattr(mlx_engine, "_version", lambda name: "99.0" if name == "mlx-vlm" else version(name))
     for resume in (("train", "--resume", "t"), command(tiny, training_set)):
         refused = rashomon.run(*resume, code=2).stderr
         assert "mlx-vlm" in refused
@@ -193,7 +193,7 @@ def test_a_worker_that_sleeps_and_is_killed_leaves_everything_bit_identical(
     folder.mkdir(parents=True)
     shutil.copy(undisturbed / "training.json", folder)
     with subprocess.Popen(
-        [sys.executable, "-m", "app.engine.training.worker", str(folder)],
+        [sys.executable, "-m", "app.engine.training.training_worker", str(folder)],
         env=rashomon.environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from app.engine.training.folder import Training, create_training
-from app.engine.training.log import LogReader
-from app.engine.training.plan import plan_training
-from app.engine.training.spec import training_spec
+from app.engine.training.training_folder import Training, create_training
+from app.engine.training.training_log import LogReader
+from app.engine.training.training_plan import plan_training
+from app.engine.training.training_spec_and_recipes import training_spec
 from app.exit_codes import INCONCLUSIVE, VERDICTS
 from app.store.workspace import Workspace
-from benchmarks.training.record import TrainingRecord
+from benchmarks.training.trained_on import TrainingRecord
 from benchmarks.training.training_set import TrainingSet
 from tests.support.command import Rashomon, children_of, kill_all
 from tests.support.demo import FOUR_BIT, HeldOutSet

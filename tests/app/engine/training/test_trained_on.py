@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.view_reader import load_views
-from app.engine.plan import check_spec, plan_run
-from app.engine.training.test_data import find_test_builds
-from app.new_run.form import read_form
+from app.compare.runs.view_reader import load_views
+from app.engine.run_plan import check_spec, plan_run
+from app.engine.training.workspace_test_data import find_test_builds
 from app.new_run.preflight import PreflightChecker
+from app.new_run.spec_form import read_form
 from app.run_spec import RunSpec, load_spec
-from app.store.run import RunStore
 from app.store.run_facts import TrainedExamples
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.build import Build
-from benchmarks.training.record import TrainingRecord
+from benchmarks.training.trained_on import TrainingRecord
 from benchmarks.training.training_set import TrainingSet
-from mlx_backends.registry import training_records
+from mlx_backends.engine_registry import training_records
 from tests.support.adapters import make_adapter
 from tests.support.command import Rashomon
 from tests.support.data.small import own_rows

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.engine.run_control import is_paused, pause, stop_run, unpause, worker_pid
 from app.store.run_summary import read_summary
-from tests.app.commands.test_batch import wait_until
+from tests.app.commands.running.test_batch_command import wait_until
 from tests.support.command import Rashomon, kill_all
 
 RUN = "paused"

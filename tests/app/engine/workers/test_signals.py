@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.workers.stop_time import end_worker, held_memory, stop_seconds
-from app.store.run import RunStore
-from mlx_backends.registry import required_memory
-from tests.app.commands.test_batch import wait_until
+from app.engine.workers.worker_stop_time import end_worker, held_memory, stop_seconds
+from app.store.run_store import RunStore
+from mlx_backends.engine_registry import required_memory
+from tests.app.commands.running.test_batch_command import wait_until
 from tests.support.command import Rashomon, children_of
 from tests.support.tiny_models.qwen3_vl import build as build_tiny
 
@@ -23,7 +23,7 @@ PAIRS = 20_000
 
 _SET = """
 import signal, sys
-from app.engine.workers.worker import StopFlag
+from app.engine.workers.run_worker import StopFlag
 stop = StopFlag()
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda *_: stop.set())

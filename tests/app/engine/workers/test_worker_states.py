@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.commands.demo import demo_model
-from app.engine.workers.worker import Worker
+from app.commands.system.demo_command import demo_model
+from app.engine.workers.run_worker import Worker
 from app.engine.workers.worker_job import Job
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.run_summary import read_summary
 from tests.support.tui_stage import Stage
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from benchmarks.vocabulary import Media, Message, Part, Text
 from mlx_backends.core.prompts.chat_prompt import Prompter
 from mlx_backends.core.prompts.message_forms import PromptError
-from mlx_backends.mlx.load import load
-from mlx_backends.registry import load_backend
+from mlx_backends.engine_registry import load_backend
+from mlx_backends.mlx.mlx_load import load
 from tests.mlx_backends.conftest import answer, request_of
 from tests.support.tiny_models import internvl_chat, lfm2_vl
 

@@ -19,15 +19,15 @@ from app.engine.training.longest_row import longest_row
 from benchmarks.errors import ModelError
 from benchmarks.training.training_set import ChatRow, TrainingSet
 from benchmarks.vocabulary import Decoding, Generation, Media, Message, Request, Text
-from mlx_backends.mlx.load import load, load_processor
-from mlx_backends.mlx.training.inputs import TrainingInputs
-from mlx_backends.mlx.training.loop import TrainingLoop
-from mlx_backends.mlx.training.objective import answer_loss, embedded
+from mlx_backends.engine_registry import load_backend
+from mlx_backends.mlx.mlx_load import load, load_processor
 from mlx_backends.mlx.training.row_sizes import row_sizes
-from mlx_backends.models.discovery import inspect, read_config
+from mlx_backends.mlx.training.training_inputs import TrainingInputs
+from mlx_backends.mlx.training.training_loop import TrainingLoop
+from mlx_backends.mlx.training.training_objective import answer_loss, embedded
+from mlx_backends.models.model_discovery import inspect, read_config
 from mlx_backends.models.training_memory import RowTokens, training_memory
-from mlx_backends.registry import load_backend
-from mlx_backends.training import UNTRAINABLE, StepReport, TrainingSettings
+from mlx_backends.training_settings import UNTRAINABLE, StepReport, TrainingSettings
 from tests.support.command import Rashomon
 from tests.support.data.small import picture
 from tests.support.demo import HeldOutSet
@@ -309,7 +309,7 @@ def test_disk_holds_at_most_what_is_predicted(
         sizes.append(sum(file.stat().st_size for file in (tmp_path / "training").rglob("*.safetensors")))
         new.rename(old)
 
-    monkeypatch.setattr("mlx_backends.mlx.training.checkpoint.os.replace", replacing)
+    monkeypatch.setattr("mlx_backends.mlx.training.training_checkpoint.os.replace", replacing)
     (tmp_path / "training").mkdir()
     options = settings(rank=32, steps=2, save_every=1, validate_every=1, batch_size=1)
     loop = TrainingLoop(

@@ -13,14 +13,14 @@ import mlx.core as mx
 import pytest
 from mlx.utils import tree_flatten
 
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from benchmarks.training.training_set import ChatRow, TrainingSet
-from judges.training_answers import judge_answer
-from mlx_backends.mlx.load import load
-from mlx_backends.mlx.training.checkpoint import load_adapter
+from judges.training_answer_judge import judge_answer
+from mlx_backends.mlx.mlx_load import load
 from mlx_backends.mlx.training.generation_check import GenerationCheck
-from mlx_backends.mlx.training.loop import BEST, TrainingLoop
-from mlx_backends.training import AnyReport, CheckReport, CheckRows, TrainingSettings
+from mlx_backends.mlx.training.training_checkpoint import load_adapter
+from mlx_backends.mlx.training.training_loop import BEST, TrainingLoop
+from mlx_backends.training_settings import AnyReport, CheckReport, CheckRows, TrainingSettings
 from tests.support.command import Rashomon
 from tests.support.data.small import own_rows
 from tests.support.tiny_models import FAMILIES

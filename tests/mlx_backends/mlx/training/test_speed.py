@@ -12,10 +12,10 @@ from PIL import Image
 
 from benchmarks.training.training_set import ChatRow
 from benchmarks.vocabulary import Media, Message, Text
-from mlx_backends.mlx.load import load
-from mlx_backends.mlx.training.layers import multiply_densely
-from mlx_backends.mlx.training.loop import TrainingLoop
-from mlx_backends.training import TrainingSettings
+from mlx_backends.mlx.mlx_load import load
+from mlx_backends.mlx.training.training_layers import multiply_densely
+from mlx_backends.mlx.training.training_loop import TrainingLoop
+from mlx_backends.training_settings import TrainingSettings
 from tests.support.demo import DEMO
 
 SETTINGS = TrainingSettings(
@@ -68,6 +68,6 @@ def test_dense_layers_give_the_logits_of_the_quantised_ones() -> None:
 
 def test_layers_that_would_take_much_memory_stay_quantised(monkeypatch: pytest.MonkeyPatch) -> None:
     model, _ = load(DEMO / "model-4bit")
-    monkeypatch.setattr("mlx_backends.mlx.training.layers._MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("mlx_backends.mlx.training.training_layers._MOST_BYTES", 1 << 20)
     assert not multiply_densely(model)
     assert any(isinstance(layer, nn.QuantizedLinear) for _, layer in model.language_model.named_modules())

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from app.engine.workers.cluster import pool, pooled_node
-from app.engine.workers.cluster.backend import ClusterBackend
-from app.engine.workers.cluster.dispatch import DEATHS_ALONE, DEATHS_TOGETHER
-from app.engine.workers.cluster.messages import (
+from app.engine.workers.cluster import pooled_node, worker_pool
+from app.engine.workers.cluster.cluster_backend import ClusterBackend
+from app.engine.workers.cluster.cluster_interface import WorkerLostError
+from app.engine.workers.cluster.cluster_messages import (
     Loaded,
     MediaReferences,
     NodeJob,
@@ -23,13 +23,13 @@ from app.engine.workers.cluster.messages import (
     Proof,
     Report,
 )
-from app.engine.workers.cluster.node import NodeWorker
-from app.engine.workers.cluster.seam import WorkerLostError
+from app.engine.workers.cluster.node_worker import NodeWorker
+from app.engine.workers.cluster.request_dispatch import DEATHS_ALONE, DEATHS_TOGETHER
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Decoding, Media, Message, Request
-from mlx_backends.models.weights import weights_digest
-from mlx_backends.registry import describe
-from tests.app.engine.workers.cluster.test_backend import Answering, answer, expected, opened, requests, texts
+from mlx_backends.engine_registry import describe
+from mlx_backends.models.weight_files import weights_digest
+from tests.app.engine.workers.cluster.test_cluster_backend import Answering, answer, expected, opened, requests, texts
 from tests.support.demo import FOUR_BIT
 from tests.support.local_cluster import LocalCluster, job_of
 
@@ -105,7 +105,7 @@ def test_nodes_that_leave_are_no_requests_fault() -> None:
         if left <= DEATHS_TOGETHER + DEATHS_ALONE and backend.status()[-1].held:
             left += 1
             cluster.names = [f"node {left}"]
-            cluster.now += pool.DISCOVER_SECONDS
+            cluster.now += worker_pool.DISCOVER_SECONDS
 
     assert texts(answer(backend, items, disturb)) == expected(items)
     assert [node.state for node in backend.status()] == ["gone"] * left + ["ready"]
@@ -191,7 +191,7 @@ def test_files_that_cannot_be_read_fail_the_node_that_lacks_them(
         yield files[0].name, b""
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(pool, "pieces", unreadable)
+    monkeypatch.setattr(worker_pool, "pieces", unreadable)
     with pytest.raises(ModelError, match="Input/output error"):
         opened(LocalCluster("a", make=lambda name: Lacking()), job=job_of(str(FOUR_BIT), weights_digest(FOUR_BIT)))
 

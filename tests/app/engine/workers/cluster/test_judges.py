@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.workers.cluster.backend import ClusterBackend
-from app.engine.workers.cluster.messages import Loaded, NodeJob, NotLoaded
-from app.engine.workers.cluster.node import NodeWorker
+from app.engine.workers.cluster.cluster_backend import ClusterBackend
+from app.engine.workers.cluster.cluster_messages import Loaded, NodeJob, NotLoaded
+from app.engine.workers.cluster.node_worker import NodeWorker
 from app.engine.workers.device_lock import device_lock_path
-from app.engine.workers.worker import Worker
+from app.engine.workers.run_worker import Worker
 from app.engine.workers.worker_job import Job
-from app.report.nodes import node_lines
-from app.store.data_types import NODES_KEY, NodeStatus
-from app.store.locks import FileLock
-from app.store.run import RunStore
+from app.report.runs.cluster_node_lines import node_lines
+from app.store.file_locks import FileLock
+from app.store.run_store import RunStore
 from app.store.run_summary import read_summary
+from app.store.store_types import NODES_KEY, NodeStatus
 from app.store.workspace import Workspace
 from benchmarks.vocabulary import Generation, Request
 from mlx_backends.base import Backend, MediaPath
-from mlx_backends.registry import describe
+from mlx_backends.engine_registry import describe
 from tests.app.engine.test_judge_faults import make_run
 from tests.support.demo import FOUR_BIT
 from tests.support.local_cluster import LocalCluster
@@ -63,12 +63,12 @@ def test_nodes_judge_and_leave_the_device_of_this_machine_alone(
         return backend
 
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: tmp_path / "cache")
-    monkeypatch.setattr("app.engine.workers.cluster.connect.connect", connect)
+    monkeypatch.setattr("app.engine.workers.cluster.cluster_connection.connect", connect)
     monkeypatch.setattr(
         "app.engine.workers.worker_model.load_backend", lambda *_, **__: pytest.fail("loads the judge itself")
     )
-    monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", lambda model, *_, **__: Strict(model))
-    monkeypatch.setattr("app.engine.workers.cluster.node.NodeWorker._lock_device", lambda *_: "")
+    monkeypatch.setattr("app.engine.workers.cluster.node_worker.load_backend", lambda model, *_, **__: Strict(model))
+    monkeypatch.setattr("app.engine.workers.cluster.node_worker.NodeWorker._lock_device", lambda *_: "")
     make_run(Workspace(tmp_path), COUNT, lambda number: f"Maybe {number}?")
     folder = tmp_path / "runs" / "r"
     device = FileLock(device_lock_path())
@@ -108,10 +108,10 @@ def test_nodes_are_shown_before_the_first_one_has_loaded_the_model(
     def saved(store: RunStore, judge: str, nodes: Sequence[NodeStatus]) -> None:
         lines.extend(node_lines(nodes))
 
-    monkeypatch.setattr("app.engine.workers.cluster.connect.connect", connect)
+    monkeypatch.setattr("app.engine.workers.cluster.cluster_connection.connect", connect)
     monkeypatch.setattr("app.engine.workers.worker_model._save_nodes", saved)
-    monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", lambda model, *_, **__: Strict(model))
-    monkeypatch.setattr("app.engine.workers.cluster.node.NodeWorker._lock_device", lambda *_: "")
+    monkeypatch.setattr("app.engine.workers.cluster.node_worker.load_backend", lambda model, *_, **__: Strict(model))
+    monkeypatch.setattr("app.engine.workers.cluster.node_worker.NodeWorker._lock_device", lambda *_: "")
     make_run(Workspace(tmp_path), 4, lambda number: f"Maybe {number}?")
     assert Worker(Job((tmp_path / "runs" / "r",), (str(FOUR_BIT),), workers="ray")).work() == 0
     waiting = lines.index("mac-1: waiting (for run one)")

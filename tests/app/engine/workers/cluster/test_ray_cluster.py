@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from app.engine.workers.cluster.cluster_interface import Member
 from app.engine.workers.cluster.ray_cluster import RayCluster, RayWorker, _lost, places
 from app.engine.workers.cluster.ray_connection import own_cluster_folder, ray_environment
-from app.engine.workers.cluster.seam import Member
 from benchmarks.errors import ModelError
 from tests.support.local_cluster import job_of
 

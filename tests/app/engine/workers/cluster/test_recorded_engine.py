@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from app.engine.workers.cluster.backend import ClusterBackend
-from app.engine.workers.cluster.messages import NodeJob
-from app.engine.workers.worker import Worker
+from app.engine.workers.cluster.cluster_backend import ClusterBackend
+from app.engine.workers.cluster.cluster_messages import NodeJob
+from app.engine.workers.run_worker import Worker
 from app.engine.workers.worker_job import Job
-from app.store.run import RunStore
+from app.store.run_store import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import ModelError
 from mlx_backends.base import MediaPath
-from mlx_backends.registry import describe
+from mlx_backends.engine_registry import describe
 from tests.app.engine.test_judge_faults import make_run
 from tests.app.engine.workers.cluster.test_judges import Strict
 from tests.support.command import Rashomon
@@ -47,8 +47,8 @@ def nodes(**facts: Any) -> Iterator[None]:
         )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.engine.workers.cluster.connect.connect", connect)
-        patch.setattr("app.engine.workers.cluster.address.require_extra", lambda *_: None)
+        patch.setattr("app.engine.workers.cluster.cluster_connection.connect", connect)
+        patch.setattr("app.engine.workers.cluster.cluster_address.require_extra", lambda *_: None)
         yield
 
 
@@ -90,8 +90,8 @@ def test_judge_has_the_device_and_versions_of_the_nodes_that_began_to_judge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: tmp_path / "cache")
-    monkeypatch.setattr("app.engine.workers.cluster.node.NodeWorker._lock_device", lambda *_: "")
-    monkeypatch.setattr("app.engine.workers.cluster.node.load_backend", lambda model, *_, **__: Strict(model))
+    monkeypatch.setattr("app.engine.workers.cluster.node_worker.NodeWorker._lock_device", lambda *_: "")
+    monkeypatch.setattr("app.engine.workers.cluster.node_worker.load_backend", lambda model, *_, **__: Strict(model))
     make_run(Workspace(tmp_path), 8, lambda number: f"Maybe {number}?")
     folder = tmp_path / "runs" / "r"
 

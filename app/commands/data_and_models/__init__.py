@@ -1,0 +1,1 @@
+"""Commands about what is on this machine: data, models, benchmarks and judges."""

@@ -1,0 +1,1 @@
+"""Commands for people's work: label, override, review and answer."""

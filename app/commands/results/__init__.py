@@ -1,0 +1,1 @@
+"""Commands that read runs: show, compare, recommend, check, try, export, report and others."""

@@ -1,0 +1,1 @@
+"""Commands that pass runs on: bundle, open, cite and push."""

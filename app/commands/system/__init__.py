@@ -1,0 +1,1 @@
+"""Commands about this installation: doctor, demo, serve and schema."""

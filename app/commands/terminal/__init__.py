@@ -1,0 +1,1 @@
+"""Parts of commands that write to the terminal: progress, status lines and questions."""

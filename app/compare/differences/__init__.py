@@ -1,0 +1,1 @@
+"""Differences between two runs, by metric, by label and by answer."""

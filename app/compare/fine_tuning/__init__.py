@@ -1,0 +1,1 @@
+"""Comparison of a model before and after fine-tuning."""

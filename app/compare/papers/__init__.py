@@ -1,0 +1,1 @@
+"""Comparison of runs with the published results of papers and of other labs."""

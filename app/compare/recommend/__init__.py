@@ -1,0 +1,1 @@
+"""The recommended run, with the advice and the caveats."""

@@ -1,0 +1,1 @@
+"""Runs as a comparison reads them: answers, pairs, costs and differing specs."""

@@ -1,0 +1,1 @@
+"""What ships of the papers: their published results, and their setups."""

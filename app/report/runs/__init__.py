@@ -1,0 +1,1 @@
+"""Facts about a run: its provenance, settings, citations and names."""

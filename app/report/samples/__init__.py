@@ -1,0 +1,1 @@
+"""Single samples of a run: their texts, media and thumbnails."""

@@ -1,0 +1,1 @@
+"""Tables of runs, their headlines and notes, and how they are rendered."""

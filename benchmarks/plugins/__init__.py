@@ -1,0 +1,1 @@
+"""Benchmarks, judges and engines of other packages, loaded so that none hinders the rest."""

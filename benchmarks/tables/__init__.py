@@ -1,0 +1,1 @@
+"""Tables that several benchmarks share, and how tables are declared."""

@@ -1,0 +1,1 @@
+"""Adapters of MLX models: applied, fused, converted and requantised."""

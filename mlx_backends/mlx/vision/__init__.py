@@ -1,0 +1,1 @@
+"""Features of a vision encoder: cached in memory and on disk, and checked."""
