@@ -251,12 +251,7 @@ def _bare_items(text: str) -> list[object] | None:
 
 def _of_list(items: Sequence[object], question: str, column: str, *, with_options: bool) -> str:
     """Return the answer that a list is."""
-    answers = [item["answer"] if isinstance(item, dict) and "answer" in item else item for item in items]
-    if any(isinstance(item, list | dict) for item in answers):
-        raise RowProblem(NESTED)
-    texts = [text for item in answers if (text := " ".join(plain_text(item).split()))]
-    if len(texts) > _MOST_ITEMS:
-        raise RowProblem(LONG_LIST)
+    texts = _texts(items)
     groups = _equal_groups(texts, question)
     firsts = [group[0] for group in groups]
     if len(groups) < 2:
@@ -277,6 +272,17 @@ def _of_list(items: Sequence[object], question: str, column: str, *, with_option
     if column in _ALTERNATIVES or _ONE.search(asked.folded):
         raise RowProblem(ONE_ASKED)
     return _joined(firsts)
+
+
+def _texts(items: Sequence[object]) -> list[str]:
+    """Return the texts of a list that are not empty. Raises RowProblem for lists in it, and for too many texts."""
+    answers = [item["answer"] if isinstance(item, dict) and "answer" in item else item for item in items]
+    if any(isinstance(item, list | dict) for item in answers):
+        raise RowProblem(NESTED)
+    texts = [text for item in answers if (text := " ".join(plain_text(item).split()))]
+    if len(texts) > _MOST_ITEMS:
+        raise RowProblem(LONG_LIST)
+    return texts
 
 
 def _equal_groups(texts: Sequence[str], question: str) -> list[list[str]]:

@@ -77,9 +77,9 @@ def map_file(file: Path, read: Read, needed: Sequence[str], mapping: str = "", c
     first = list(_first(rows))
     peeked = [row for row in first if isinstance(row, RawRow)]
     fields = [plain_names(row.fields) for row in peeked]
-    keys = list(dict.fromkeys(key for row in fields for key in flat_fields(row)))
+    keys = list(dict.fromkeys(chain.from_iterable(map(flat_fields, fields))))
     if not first and file.name.lower().endswith(SUFFIXES):
-        keys = [name for name in read_columns(file) if name]
+        keys = list(filter(None, read_columns(file)))
     known = {*keys, *chain.from_iterable(fields), *_outer_keys(keys)}
     preset = PRESETS.get(preset_name or recognised(known, table=needed is TABLE))
     names = COLUMN_NAMES if preset is None else _names_of(preset)
