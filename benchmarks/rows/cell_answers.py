@@ -251,19 +251,8 @@ def _bare_items(text: str) -> list[object] | None:
 
 def _of_list(items: Sequence[object], question: str, column: str, *, with_options: bool) -> str:
     """Return the answer that a list is."""
-    answers = [item["answer"] if isinstance(item, dict) and "answer" in item else item for item in items]
-    if any(isinstance(item, list | dict) for item in answers):
-        raise RowProblem(NESTED)
-    texts = [text for item in answers if (text := " ".join(plain_text(item).split()))]
-    if len(texts) > _MOST_ITEMS:
-        raise RowProblem(LONG_LIST)
-    groups: list[list[str]] = []
-    for text in texts:
-        same = next((group for group in groups if compare(group[0], text, question).verdict == "same"), None)
-        if same is None:
-            groups.append([text])
-        else:
-            same.append(text)
+    texts = _texts(items)
+    groups = _equal_groups(texts, question)
     firsts = [group[0] for group in groups]
     if len(groups) < 2:
         return "".join(firsts)
@@ -275,10 +264,7 @@ def _of_list(items: Sequence[object], question: str, column: str, *, with_option
     if _asks_for_several(question):
         return _joined(texts if asked.ordered else firsts)
     if len(groups) < len(texts):  # several people's answers: things of a list are not repeated
-        most = max(groups, key=len)
-        if len(most) * 2 <= len(texts):
-            raise RowProblem(NO_MAJORITY)
-        return most[0]
+        return _most_frequent(groups)
     if all(compare(firsts[0], other, question).verdict == "unclear" for other in firsts[1:]):
         if column in _ALTERNATIVES:
             return firsts[0]
@@ -286,6 +272,37 @@ def _of_list(items: Sequence[object], question: str, column: str, *, with_option
     if column in _ALTERNATIVES or _ONE.search(asked.folded):
         raise RowProblem(ONE_ASKED)
     return _joined(firsts)
+
+
+def _texts(items: Sequence[object]) -> list[str]:
+    """Return the texts of a list that are not empty. Raises RowProblem for lists in it, and for too many texts."""
+    answers = [item["answer"] if isinstance(item, dict) and "answer" in item else item for item in items]
+    if any(isinstance(item, list | dict) for item in answers):
+        raise RowProblem(NESTED)
+    texts = [text for item in answers if (text := " ".join(plain_text(item).split()))]
+    if len(texts) > _MOST_ITEMS:
+        raise RowProblem(LONG_LIST)
+    return texts
+
+
+def _equal_groups(texts: Sequence[str], question: str) -> list[list[str]]:
+    """Return the texts in groups of those that give the same value as the group's first."""
+    groups: list[list[str]] = []
+    for text in texts:
+        same = next((group for group in groups if compare(group[0], text, question).verdict == "same"), None)
+        if same is None:
+            groups.append([text])
+        else:
+            same.append(text)
+    return groups
+
+
+def _most_frequent(groups: Sequence[Sequence[str]]) -> str:
+    """Return the answer that more than half give. Raises RowProblem if there is none."""
+    most = max(groups, key=len)
+    if len(most) * 2 <= sum(map(len, groups)):
+        raise RowProblem(NO_MAJORITY)
+    return most[0]
 
 
 def _asks_for_several(question: str) -> bool:

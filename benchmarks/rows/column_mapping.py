@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -12,10 +12,7 @@ from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.rows.csv_rows import SUFFIXES, read_columns
 from benchmarks.rows.files import RawRow, SkippedRow
 from benchmarks.rows.nested_keys import flat_fields, lookup, plain_names
-from benchmarks.rows.number_origin import Counting
-from benchmarks.rows.reader_types import check_cluster, shortened
-from benchmarks.rows.row_columns import COLUMN_NAMES, LONGEST_KEY, TABLE, Columns, key_parts, option_columns
-from benchmarks.rows.table_presets import PRESETS, recognised
+from benchmarks.rows.table_presets import PRESETS, Preset, recognised
 from benchmarks.rows.unknown_keys import check_columns
 
 _PLURALS = {"images": "image", "passages": "passage"}
@@ -77,16 +74,12 @@ def map_file(file: Path, read: Read, needed: Sequence[str], mapping: str = "", c
     first = list(_first(rows))
     peeked = [row for row in first if isinstance(row, RawRow)]
     fields = [plain_names(row.fields) for row in peeked]
-    keys = list(dict.fromkeys(key for row in fields for key in flat_fields(row)))
+    keys = list(dict.fromkeys(chain.from_iterable(map(flat_fields, fields))))
     if not first and file.name.lower().endswith(SUFFIXES):
-        keys = [name for name in read_columns(file) if name]
-    known = {*keys, *(key for row in fields for key in row)}
-    known |= {key[: dot.start()] for key in keys for dot in re.finditer(r"\.", key)}
+        keys = list(filter(None, read_columns(file)))
+    known = {*keys, *chain.from_iterable(fields), *_outer_keys(keys)}
     preset = PRESETS.get(preset_name or recognised(known, table=needed is TABLE))
-    names = COLUMN_NAMES
-    if preset is not None:
-        names = {column: preset.keys.get(column, () if column == "answer" else names[column]) for column in names}
-        names["image"] = tuple(dict.fromkeys((*names["image"], *COLUMN_NAMES["image"])))
+    names = COLUMN_NAMES if preset is None else _names_of(preset)
     if keys and (name := check_cluster(cluster, known, file)):
         chosen = {"document": name, **chosen}
     own = {column: (key,) for column, key in chosen.items()}
@@ -98,6 +91,18 @@ def map_file(file: Path, read: Read, needed: Sequence[str], mapping: str = "", c
         check_columns(file, columns, peeked, needed, keys, known | _found_later(read, chosen, known))
     counting = Counting(lambda: (columns.row(row).fields for row in read() if isinstance(row, RawRow)))
     return MappedFile(columns, keys, chain(first, rows), counting)
+
+
+def _names_of(preset: Preset) -> dict[str, tuple[str, ...]]:
+    """Return the keys of each column under a preset."""
+    names = {column: preset.keys.get(column, () if column == "answer" else own) for column, own in COLUMN_NAMES.items()}
+    names["image"] = tuple(dict.fromkeys((*names["image"], *COLUMN_NAMES["image"])))
+    return names
+
+
+def _outer_keys(keys: Iterable[str]) -> set[str]:
+    """Return the keys around nested ones: ``a`` and ``a.b`` of ``a.b.c``."""
+    return {key[: dot.start()] for key in keys for dot in re.finditer(r"\.", key)}
 
 
 def _first(rows: Iterator[RawRow | SkippedRow]) -> Iterator[RawRow | SkippedRow]:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from benchmarks.errors import SourceError
 from benchmarks.rows.nested_keys import plain_names
@@ -143,7 +143,7 @@ def _rows_by_index(value: dict[str, Any]) -> list[Any]:
     return inners if are_usual_names(set(inners[0]).intersection(*inners)) else []
 
 
-def _are_rows(rows: Any) -> bool:
+def _are_rows(rows: object) -> TypeGuard[list[Any]]:
     return isinstance(rows, list) and bool(rows) and isinstance(rows[0], dict) and are_usual_names(rows[0])
 
 

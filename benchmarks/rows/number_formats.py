@@ -196,11 +196,10 @@ def displayed_moment(value: datetime.date | datetime.time | datetime.timedelta, 
     tokens, letters, has_text = _tokens(code)
     if isinstance(value, datetime.time):
         value = datetime.datetime.combine(datetime.date(2000, 1, 1), value)
-        letters = {letter for letter in letters if letter in "hns"} or {"h", "n"} | ({"s"} if value.second else set())
+        letters = letters & set("hns") or {"h", "n"} | ({"s"} if value.second else set())
     elif not isinstance(value, datetime.datetime):
         value = datetime.datetime(value.year, value.month, value.day)
-    if not letters:
-        letters = {"y", "m", "d"} | ({"h"} if value.hour or value.minute else set())
+    letters = letters or {"y", "m", "d"} | ({"h"} if value.hour or value.minute else set())
     time = f"{value:%H:%M}" + (f":{value:%S}" if "s" in letters else "")
     dated = letters & {"y", "m", "d", "w"}
     if {"y", "m", "d"} <= dated:
@@ -225,14 +224,20 @@ def _tokens(code: str) -> tuple[list[str], set[str], bool]:
         elif not token.startswith(("[", "_", "*")):
             is_minute = token in ("m", "mm") and next((t for t in tokens[::-1] if t[0] in "ymdhs"), "").startswith("h")
             tokens.append("n" * len(token) if is_minute else token)
-    for place, token in enumerate(tokens):
-        if token[:1] == "s" and (before := [p for p in range(place) if tokens[p][:1] in tuple("ymdhn")]):
-            tokens[before[-1]] = (
-                tokens[before[-1]].replace("m", "n") if tokens[before[-1]] in ("m", "mm") else tokens[before[-1]]
-            )
+    _mark_minutes(tokens)
     letters = {"w" if token.startswith("ddd") else token[0] for token in tokens if token[:1] in tuple("ymdhns")}
     has_text = any(any(c.isalnum() for c in _shown(token)) for token in tokens if ord(token[:1] or " ") > 127)
     return tokens, letters, has_text
+
+
+def _mark_minutes(tokens: list[str]) -> None:
+    """Write the months before seconds as minutes, in place."""
+    last = -1
+    for place, token in enumerate(tokens):
+        if token[:1] == "s" and last >= 0 and tokens[last] in ("m", "mm"):
+            tokens[last] = "n" * len(tokens[last])
+        if token[:1] in tuple("ymdhn"):
+            last = place
 
 
 def _part(token: str, value: datetime.datetime, *, is_half_day: bool) -> str:

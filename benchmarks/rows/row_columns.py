@@ -133,10 +133,7 @@ class Columns:
 
     def remarks(self, keys: Sequence[str]) -> list[str]:
         """Return remarks on the preset, and on the outermost of a file's ``keys`` from which nothing is read."""
-        read = (part for column, names in self.keys.items() for key in names for part in key_parts(column, key))
-        used = {part for key in read for part in (key, key.partition(".")[0])}
-        used |= {f"image_{number}" for number in range(1, 10) if "image_1" in self.keys["image"]}
-        used |= {*ascii_lowercase, *(self.preset.read_too if self.preset is not None else ())}
+        used = self._used_keys()
         unused = [
             key for key in dict.fromkeys(k if k in used else k.partition(".")[0] for k in keys) if key not in used
         ]
@@ -152,6 +149,13 @@ class Columns:
         if unused:
             remarks.append(f"nothing is read from the column{'s'[: len(unused) > 1]} {listed(unused)}")
         return remarks
+
+    def _used_keys(self) -> set[str]:
+        """Return the keys from which something is read, and the outermost keys around them."""
+        read = (part for column, names in self.keys.items() for key in names for part in key_parts(column, key))
+        used = {part for key in read for part in (key, key.partition(".")[0])}
+        used |= {f"image_{number}" for number in range(1, 10) if "image_1" in self.keys["image"]}
+        return used | {*ascii_lowercase, *(self.preset.read_too if self.preset is not None else ())}
 
 
 def key_parts(column: str, key: str) -> list[str]:

@@ -169,12 +169,7 @@ class LeakIndex:
             return report
         examples: dict[str, str] = {}
         """The examples of the training set that are test data, each with the test."""
-        self._lenders = {
-            training_set.image_digests[path]: row.group
-            for row in _rows(training_set)
-            for path in row.own_images or ()
-            if row.group and path in training_set.image_digests
-        }
+        self._lenders = _groups_by_image(training_set)
         for row in _rows(training_set):
             leaks, test = self._find_by_images(row, training_set.image_digests)
             report.leaks += leaks
@@ -327,6 +322,17 @@ class _RowTexts:
 
 def _rows(training_set: TrainingSet) -> Iterator[ChatRow]:
     return (row for part in PARTS for row in training_set.rows(part))
+
+
+def _groups_by_image(training_set: TrainingSet) -> dict[str, str]:
+    """Return the group of each example's own images, by their digest."""
+    digests = training_set.image_digests
+    return {
+        digests[path]: row.group
+        for row in _rows(training_set)
+        for path in row.own_images or ()
+        if row.group and path in digests
+    }
 
 
 def _example(row: ChatRow) -> str:

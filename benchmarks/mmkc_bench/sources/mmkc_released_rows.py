@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -39,11 +39,7 @@ def parse_examples(fields: Fields, kinds: tuple[str, ...]) -> Iterator[Example |
 
 def _example(fields: Fields, kind: str) -> Example:
     edits, names = _texts(fields, kind)
-    wrong_texts = (_text(edits, f"{names[0]}1"), _text(edits, f"{names[0]}2"))
-    if not all(wrong_texts):
-        raise RowProblem(f"the row lacks one of its two wrong texts ({kind})")
-    if wrong_texts[0] == wrong_texts[1]:
-        raise RowProblem(SAME_TEXTS)
+    wrong_texts = _wrong_texts(edits, names[0], kind)
     ending = f"_{FACT_TYPES[kind].name}" if kind in FACT_TYPES else ""
     open_query = _text(fields, f"open_query{ending}")
     mcq_query = _text(fields, f"mcq_query{ending}")
@@ -61,12 +57,10 @@ def _example(fields: Fields, kind: str) -> Example:
     own_letter, own_text = _true_answer(fields, ending, options, letters, right_text)
     if not mcq_query and not (own_text and all(counters)):
         raise RowProblem(NO_OPTIONS)
-    answers = (*counters, own_text) if own_text else counters
-    if all(counters) and any(_same(a, b, open_query or mcq_query) for a, b in combinations(answers, 2)):
+    if all(counters) and _any_equal((*counters, *filter(None, (own_text,))), open_query or mcq_query):
         raise RowProblem(SAME_ANSWERS)
     right_text = right_text or _true_text(fields, kind)
-    others = [letter for letter in LETTERS if letter not in (*letters, own_letter)]
-    distractor_letter = others[0] if mcq_query and own_letter and len(others) == 1 else ""
+    distractor_letter = _distractor_letter(letters, own_letter) if mcq_query else ""
     return Example(
         kind=kind,
         instance=_required(fields, "instance"),
@@ -87,6 +81,25 @@ def _example(fields: Fields, kind: str) -> Example:
         control=kind not in FACT_TYPES or kind in _CONTROL_FACTS,
         entity_type=" ".join(_text(fields, "type").split())[:MAX_TYPE_LENGTH],
     )
+
+
+def _wrong_texts(edits: Fields, prefix: str, kind: str) -> Pair:
+    texts = (_text(edits, f"{prefix}1"), _text(edits, f"{prefix}2"))
+    if not all(texts):
+        raise RowProblem(f"the row lacks one of its two wrong texts ({kind})")
+    if texts[0] == texts[1]:
+        raise RowProblem(SAME_TEXTS)
+    return texts
+
+
+def _distractor_letter(letters: Pair, own_letter: str) -> str:
+    """Return the letter that is neither a wrong text's nor the true answer's; "" if that is not clear."""
+    others = [letter for letter in LETTERS if letter not in (*letters, own_letter)]
+    return others[0] if own_letter and len(others) == 1 else ""
+
+
+def _any_equal(answers: Sequence[str], question: str) -> bool:
+    return any(_same(a, b, question) for a, b in combinations(answers, 2))
 
 
 def _same(answer: str, other: str, question: str = "") -> bool:
