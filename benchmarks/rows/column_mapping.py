@@ -12,6 +12,9 @@ from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.rows.csv_rows import SUFFIXES, read_columns
 from benchmarks.rows.files import RawRow, SkippedRow
 from benchmarks.rows.nested_keys import flat_fields, lookup, plain_names
+from benchmarks.rows.number_origin import Counting
+from benchmarks.rows.reader_types import check_cluster, shortened
+from benchmarks.rows.row_columns import COLUMN_NAMES, LONGEST_KEY, TABLE, Columns, key_parts, option_columns
 from benchmarks.rows.table_presets import PRESETS, Preset, recognised
 from benchmarks.rows.unknown_keys import check_columns
 

@@ -132,7 +132,8 @@ def _rows_in(value: dict[str, Any], name: str) -> list[Any]:
     objects = [inner for inner in value.values() if isinstance(inner, dict)]
     if not objects:
         raise _no_rows(name)
-    return next(filter(_are_rows, (inner.get(key) for inner in objects for key in _ROWS_KEYS)), [value])
+    held = (inner.get(key) for inner in objects for key in _ROWS_KEYS)
+    return next((rows for rows in held if _are_rows(rows)), [value])
 
 
 def _rows_by_index(value: dict[str, Any]) -> list[Any]:
