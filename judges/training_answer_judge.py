@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.answer_behaviour import act_of, gives_right
 from benchmarks.answers import kind_of
 from benchmarks.base import Benchmark
 from benchmarks.mmkc_bench.mmkc_constants import CONFLICT_CONDITIONS
@@ -18,7 +19,6 @@ from benchmarks.text.answer_text import visible_answer
 from benchmarks.training.training_set import ChatRow
 from benchmarks.values import compare
 from benchmarks.vocabulary import Generation, Instance, Record, Verdict
-from benchmarks.what_answers_do import act_of, gives_right
 from judges.judge_registry import get_judge
 from mlx_backends.training_settings import CONFLICT, Judged
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.compare.comparison_tables import Comparison
 from app.compare.decision.against_policies import Floor, compare_with, rules_sentence
-from app.compare.decision.non_inferiority import ALPHA, format_points
+from app.compare.decision.recommended_runs import ALPHA, format_points
 from app.compare.decision.trust_metric import decisive_target
 from app.compare.differences.lost_and_gained import Transitions, acts_of_answers, transitions_headline
 from app.compare.differences.metric_differences import CORRECTED, correction
@@ -18,10 +18,10 @@ from app.compare.runs.decision_scores import missing_answers
 from app.compare.runs.run_pairs import RunPair
 from app.compare.runs.run_view import RunViews
 from app.report.tables.single_source_accuracy import join_names
+from benchmarks.answer_behaviour import ACTS, has_scorecard, names_sources
 from benchmarks.stats.intervals import few_pages, span
 from benchmarks.stats.paired_tests import share_labels
 from benchmarks.vocabulary import Cell, Estimate, Table
-from benchmarks.what_answers_do import ACTS, has_scorecard, names_sources
 
 _NAMED = 4
 """The most metrics of a pair that are named of those that are not worse."""

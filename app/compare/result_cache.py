@@ -21,9 +21,9 @@ from app.report.tables.paper_rows import without_published
 from app.report.tables.run_tables import tables_from
 from app.report.tables.table_inputs import TableInputs, read_inputs
 from app.store.run_store import RunStore
+from benchmarks.answer_behaviour import names_sources
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import Table
-from benchmarks.what_answers_do import names_sources
 
 T = TypeVar("T")
 _SIZE = 24

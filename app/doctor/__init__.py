@@ -18,7 +18,13 @@ Check = Callable[["Workspace"], CheckResult | list[CheckResult]]
 
 def examine(workspace: Workspace) -> Iterator[CheckResult]:
     """Yield the results of each check as it completes; some take seconds."""
-    from app.doctor import access_checks, content_checks, library_checks, machine_checks, package_name_check
+    from app.doctor import (
+        content_checks,
+        library_checks,
+        machine_checks,
+        package_name_check,
+        workspace_and_network_checks,
+    )
 
     checks: tuple[Check, ...] = (
         machine_checks.machine,
@@ -31,18 +37,18 @@ def examine(workspace: Workspace) -> Iterator[CheckResult]:
         library_checks.mlx_vlm,
         library_checks.extras,
         library_checks.plugins,
-        access_checks.workspace,
-        access_checks.cache,
+        workspace_and_network_checks.workspace,
+        workspace_and_network_checks.cache,
         content_checks.models,
         content_checks.data,
         content_checks.demo,
         content_checks.device,
         content_checks.checks,
         content_checks.features,
-        access_checks.network,
-        access_checks.proxies,
-        access_checks.hub,
-        access_checks.keys,
+        workspace_and_network_checks.network,
+        workspace_and_network_checks.proxies,
+        workspace_and_network_checks.hub,
+        workspace_and_network_checks.keys,
     )
     return (result for check in checks for result in _results(check(workspace)))
 

@@ -44,7 +44,7 @@ def models(workspace: Workspace) -> CheckResult:
 def data(workspace: Workspace) -> CheckResult:
     """List the benchmarks that are built, and the state of the others."""
     from app.fetch import fetched_files_record
-    from app.fetch.files_to_fetch import RECIPES
+    from app.fetch.benchmark_downloads import RECIPES
     from benchmarks.build import Build
 
     built_names: list[str] = []

@@ -14,7 +14,7 @@ import tomli_w
 from app.engine.instance_streams import NO_INSTANCES, BuildInstances, PartOfInstances, RunInstances, run_instances
 from app.engine.run_identity import differences, engine_facts, refused_differences
 from app.engine.unsupported_media import require_instances
-from app.fetch.files_to_fetch import build_commands
+from app.fetch.benchmark_downloads import build_commands
 from app.run_spec import LARGEST_SPEC, RunSpec, parse_stored
 from app.store.question_set_writer import is_version_link
 from app.store.question_sets import read_set, version_of_digest

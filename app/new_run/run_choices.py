@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.fetch import fetched_files_record
-from app.fetch.files_to_fetch import build_commands
+from app.fetch.benchmark_downloads import build_commands
 from app.store.question_set_writer import is_version_link
 from app.store.question_sets import QuestionSet
 from app.store.workspace import Workspace

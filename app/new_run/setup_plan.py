@@ -12,8 +12,8 @@ from app.engine.model_judging import WorkLeft, work_left
 from app.engine.run_plan import CheckedSpec, check_spec, chosen_instances, open_build
 from app.engine.runs_to_resume import command_runs
 from app.fetch import fetched_files_record
+from app.fetch.benchmark_downloads import NOT_FETCHED, RECIPES
 from app.fetch.fetch_plan import disk_problem
-from app.fetch.files_to_fetch import NOT_FETCHED, RECIPES
 from app.new_run.run_choices import model_choice
 from app.new_run.run_estimate import (
     MeasuredSpeed,

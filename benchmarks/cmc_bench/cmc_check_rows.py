@@ -16,7 +16,6 @@ from benchmarks.cmc_bench.construction.cmc_candidates import CONFLICT_IS_ANSWER,
 from benchmarks.cmc_bench.construction.cmc_construction import construct
 from benchmarks.cmc_bench.construction.constructed_examples import NO_PASSAGE, ConstructedExample
 from benchmarks.cmc_bench.construction.value_distribution import describe, generated_values
-from benchmarks.cmc_bench.source_agreement import AGREE_ON_WRONG
 from benchmarks.cmc_bench.sources import read_source
 from benchmarks.cmc_bench.sources.cmc_own_rows import table_remarks
 from benchmarks.cmc_bench.sources.cmc_source_row import SourceRow
@@ -26,6 +25,7 @@ from benchmarks.rows.files import NO_IMAGE, NOT_JSON, SkippedRow, file_remarks
 from benchmarks.rows.reader_types import trust_remarks
 from benchmarks.rows.record_file import RecordFile
 from benchmarks.rows.row_checks import LEFT_OUT, ReadRow, RowChecks, RowPreview, TableCheck, fix_with_file
+from benchmarks.source_agreement import AGREE_ON_WRONG
 
 _FIXES = {
     "the row has no question": "write a question in its question column",

@@ -7,7 +7,6 @@ from typing import Literal
 from benchmarks.vocabulary import CLOSED_BOOK
 
 ConflictType = Literal["factual", "temporal", "entity", "granularity"]
-Correct = Literal["both", "image", "text", "none"]
 
 TYPES: tuple[ConflictType, ...] = ("factual", "temporal", "entity", "granularity")
 """The conflict types of section 3.1, in the paper's order."""
@@ -15,9 +14,6 @@ TYPES: tuple[ConflictType, ...] = ("factual", "temporal", "entity", "granularity
 PAPER_CONDITIONS = ("aligned", "image-correct", "text-correct", "both-wrong")
 CONFLICT_CONDITIONS = PAPER_CONDITIONS[1:]
 CONDITIONS = (*PAPER_CONDITIONS, "image-only", "text-only")
-
-UNDECIDED = "undecided"
-"""The condition of a conflict whose right answer is not known, which only logs of retrieval have."""
 
 ORIGIN, AS_FOUND, CONSTRUCTED = "origin", "as found", "constructed"
 """The stratum of a user's own rows in a build with conflicts that were found, and its values."""

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchmarks.cmc_bench.cmc_constants import ORIGIN, Correct
+from benchmarks.cmc_bench.cmc_constants import ORIGIN
 from benchmarks.cmc_bench.cmc_prompts import parts
 from benchmarks.cmc_bench.construction.cmc_passages import passage_stating
 from benchmarks.cmc_bench.construction.constructed_examples import ConstructedExample
 from benchmarks.prompt_template import Prompts
+from benchmarks.source_agreement import Correct
 from benchmarks.vocabulary import DOCUMENT, RIGHT_VALUE, TRUST, Instance, Media, Part
 
 CORRECT_SOURCES: Mapping[str, Correct] = {

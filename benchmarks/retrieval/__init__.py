@@ -8,11 +8,12 @@ from typing import Any
 from benchmarks.base import AbstentionRule, Benchmark, DataSource
 from benchmarks.build import Build
 from benchmarks.cmc_bench import CMCBench
-from benchmarks.cmc_bench.cmc_constants import PAPER_CONDITIONS, UNDECIDED
+from benchmarks.cmc_bench.cmc_constants import PAPER_CONDITIONS
 from benchmarks.deferred_methods import function, instance, method
 from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.retrieval_constants import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS
 from benchmarks.retrieval.retrieval_prompts import text_before_image
+from benchmarks.source_agreement import UNDECIDED
 from benchmarks.training_rows import TrainingOptions, TrainingRow
 from benchmarks.vocabulary import CLOSED_BOOK, Instance, LabelMetrics, Pages, Part
 

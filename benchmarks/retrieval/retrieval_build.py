@@ -9,7 +9,6 @@ from pathlib import Path
 
 from benchmarks.build import Build, BuildOptions, BuildWriter, BuiltRow
 from benchmarks.cmc_bench.construction.cmc_candidates import REPEATED, answer_problem, inspect_image, text_problem
-from benchmarks.cmc_bench.source_agreement import decide
 from benchmarks.errors import MediaError, NothingUsableError, SpecError
 from benchmarks.hash_collections import hash64
 from benchmarks.retrieval.retrieval_constants import CONDITIONS, CONFLICT_CONDITIONS
@@ -20,6 +19,7 @@ from benchmarks.retrieval.sources import NAMES, read_source
 from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.reader_types import RowProblem
 from benchmarks.rows.sources import resolve_sources, top_reasons
+from benchmarks.source_agreement import decide
 from benchmarks.vocabulary import Media, digest_of_list
 
 

@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.build import BuildOptions
-from benchmarks.cmc_bench.source_agreement import decide
 from benchmarks.retrieval.retrieval_build import checked_row
 from benchmarks.retrieval.retrieval_instances import instance_from_row, instance_rows
 from benchmarks.retrieval.retrieval_log_row import LogRow
@@ -19,6 +18,7 @@ from benchmarks.rows.closest_file import NearFiles
 from benchmarks.rows.files import NOT_JSON, Loader, SkippedRow
 from benchmarks.rows.reader_types import RowProblem, trust_remarks
 from benchmarks.rows.row_checks import ReadRow, RowChecks, RowPreview, TableCheck, fix_with_file
+from benchmarks.source_agreement import decide
 from benchmarks.vocabulary import Media
 
 _FIXES = {

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from benchmarks.cmc_bench.cmc_constants import ACCURATE as CMC_ACCURATE
 from benchmarks.cmc_bench.cmc_constants import CONFLICT_CONDITIONS as CMC_CONFLICTS
-from benchmarks.cmc_bench.cmc_constants import PAPER_CONDITIONS, UNDECIDED
+from benchmarks.cmc_bench.cmc_constants import PAPER_CONDITIONS
+from benchmarks.source_agreement import UNDECIDED
 
 CONDITIONS = (*PAPER_CONDITIONS, UNDECIDED, "image-only", "text-only")
 CONFLICT_CONDITIONS = (*CMC_CONFLICTS, UNDECIDED)

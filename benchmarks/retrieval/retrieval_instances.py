@@ -7,10 +7,10 @@ from typing import Any
 
 from benchmarks.cmc_bench.cmc_instances import instance_with_parts
 from benchmarks.cmc_bench.construction.cmc_candidates import conflict_type
-from benchmarks.cmc_bench.source_agreement import Decision
 from benchmarks.prompt_template import Prompts
 from benchmarks.retrieval.retrieval_log_row import StoredRow
 from benchmarks.retrieval.retrieval_prompts import parts
+from benchmarks.source_agreement import Decision
 from benchmarks.vocabulary import DOCUMENT, RIGHT_VALUE, TRUST, Instance, Media
 
 

@@ -8,10 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks.answers import AnswerKind, Answers
-from benchmarks.cmc_bench.cmc_constants import LABELS, PAPER_CONDITIONS, UNDECIDED
+from benchmarks.cmc_bench.cmc_constants import LABELS, PAPER_CONDITIONS
 from benchmarks.cmc_bench.cmc_metrics import LOWER_IS_BETTER, MAIN_METRICS
 from benchmarks.cmc_bench.cmc_tables import NOTE_WRONG_IMAGE, share_columns
 from benchmarks.cmc_bench.cmc_tables import tables as cmc_tables
+from benchmarks.source_agreement import UNDECIDED
 from benchmarks.tables.declared_tables import Grid, Layout, Sheets
 from benchmarks.vocabulary import LabelMetrics, Table
 

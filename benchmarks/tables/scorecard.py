@@ -1,6 +1,6 @@
 """Scorecard: what a model does with sources that disagree, and with each alone, under the rule that a user chose.
 
-``benchmarks/what_answers_do.py`` says what an answer does, and which acts follow a rule.
+``benchmarks/answer_behaviour.py`` says what an answer does, and which acts follow a rule.
 """
 
 from __future__ import annotations
@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.answers import AnswerKind, Answers
-from benchmarks.failure_table import counts_by_run
-from benchmarks.stats.intervals import INTERVALS, percent, ratio
-from benchmarks.tables.declared_tables import MISSING, Column, Grid, Sheets, missing_outcomes
-from benchmarks.vocabulary import Cell, Estimate, Table
-from benchmarks.what_answers_do import (
+from benchmarks.answer_behaviour import (
     ACTS,
     AGREES,
     EACH_ROW,
@@ -37,6 +32,11 @@ from benchmarks.what_answers_do import (
     rules_under_conflict,
     situation_of,
 )
+from benchmarks.answers import AnswerKind, Answers
+from benchmarks.failure_table import counts_by_run
+from benchmarks.stats.intervals import INTERVALS, percent, ratio
+from benchmarks.tables.declared_tables import MISSING, Column, Grid, Sheets, missing_outcomes
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from app.fetch import files_to_fetch
+from app.fetch import benchmark_downloads
 from benchmarks.cmc_bench.cmc_constants import SUBJECTS
 from benchmarks.fetch.remote_file import Digest, RemoteFile
 from benchmarks.plain import DATA_SETS
@@ -60,7 +60,7 @@ def online(data: Path, drafts: Path) -> Iterator[FakeHub]:
                 return RemoteFile(url, path, owner, begins=begins)
             return RemoteFile(url, path, owner, len(content), Digest("sha256", hashlib.sha256(content).hexdigest()))
 
-        with patch.object(files_to_fetch, "RemoteFile", drawn):
+        with patch.object(benchmark_downloads, "RemoteFile", drawn):
             yield hub
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from app.fetch.files_to_fetch import NOT_FETCHED, RECIPES
+from app.fetch.benchmark_downloads import NOT_FETCHED, RECIPES
 from benchmarks.plain import DATA_SETS
 from benchmarks.registry import BUILT_IN, get_benchmark
 from tests.docs.pages import ROOT

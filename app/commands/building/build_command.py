@@ -16,7 +16,7 @@ from app.commands.building.construction_models import ConstructionModels, with_c
 from app.commands.building.sets_command import RecordedVersion, set_target
 from app.commands.terminal.confirm_addresses import confirm_addresses
 from app.fetch import fetched_files_record
-from app.fetch.files_to_fetch import RECIPES
+from app.fetch.benchmark_downloads import RECIPES
 from app.json_output.builds_json import BuiltBenchmark, LeftOut, ModelUsage, RowWarning
 from app.json_output.json_envelope import print_json
 from app.new_run.custom_rows import table_path

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from app.commands.terminal.spinner import spinner
 from app.fetch import fetched_files_record
+from app.fetch.benchmark_downloads import NOT_FETCHED, RECIPES, Recipe, RequiredFiles, get_recipe, source_options
 from app.fetch.fetch_execution import confirm_fetch, execute_plan
 from app.fetch.fetch_plan import FetchPlan, make_plan, read_small
-from app.fetch.files_to_fetch import NOT_FETCHED, RECIPES, Recipe, RequiredFiles, get_recipe, source_options
 from app.json_output.catalog_json import DataEntry
 from app.json_output.json_envelope import print_json
 from app.report.runs.portable_facts import portable_path

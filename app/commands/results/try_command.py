@@ -30,11 +30,11 @@ from app.store.workspace import Workspace
 from app.text.plural import count_of
 from app.text.shell_quoting import shell_quote
 from app.text.text_escaping import clean
+from benchmarks.answer_behaviour import check_rule, names_sources
 from benchmarks.build import Build
 from benchmarks.errors import ModelError, SourceError, SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import digest
-from benchmarks.what_answers_do import check_rule, names_sources
 from mlx_backends.engine_registry import describe
 
 NO_RULE = "none"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from app.compare.decision.model_claims import BETTER, NOT_SHOWN, WORSE, Claim
-from app.compare.decision.non_inferiority import ALPHA, format_points
+from app.compare.decision.recommended_runs import ALPHA, format_points
 from app.compare.decision.sample_size import examples_to_show
 from app.compare.question_sets.question_set_history import (
     ChangedAnswer,
@@ -25,9 +25,9 @@ from app.report.tables.run_labels import model_label
 from app.text.plural import count_of
 from app.text.text_elision import elide_shared
 from app.text.text_escaping import size
+from benchmarks.answer_behaviour import EACH_ROW
 from benchmarks.build import Build
 from benchmarks.errors import StoreError
-from benchmarks.what_answers_do import EACH_ROW
 from mlx_backends.portable_model_names import without_folders
 
 CODES = {BETTER: DONE, WORSE: REGRESSED, NOT_SHOWN: INCONCLUSIVE}

@@ -18,8 +18,8 @@ from app.commands.running.run_execution import ExecutionOptions, print_message
 from app.commands.running.setup_lines import plan_lines, question
 from app.commands.terminal.confirm_addresses import confirm_addresses
 from app.exit_codes import DONE, EndedError
+from app.fetch.benchmark_downloads import get_recipe
 from app.fetch.fetch_plan import disk_problem
-from app.fetch.files_to_fetch import get_recipe
 from app.json_output.json_events import PlanEvent, PlannedData, PlannedModel, PlannedSetupRun, event_line, outcome
 from app.json_output.json_only_output import print_own
 from app.new_run.setup_plan import SetupPlan, plan_setup

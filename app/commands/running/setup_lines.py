@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from app.fetch.files_to_fetch import build_commands
+from app.fetch.benchmark_downloads import build_commands
 from app.new_run.setup_plan import DataPlan, ModelPlan, RunPlan, SetupPlan
 from app.papers.paper_setups import PREFIX
 from app.report.progress.remaining_time import duration

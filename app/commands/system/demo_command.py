@@ -15,18 +15,18 @@ from app.commands.running.run_execution import ExecutionOptions, execute_runs
 from app.commands.terminal.progress_display import make_display
 from app.engine.batch_progress import Display
 from app.engine.run_plan import check_spec, plan_run
-from app.fetch.files_to_fetch import build_commands
+from app.fetch.benchmark_downloads import build_commands
 from app.run_spec import BatchSpec, DecodingSpec
 from app.store.file_locks import FileLock
 from app.store.workspace import DEMOS_FOLDER, Workspace
 from app.system.project_paths import ASSETS
 from app.text.text_escaping import clean
+from benchmarks.answer_behaviour import names_sources
 from benchmarks.build import BuildOptions
 from benchmarks.errors import BusyError, NoAccessError, SpecError, StoreError, did_you_mean
 from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import make_folder
 from benchmarks.vocabulary import Estimate, Table
-from benchmarks.what_answers_do import names_sources
 
 if TYPE_CHECKING:
     from app.report.tables.table_inputs import TableInputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from app.compare.decision.non_inferiority import format_points
+from app.compare.decision.recommended_runs import format_points
 from app.compare.decision.target_metric import TargetMetric
 from app.compare.decision.target_shares import TargetShares, target_shares
 from app.compare.runs.run_view import RunView, RunViews

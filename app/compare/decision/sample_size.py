@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
 
-from app.compare.decision.non_inferiority import ALPHA, format_points
+from app.compare.decision.recommended_runs import ALPHA, format_points
 from app.compare.decision.target_metric import ACCURACY, TargetMetric, target_metric
 from app.compare.decision.target_shares import TargetShares, target_shares
 from app.compare.decision.trust_metric import trust_target

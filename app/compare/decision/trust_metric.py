@@ -11,9 +11,7 @@ from app.compare.decision.target_metric import ConditionShares, TargetMetric, ta
 from app.compare.differences.lost_and_gained import acts_of_answers
 from app.compare.runs.run_view import RunView, RunViews
 from benchmarks import number_ranges as ranges
-from benchmarks.errors import SpecError
-from benchmarks.vocabulary import Estimate
-from benchmarks.what_answers_do import (
+from benchmarks.answer_behaviour import (
     ACTS,
     AGREES,
     FOLLOWS,
@@ -25,6 +23,8 @@ from benchmarks.what_answers_do import (
     names_sources,
     needs_of,
 )
+from benchmarks.errors import SpecError
+from benchmarks.vocabulary import Estimate
 
 OBEDIENCE = "obedience"
 _ROW_RULES = (*FOLLOWS, "")

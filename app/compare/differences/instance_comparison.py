@@ -13,12 +13,12 @@ from app.report.samples.sample_media import media_path
 from app.report.tables.judge_selection import judged_records
 from app.store.run_store import RunStore
 from app.store.workspace import Workspace
+from benchmarks.answer_behaviour import names_sources
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.protocols.repeats import split_repeat
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Instance, Media, Outcome, Record, Text
-from benchmarks.what_answers_do import names_sources
 
 _EXCERPT = 200
 

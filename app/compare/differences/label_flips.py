@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from app.compare.differences.lost_and_gained import Transitions
 from app.compare.runs.run_pairs import RunPair
 from app.compare.runs.run_view import RunViews
+from benchmarks.answer_behaviour import names_sources
 from benchmarks.base import Benchmark
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.stats.intervals import INTERVALS, Draws
 from benchmarks.vocabulary import Cell, Table
-from benchmarks.what_answers_do import names_sources
 from judges.judge_agreement import agreement_and_kappa
 
 _ALL = "all"

@@ -19,11 +19,11 @@ from app.compare.runs.run_view import RunViews
 from app.report.tables.single_source_accuracy import join_names
 from app.text.plural import count_of
 from app.text.text_escaping import size
+from benchmarks.answer_behaviour import ACTS, AGREES, FOLLOWS, act_of_label, acts_of, names_sources, situation_of
 from benchmarks.base import Benchmark
 from benchmarks.stats.intervals import span
 from benchmarks.tables.declared_tables import list_missing
 from benchmarks.vocabulary import Estimate, Table
-from benchmarks.what_answers_do import ACTS, AGREES, FOLLOWS, act_of_label, acts_of, names_sources, situation_of
 
 _GETS: Mapping[str, frozenset[str]] = {
     "image": frozenset({"image", "both", "right"}),
@@ -130,7 +130,7 @@ class Transitions:
 
 
 def acts_of_answers(answers: PackedAnswers, benchmark: Benchmark) -> Places:
-    """Return what each answer does, as :func:`benchmarks.what_answers_do.act_of` has it; shape (answers,)."""
+    """Return what each answer does, as :func:`benchmarks.answer_behaviour.act_of` has it; shape (answers,)."""
     acts = answers.outcome_codes({label: _ACT[act_of_label(label)] for label in benchmark.labels})
     is_empty, is_pending = (answers.outcome_codes(dict.fromkeys(names, 0)) == 0 for names in (NO_ANSWER, ("pending",)))
     is_none = is_empty | (answers.cut_off & ~is_pending) | (answers.off_topic & (acts >= 0))

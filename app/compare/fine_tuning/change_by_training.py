@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.decision.non_inferiority import format_points
+from app.compare.decision.recommended_runs import format_points
 from app.compare.decision.sample_size import examples_that_show, examples_to_show
 from app.compare.decision.trust_metric import rule_of_rows
 from app.compare.differences.lost_and_gained import acts_of_answers, follows_rule, from_sources
@@ -19,12 +19,12 @@ from app.compare.runs.decision_scores import CUT_OFF, GIVES_RIGHT, NO_ANSWER, sc
 from app.compare.runs.packed_answers import PackedAnswers, Places
 from app.compare.runs.run_pairs import Array, RunPair
 from app.compare.runs.run_view import RunView, RunViews
+from benchmarks.answer_behaviour import ACTS, has_scorecard
 from benchmarks.base import Benchmark
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.intervals import span
 from benchmarks.stats.paired_tests import Difference, paired_p
 from benchmarks.vocabulary import Estimate
-from benchmarks.what_answers_do import ACTS, has_scorecard
 
 ABSTAINS = "abstains"
 _NO_ANSWER = ACTS["none"]

@@ -10,9 +10,9 @@ from app.compare.fine_tuning.change_by_training import Change, Measure
 from app.compare.runs.run_view import RunView, RunViews
 from app.report.runs.fine_tuned_pairs import ADAPTER, BASE, WEIGHTS, base_places
 from app.report.tables.single_source_accuracy import join_names
+from benchmarks.answer_behaviour import names_sources
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
-from benchmarks.what_answers_do import names_sources
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.compare.decision.non_inferiority import ALPHA, format_points
+from app.compare.decision.recommended_runs import ALPHA, format_points
 from app.compare.decision.sample_size import fewest_examples
 from app.compare.fine_tuning.change_by_training import Change
 from app.compare.fine_tuning.fine_tuning_effect import FineTuning

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.compare.decision.non_inferiority import format_points
+from app.compare.decision.recommended_runs import format_points
 from app.compare.fine_tuning.change_by_training import ABSTAINS, Change
 from app.compare.fine_tuning.fine_tuning_effect import FineTuning
 from app.report.tables.single_source_accuracy import join_names
 from app.text.plural import count_of
+from benchmarks.answer_behaviour import ACTS
 from benchmarks.stats.intervals import span
-from benchmarks.what_answers_do import ACTS
 
 _WORDS = 3
 """The most kinds of answers that are named of a loss."""

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from app.compare.decision.model_claims import BETTER, NOT_SHOWN, WORSE, Claim, claims
-from app.compare.decision.non_inferiority import format_points
+from app.compare.decision.recommended_runs import format_points
 from app.compare.decision.target_shares import TargetShares, target_shares
 from app.compare.decision.trust_metric import OBEDIENCE, decisive_target, rules_of
 from app.compare.question_sets.common_answers import on_common_answers, prompt_settings
@@ -23,10 +23,10 @@ from app.store.tried_models import TriedModels
 from app.store.workspace import Workspace
 from app.text.plural import count_of
 from app.text.shell_quoting import shell_quote
+from benchmarks.answer_behaviour import name_rules
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import INTERVALS
 from benchmarks.vocabulary import Cell, Estimate, Table
-from benchmarks.what_answers_do import name_rules
 
 
 @dataclass(frozen=True)

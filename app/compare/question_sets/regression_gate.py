@@ -17,7 +17,7 @@ import numpy as np
 
 from app.compare.comparison_tables import coverage_warnings
 from app.compare.decision.model_claims import lead_p, pair_lead
-from app.compare.decision.non_inferiority import ALPHA, format_points
+from app.compare.decision.recommended_runs import ALPHA, format_points
 from app.compare.decision.sample_size import TWO_SIDED, examples_to_show
 from app.compare.decision.target_metric import TargetMetric
 from app.compare.decision.target_shares import TargetShares, target_shares

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.compare.decision.non_inferiority import Decision, format_points
+from app.compare.decision.recommended_runs import Decision, format_points
 from app.compare.decision.sample_size import examples_for_margin
 from app.compare.decision.target_shares import TargetShares
 from app.compare.recommend.recommendation_evidence import Evidence

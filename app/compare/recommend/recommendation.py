@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from app.compare.decision.against_policies import hardest_floors
-from app.compare.decision.non_inferiority import Decision, decide
+from app.compare.decision.recommended_runs import Decision, decide
 from app.compare.decision.resource_limits import NO_LIMITS, Limits, within_limits
 from app.compare.decision.target_metric import TargetMetric, target_metric
 from app.compare.decision.target_shares import TargetShares, target_shares
@@ -34,9 +34,9 @@ from app.compare.runs.view_reader import load_views
 from app.report.tables.remedy_advice import remedies, remedies_title
 from app.report.tables.single_source_accuracy import Counted, CountedAnswers
 from benchmarks import number_ranges as ranges
+from benchmarks.answer_behaviour import name_rules, names_sources
 from benchmarks.errors import SpecError
 from benchmarks.vocabulary import RULES, Estimate, Table
-from benchmarks.what_answers_do import name_rules, names_sources
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.compare.comparison_tables import coverage_warnings
-from app.compare.decision.non_inferiority import ALPHA, Decision, format_points
+from app.compare.decision.recommended_runs import ALPHA, Decision, format_points
 from app.compare.recommend.recommendation_evidence import Evidence
 from app.compare.runs.run_view import RunViews, split_policies
 from app.compare.runs.spec_diff import difference_warnings

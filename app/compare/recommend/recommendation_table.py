@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app.compare.decision.against_policies import Floor, compare_with
-from app.compare.decision.non_inferiority import ALPHA, Decision, format_points
+from app.compare.decision.recommended_runs import ALPHA, Decision, format_points
 from app.compare.decision.target_metric import ACCURACY, DECISION_ACCURACY, TargetMetric
 from app.compare.decision.target_shares import TargetShares
 from app.compare.decision.trust_metric import OBEDIENCE, truth

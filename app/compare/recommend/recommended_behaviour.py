@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.compare.decision.non_inferiority import ALPHA, Decision, format_points
+from app.compare.decision.recommended_runs import ALPHA, Decision, format_points
 from app.compare.decision.target_metric import TargetMetric
 from app.compare.decision.target_shares import TargetShares, UndecidedAnswers
 from benchmarks.stats.intervals import span

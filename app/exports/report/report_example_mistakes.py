@@ -9,11 +9,11 @@ from app.exports.export_input import media_of
 from app.exports.report.report_document import Example
 from app.exports.report.report_inputs import Evidence, single_source
 from app.report.samples.sample_media import media_path, preview_media
+from benchmarks.answer_behaviour import ACTS, act_of
 from benchmarks.answers import AnswerKind
 from benchmarks.stats.intervals import percent
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.vocabulary import Record, Text
-from benchmarks.what_answers_do import ACTS, act_of
 
 _PICTURE_PIXELS = 320
 _MOST_MISTAKES = 3

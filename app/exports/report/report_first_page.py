@@ -18,10 +18,10 @@ from app.exports.report.report_limitations import limitations
 from app.exports.report.report_verdict import few_names, verdict
 from app.report.tables.run_tables import RESAMPLES
 from app.report.tables.single_source_accuracy import join_names
+from benchmarks.answer_behaviour import ACTS, names_sources
 from benchmarks.stats.intervals import span
 from benchmarks.tables.scorecard import RIGHT
 from benchmarks.vocabulary import RULES, Estimate, Table
-from benchmarks.what_answers_do import ACTS, names_sources
 
 _MOST_CAUTIONS = 4
 _MOST_POLICIES = 2

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from app.compare.decision.against_policies import Floor, hardest_floors
-from app.compare.decision.non_inferiority import Decision
+from app.compare.decision.recommended_runs import Decision
 from app.compare.recommend.recommendation import Recommendation, recommend_views
 from app.compare.runs.decision_scores import decided_score
 from app.compare.runs.run_view import RunView, RunViews, split_policies
@@ -19,6 +19,7 @@ from app.report.runs.citations import Citations, cite
 from app.report.tables.run_headline import score_under
 from app.report.tables.single_source_accuracy import Counted, CountedAnswers, SourceAccuracy
 from app.report.tables.table_inputs import TableInputs
+from benchmarks.answer_behaviour import AGREES, FOLLOWS, name_rules, names_sources, rule_of, rules_under_conflict
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
@@ -27,7 +28,6 @@ from benchmarks.stats.intervals import span
 from benchmarks.tables.blind_rule_tables import gain_over_blind, parted_conditions
 from benchmarks.tables.scorecard import NAME as SCORECARD
 from benchmarks.vocabulary import Estimate, Table
-from benchmarks.what_answers_do import AGREES, FOLLOWS, name_rules, names_sources, rule_of, rules_under_conflict
 from mlx_backends.policy_engine import policy_description
 
 _BEHAVIOURS = {"CORRECT": "is right", "INCORRECT": "is wrong", "WRONG": "is wrong"}

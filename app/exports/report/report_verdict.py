@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from app.compare.decision.non_inferiority import format_points
+from app.compare.decision.recommended_runs import format_points
 from app.compare.decision.target_shares import TargetShares
 from app.compare.recommend.recommendation_advice import rule_clause
 from app.compare.recommend.recommendation_evidence import RuleLead

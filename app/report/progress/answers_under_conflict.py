@@ -10,12 +10,12 @@ from app.papers.published_results import own_sources
 from app.store.run_summary import RunSummary
 from app.store.store_types import ConditionProgress
 from app.store.verdict_counts import CountingStore, VerdictCounts, VerdictKind
+from benchmarks.answer_behaviour import act_of, has_scorecard, names_sources
 from benchmarks.answers import AnswerKind, InstanceKind
 from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Verdict
-from benchmarks.what_answers_do import act_of, has_scorecard, names_sources
 
 Acts = Mapping[tuple[str, str], int]
 """The number of answers by the rule of their row ("" for none) and their act."""

@@ -11,11 +11,11 @@ from app.store.run_facts import judge_progress
 from app.store.run_summary import RunSummary
 from app.store.store_types import ConditionProgress
 from app.text.text_escaping import clean
+from benchmarks.answer_behaviour import ACTS, FOLLOWS, name_rules, names_sources
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
 from benchmarks.vocabulary import Estimate
-from benchmarks.what_answers_do import ACTS, FOLLOWS, name_rules, names_sources
 from judges.base import newest
 
 

@@ -25,12 +25,12 @@ from app.report.tables.run_labels import run_labels, shared_benchmark
 from app.store.run_facts import ExcludedInstances, stop_reason
 from app.store.run_store import RunStore
 from app.store.stored_answers import read_runs
+from benchmarks.answer_behaviour import has_scorecard, name_rules, names_sources, rules_under_conflict
 from benchmarks.answers import Answers
 from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
 from benchmarks.factors.factor_tables import reference_cells
 from benchmarks.tables.blind_rule_tables import not_shown
-from benchmarks.what_answers_do import has_scorecard, name_rules, names_sources, rules_under_conflict
 from judges.base import HUMAN
 from judges.panel_judge import Panel, member_ids, panel_judge
 from mlx_backends.baseline_engine import is_model, is_policy

@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from app.fetch import fetched_files_record
-from app.fetch.files_to_fetch import NOT_FETCHED, RECIPES
+from app.fetch.benchmark_downloads import NOT_FETCHED, RECIPES
 from app.new_run.custom_rows import LOGS
 from app.store.run_references import run_folder
 from app.store.workspace import Workspace

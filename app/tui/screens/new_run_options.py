@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.fetch import fetched_files_record
-from app.fetch.files_to_fetch import NOT_FETCHED, RECIPES
+from app.fetch.benchmark_downloads import NOT_FETCHED, RECIPES
 from app.new_run.prompt_files import PromptChoice
 from app.new_run.run_choices import BenchmarkChoice, JudgeChoice, ModelChoice
 from app.new_run.run_estimate import BuildContents

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from textual.content import Content
 
-from app.compare.decision.non_inferiority import format_points
+from app.compare.decision.recommended_runs import format_points
 from app.compare.decision.utility_metric import parse_requirements
 from app.compare.recommend.recommendation import Recommendation
 from app.tui.hostile_text import literal

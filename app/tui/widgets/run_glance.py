@@ -19,11 +19,11 @@ from app.tui.theme import DIM, HEADING
 from app.tui.widgets.newest_answer import NewestAnswer
 from app.tui.widgets.titled_panel import panel, set_panel_title
 from app.tui.workspace_watcher import WatchedRun
+from benchmarks.answer_behaviour import names_sources
 from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
 from benchmarks.tables.scorecard import NAME as SCORECARD
-from benchmarks.what_answers_do import names_sources
 
 if TYPE_CHECKING:
     from app.compare.result_cache import ResultCache

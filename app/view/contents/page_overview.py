@@ -22,10 +22,10 @@ from app.report.tables.run_overview import lead_table, run_headlines, run_remedi
 from app.report.tables.table_rendering import cell_text, missing_value_notes, points, points_interval
 from app.text.text_escaping import clean
 from app.view.contents.page_types import ConditionRow, Overview, Pair, PrintedCell, PrintedRow, PrintedTable, Section
+from benchmarks.answer_behaviour import names_sources
 from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.vocabulary import Cell, Estimate, Table
-from benchmarks.what_answers_do import names_sources
 
 _TURNS = {LOST: "right to wrong", GAINED: "wrong to right"}
 """The words for lost and gained where labels name no source."""

@@ -13,7 +13,6 @@ from benchmarks.cmc_bench.cmc_constants import AS_FOUND, CONSTRUCTED, ConflictTy
 from benchmarks.cmc_bench.construction.cmc_passages import states, written_like
 from benchmarks.cmc_bench.construction.same_questions import SameQuestions
 from benchmarks.cmc_bench.construction.value_in_passage import KnownNames, slip_warning, stated_answer
-from benchmarks.cmc_bench.source_agreement import condition_of, decide
 from benchmarks.cmc_bench.sources.cmc_source_row import OWN_ROWS, Family, SourceRow
 from benchmarks.cmc_bench.sources.mmmu import UNKNOWN_ANSWER
 from benchmarks.errors import MediaError
@@ -21,6 +20,7 @@ from benchmarks.media import examine_image, image_suffix, pixel_digest
 from benchmarks.rows.files import Loader, ShownImage, SkippedRow
 from benchmarks.rows.reader_types import NOT_UNICODE, RowProblem, is_unicode
 from benchmarks.rows.record_file import RecordFile
+from benchmarks.source_agreement import condition_of, decide
 from benchmarks.text.normal_form import CoarseType, coarse_type, normalise
 from benchmarks.values import compare
 from benchmarks.values.parse_value import Amount, parse

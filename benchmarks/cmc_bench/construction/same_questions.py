@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.cmc_bench.source_agreement import quoted
 from benchmarks.cmc_bench.sources.cmc_source_row import SourceRow
 from benchmarks.rows.record_file import RecordFile
+from benchmarks.source_agreement import quoted
 from benchmarks.values import compare
 from benchmarks.vocabulary import digest
 

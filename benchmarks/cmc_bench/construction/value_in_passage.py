@@ -9,11 +9,11 @@ from dataclasses import replace
 from benchmarks.cmc_bench.construction.cmc_passages import answer_spans, states
 from benchmarks.cmc_bench.construction.value_context import BOUND, doubt
 from benchmarks.cmc_bench.construction.value_reader import ReadValue, is_readable, read_values
-from benchmarks.cmc_bench.source_agreement import quoted
 from benchmarks.cmc_bench.sources.cmc_source_row import SourceRow
 from benchmarks.hash_collections import hash64
 from benchmarks.rows.reader_types import RowProblem
 from benchmarks.rows.record_file import RecordFile
+from benchmarks.source_agreement import quoted
 from benchmarks.values import compare
 from benchmarks.values.clean_text import clean, fold
 from benchmarks.values.name_words import name_words

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from app.doctor import access_checks, content_checks, machine_checks
+from app.doctor import content_checks, machine_checks, workspace_and_network_checks
 from app.doctor import library_checks as libraries
 from app.store.workspace import Workspace
 from app.system.mac_state import Panic
@@ -34,9 +34,9 @@ def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examined:
         for name, value in (Rashomon(tmp_path).environment | variables).items():
             monkeypatch.setenv(name, value)
         checks = (
-            access_checks.workspace,
-            access_checks.cache,
-            access_checks.hub,
+            workspace_and_network_checks.workspace,
+            workspace_and_network_checks.cache,
+            workspace_and_network_checks.hub,
             content_checks.models,
             content_checks.data,
             content_checks.demo,
@@ -79,13 +79,13 @@ def test_proxies_in_effect_are_listed_without_credentials(monkeypatch: pytest.Mo
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
     workspace = Workspace.find()
-    assert access_checks.proxies(workspace).message == "none"
+    assert workspace_and_network_checks.proxies(workspace).message == "none"
     monkeypatch.setenv("HTTPS_PROXY", "http://somebody:secret@proxy.invalid:3128")
-    result = access_checks.proxies(workspace)
+    result = workspace_and_network_checks.proxies(workspace)
     assert result.ok
     assert "https through http://proxy.invalid:3128 (HTTPS_PROXY)" in result.message
     monkeypatch.setenv("HTTPS_PROXY", "gopher://somebody:secret@proxy.invalid")
-    invalid = access_checks.proxies(workspace)
+    invalid = workspace_and_network_checks.proxies(workspace)
     assert not invalid.ok
     assert "HTTPS_PROXY" in invalid.fix
     assert not any(word in str((result, invalid)) for word in ("somebody", "secret"))
@@ -226,18 +226,18 @@ def test_a_library_that_is_not_mended_is_said(monkeypatch: pytest.MonkeyPatch, t
 
 def test_a_network_disk_is_found_by_where_it_is_mounted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     mounts = [("/", "ext4"), ("/Volumes/share", "smbfs"), ("/Volumes/share/local", "apfs"), ("/Volumes/sh", "nfs4")]
-    monkeypatch.setattr(access_checks, "_mounts", lambda: mounts)
-    assert access_checks.network_filesystem(Path("/Volumes/share/x")) == "smbfs"
-    assert access_checks.network_filesystem(Path("/Volumes/share")) == "smbfs"
-    assert access_checks.network_filesystem(Path("/Volumes/share/local/x")) is None
-    assert access_checks.network_filesystem(Path("/Volumes/shared")) is None
-    assert access_checks.network_filesystem(Path("/home")) is None
+    monkeypatch.setattr(workspace_and_network_checks, "_mounts", lambda: mounts)
+    assert workspace_and_network_checks.network_filesystem(Path("/Volumes/share/x")) == "smbfs"
+    assert workspace_and_network_checks.network_filesystem(Path("/Volumes/share")) == "smbfs"
+    assert workspace_and_network_checks.network_filesystem(Path("/Volumes/share/local/x")) is None
+    assert workspace_and_network_checks.network_filesystem(Path("/Volumes/shared")) is None
+    assert workspace_and_network_checks.network_filesystem(Path("/home")) is None
     mounts.append((str(tmp_path), "nfs4"))
-    assert "on a network disk (nfs4)" in access_checks.workspace(Workspace(tmp_path / "ws")).fix
+    assert "on a network disk (nfs4)" in workspace_and_network_checks.workspace(Workspace(tmp_path / "ws")).fix
 
 
 def test_this_machines_mounts_are_read() -> None:
-    assert any(where == "/" for where, _ in access_checks._mounts())
+    assert any(where == "/" for where, _ in workspace_and_network_checks._mounts())
 
 
 def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,8 +250,8 @@ def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr("subprocess.run", lambda *_, **__: Told)
-    assert access_checks._mounts() == [("/", "apfs"), ("/Volumes/my share", "smbfs")]
-    assert access_checks.network_filesystem(Path("/Volumes/my share/runs")) == "smbfs"
+    assert workspace_and_network_checks._mounts() == [("/", "apfs"), ("/Volumes/my share", "smbfs")]
+    assert workspace_and_network_checks.network_filesystem(Path("/Volumes/my share/runs")) == "smbfs"
 
 
 @pytest.mark.parametrize(

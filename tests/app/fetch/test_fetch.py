@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.fetch import files_to_fetch
+from app.fetch import benchmark_downloads
 from app.fetch.fetch_plan import make_plan
 from benchmarks.errors import SpecError
 from benchmarks.fetch.file_download import DownloadProgress, Timeouts, download
@@ -31,14 +31,14 @@ DATA = hashlib.shake_256(b"weights").digest(400_000)
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     with FakeHub().running() as running:
-        monkeypatch.setenv(files_to_fetch.MIRROR, f"{running.url}/mirror")
+        monkeypatch.setenv(benchmark_downloads.MIRROR, f"{running.url}/mirror")
         running.files["raw.githubusercontent.com/a/b/c/data.bin"] = DATA
         yield running
 
 
 def data(folder: Path, *, digest: bool = True, size: int | None = len(DATA)) -> RemoteFile:
     known = Digest("sha256", hashlib.sha256(DATA).hexdigest()) if digest else None
-    return RemoteFile(files_to_fetch.github("a/b", "c", "data.bin"), folder / "data.bin", "somebody", size, known)
+    return RemoteFile(benchmark_downloads.github("a/b", "c", "data.bin"), folder / "data.bin", "somebody", size, known)
 
 
 def test_a_file_that_breaks_off_again_and_again_goes_on_where_it_was(hub: FakeHub, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_wrong_checksum_is_tried_once_more_and_then_told(hub: FakeHub, tmp_pat
 def test_a_page_in_place_of_an_image_is_not_taken_for_it(hub: FakeHub, tmp_path: Path) -> None:
     name = "s3.amazonaws.com/images.cocodataset.org/val2017/000000000139.jpg"
     hub.files[name] = JPEG + b"a picture"
-    image = RemoteFile(files_to_fetch.coco("val2017", "000000000139.jpg"), tmp_path / "a.jpg", "COCO", begins=JPEG)
+    image = RemoteFile(benchmark_downloads.coco("val2017", "000000000139.jpg"), tmp_path / "a.jpg", "COCO", begins=JPEG)
     hub.faults[".jpg"] = ["html!"]
     assert download([image], timeouts=PATIENCE) == {image: "the content is of another type, twice"}
     assert os.listdir(tmp_path) == []
@@ -122,7 +122,7 @@ def test_a_page_in_place_of_an_image_is_not_taken_for_it(hub: FakeHub, tmp_path:
 
 def test_an_image_that_breaks_off_is_not_taken_as_whole(hub: FakeHub, tmp_path: Path) -> None:
     hub.files["s3.amazonaws.com/images.cocodataset.org/val2017/1.jpg"] = JPEG + DATA
-    image = RemoteFile(files_to_fetch.coco("val2017", "1.jpg"), tmp_path / "1.jpg", "COCO", begins=JPEG)
+    image = RemoteFile(benchmark_downloads.coco("val2017", "1.jpg"), tmp_path / "1.jpg", "COCO", begins=JPEG)
     hub.faults["1.jpg"] = ["cut 5000!"]
     with pytest.raises(
         FetchError, match=r"1\.jpg cannot be fetched from 127.*, tried 6 times: it was reached, but stopped"
@@ -132,7 +132,7 @@ def test_an_image_that_breaks_off_is_not_taken_as_whole(hub: FakeHub, tmp_path: 
 
 
 def test_what_is_missing_is_told_and_the_others_come(hub: FakeHub, tmp_path: Path) -> None:
-    gone = RemoteFile(files_to_fetch.github("a/b", "c", "gone"), tmp_path / "gone", "somebody")
+    gone = RemoteFile(benchmark_downloads.github("a/b", "c", "gone"), tmp_path / "gone", "somebody")
     file = data(tmp_path)
     assert download([gone, file], timeouts=PATIENCE) == {gone: "it does not exist (404)"}
     assert file.is_complete()
@@ -225,7 +225,7 @@ def test_who_stops_it_waits_for_no_server_and_keeps_the_beginning(hub: FakeHub, 
 
 
 def test_a_server_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(files_to_fetch.MIRROR, "http://127.0.0.1:9")
+    monkeypatch.setenv(benchmark_downloads.MIRROR, "http://127.0.0.1:9")
     with pytest.raises(FetchError, match=r"it cannot be reached; check the network"):
         download([data(tmp_path)], timeouts=Timeouts(wait=0.001, attempts=2))
 
@@ -250,7 +250,7 @@ def test_a_file_of_another_machine_comes_through_the_proxy(
     hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", hub.url.replace("//", "//somebody:secret@"))
-    monkeypatch.setenv(files_to_fetch.MIRROR, "http://mirror.invalid/mirror")
+    monkeypatch.setenv(benchmark_downloads.MIRROR, "http://mirror.invalid/mirror")
     file = data(tmp_path)
     assert download([file], timeouts=PATIENCE) == {}
     assert {request.host for request in hub.asked} == {"mirror.invalid"}
@@ -259,7 +259,7 @@ def test_a_file_of_another_machine_comes_through_the_proxy(
 @pytest.mark.parametrize("url", ["socks4://h:1", "http://", "http://secret@h:x", "ftp://secret:secret@h", "h h"])
 def test_what_is_no_proxy_is_one_sentence_without_it(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", url)
-    monkeypatch.setenv(files_to_fetch.MIRROR, "http://mirror.invalid/mirror")
+    monkeypatch.setenv(benchmark_downloads.MIRROR, "http://mirror.invalid/mirror")
     for fetch in (
         lambda: download([data(tmp_path)], timeouts=PATIENCE),
         lambda: make_plan("it", tmp_path, [data(tmp_path, size=None)], []),
@@ -276,7 +276,9 @@ def test_many_files_come_a_few_at_a_time(hub: FakeHub, tmp_path: Path) -> None:
         content = JPEG + hashlib.sha256(b"%d" % number).digest() * 20
         hub.files[f"s3.amazonaws.com/images.cocodataset.org/val2017/{number}.jpg"] = content
         files.append(
-            RemoteFile(files_to_fetch.coco("val2017", f"{number}.jpg"), tmp_path / f"{number}.jpg", "COCO", begins=JPEG)
+            RemoteFile(
+                benchmark_downloads.coco("val2017", f"{number}.jpg"), tmp_path / f"{number}.jpg", "COCO", begins=JPEG
+            )
         )
     before = threading.active_count()
     seen = []
@@ -293,7 +295,7 @@ def test_files_of_one_content_are_one_file_of_the_plan(hub: FakeHub, tmp_path: P
     hub.files["raw.githubusercontent.com/a/b/c/copy.bin"] = DATA
     digest = Digest("sha256", hashlib.sha256(DATA).hexdigest())
     files = [
-        RemoteFile(files_to_fetch.github("a/b", "c", name), tmp_path / digest.value, "somebody", len(DATA), digest)
+        RemoteFile(benchmark_downloads.github("a/b", "c", name), tmp_path / digest.value, "somebody", len(DATA), digest)
         for name in ("data.bin", "copy.bin")
     ]
     plan = make_plan("it", tmp_path, files, [])
@@ -309,7 +311,7 @@ def test_files_of_one_content_are_one_file_of_the_plan(hub: FakeHub, tmp_path: P
 def test_different_files_that_would_overwrite_one_another_are_refused(other: str, tmp_path: Path) -> None:
     file = data(tmp_path)
     clash = RemoteFile(
-        files_to_fetch.github("a/b", "c", "x"), tmp_path / other, "somebody", 3, Digest("sha256", "0" * 64)
+        benchmark_downloads.github("a/b", "c", "x"), tmp_path / other, "somebody", 3, Digest("sha256", "0" * 64)
     )
     for files in ([file, clash], [clash, file]):
         with pytest.raises(FetchError):
@@ -326,7 +328,7 @@ def test_a_file_that_another_process_has_fetched_since_the_plan_is_not_fetched_a
 
 
 def test_a_size_that_a_server_does_not_tell_is_no_exact_one(hub: FakeHub, tmp_path: Path) -> None:
-    gone = RemoteFile(files_to_fetch.github("a/b", "c", "gone"), tmp_path / "gone", "somebody")
+    gone = RemoteFile(benchmark_downloads.github("a/b", "c", "gone"), tmp_path / "gone", "somebody")
     plan = make_plan("it", tmp_path, [data(tmp_path, size=None), gone], [])
     assert (plan.bytes, plan.estimated) == (2 * len(DATA), True)
 
@@ -338,7 +340,9 @@ def test_a_size_that_nobody_knows_is_estimated_from_a_few(hub: FakeHub, tmp_path
             997 + number % 2 * 1000
         )
         files.append(
-            RemoteFile(files_to_fetch.coco("val2017", f"{number}.jpg"), tmp_path / f"{number}.jpg", "COCO", begins=JPEG)
+            RemoteFile(
+                benchmark_downloads.coco("val2017", f"{number}.jpg"), tmp_path / f"{number}.jpg", "COCO", begins=JPEG
+            )
         )
     plan = make_plan("all", tmp_path, files, ["a licence"])
     assert plan.estimated
@@ -349,7 +353,7 @@ def test_a_size_that_nobody_knows_is_estimated_from_a_few(hub: FakeHub, tmp_path
 
 
 def test_a_disk_that_is_too_small_is_told_before_a_byte_comes(hub: FakeHub, tmp_path: Path) -> None:
-    huge = RemoteFile(files_to_fetch.github("a/b", "c", "data.bin"), tmp_path / "data.bin", "somebody", 10**18)
+    huge = RemoteFile(benchmark_downloads.github("a/b", "c", "data.bin"), tmp_path / "data.bin", "somebody", 10**18)
     plan = make_plan("all", tmp_path, [huge], [])
     with pytest.raises(FetchError, match=r"has .* free, but all needs 1,000,000,000\.0 GB; free .* more"):
         plan.check_disk_space()

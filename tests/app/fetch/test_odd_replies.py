@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app.fetch import fetch_plan, files_to_fetch
+from app.fetch import benchmark_downloads, fetch_plan
 from app.main import main
 from app.store.workspace import Workspace
 from benchmarks.fetch import file_download, hub_library, hub_repository
@@ -52,8 +52,8 @@ def pushed(tmp_path: Path) -> None:
     make_run(Workspace(tmp_path / "workspace"), "mine", instances(2), says("12"), model="org/small-4bit")
 
 
-def needed(folder: Path, read: files_to_fetch.Read) -> files_to_fetch.RequiredFiles:
-    return files_to_fetch._of_hub(
+def needed(folder: Path, read: benchmark_downloads.Read) -> benchmark_downloads.RequiredFiles:
+    return benchmark_downloads._of_hub(
         ((repository(NAME, "dataset", lambda name: not name.startswith(".")), folder, "none"),)
     )
 
@@ -68,7 +68,7 @@ COMMANDS = {
 def run(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
     """Run a command; return its exit code and its sentence, which is the only one and comes in time."""
     monkeypatch.setitem(
-        files_to_fetch.RECIPES, "mmkc-bench", replace(files_to_fetch.RECIPES["mmkc-bench"], needed=needed)
+        benchmark_downloads.RECIPES, "mmkc-bench", replace(benchmark_downloads.RECIPES["mmkc-bench"], needed=needed)
     )
     start = time.monotonic()
     code = 0

@@ -44,7 +44,7 @@ answer = {
 }
 """
 STATE_BRANCHES = {
-    "app/doctor/access_checks.py:_mounts",
+    "app/doctor/workspace_and_network_checks.py:_mounts",
     "app/new_run/mac_warnings.py:mac_warnings",
     "app/system/mac_state.py:load_state",
     "app/system/requirements.py:machine_problem",

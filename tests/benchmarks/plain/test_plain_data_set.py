@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.fetch.files_to_fetch import NOT_FETCHED, RECIPES
+from app.fetch.benchmark_downloads import NOT_FETCHED, RECIPES
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import NothingUsableError, SourceError
 from benchmarks.plain import DATA_SETS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.cmc_bench.source_agreement import AGREE_ON_WRONG, UNCLEAR, Decision, decide
 from benchmarks.retrieval.retrieval_readings import answer_of
+from benchmarks.source_agreement import AGREE_ON_WRONG, UNCLEAR, Decision, decide
 
 QUESTION = "What was the value of kale in 2015?"
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.answer_behaviour import ACTS, FOLLOWS, act_of_label, acts_of, has_scorecard, names_sources
 from benchmarks.answers import Answers
 from benchmarks.errors import SpecError
 from benchmarks.plain import DATA_SETS
 from benchmarks.registry import BUILT_IN, get_benchmark
 from benchmarks.tables.scorecard import CEILING, RIGHT, scorecard_sentences, scorecard_table
 from benchmarks.vocabulary import Estimate, Record, Table, Verdict
-from benchmarks.what_answers_do import ACTS, FOLLOWS, act_of_label, acts_of, has_scorecard, names_sources
 from tests.support.labelled import labelled
 
 JUDGE = "match@4"

@@ -18,7 +18,7 @@ from benchmarks.vocabulary import JSONObject
 from mlx_backends.engine_registry import load_backend
 from mlx_backends.load_options import RemoteOptions
 from mlx_backends.remote import rate_limit
-from mlx_backends.remote.api_provider import classify_error
+from mlx_backends.remote.http_errors import classify_error
 from mlx_backends.remote.remote_errors import PermanentError
 from mlx_backends.remote.server_responses_and_errors import refused_parameter
 from tests.support.fault_server import FaultServer

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from keyring.backend import KeyringBackend
 from PIL import Image, PngImagePlugin
 
-from app.doctor import access_checks
+from app.doctor import workspace_and_network_checks
 from app.store.workspace import Workspace
 from benchmarks.errors import KeyMissingError, ModelError, SpecError
 from benchmarks.vocabulary import Choice, Decoding, JSONObject, Media, Message, Request, Text
@@ -34,7 +34,7 @@ from mlx_backends.engine_registry import describe, load_backend
 from mlx_backends.load_options import RemoteOptions
 from mlx_backends.remote import allowed_addresses, api_keys, is_remote, rate_limit
 from mlx_backends.remote.api_budget import Budget, estimate_usage
-from mlx_backends.remote.api_provider import retry_after
+from mlx_backends.remote.http_errors import retry_after
 from mlx_backends.remote.rate_limit import RateLimit
 from mlx_backends.remote.remote_names_and_media import address_of, parse
 from tests.support.fault_server import FaultServer
@@ -737,7 +737,7 @@ def test_the_keychains_entries_are_named_without_their_values(
     assert api_keys.keychain_entries() == []
     keychain.set_password("rashomon", "OPENAI_API_KEY", "sk-of-the-vendor")
     assert api_keys.keychain_entries() == ["OPENAI_API_KEY"]
-    assert "in the keychain: OPENAI_API_KEY" in access_checks.keys(Workspace(Path("nowhere"))).message
+    assert "in the keychain: OPENAI_API_KEY" in workspace_and_network_checks.keys(Workspace(Path("nowhere"))).message
     commands: list[tuple[str, ...]] = []
 
     def security(command: tuple[str, ...], **options: object) -> SimpleNamespace:

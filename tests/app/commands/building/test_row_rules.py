@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.answer_behaviour import FOLLOWS
 from benchmarks.vocabulary import RULES
-from benchmarks.what_answers_do import FOLLOWS
 from tests.support.command import Rashomon
 from tests.support.data.small import picture
 

@@ -24,11 +24,11 @@ from app.compare.runs.packed_answers import LabelledAnswer, PackedAnswers
 from app.compare.runs.run_cost import RunCost
 from app.compare.runs.run_pairs import RunPair
 from app.compare.runs.run_view import RunView, RunViews
+from benchmarks.answer_behaviour import ACTS, act_of
 from benchmarks.answers import AnswerKind, InstanceKind
 from benchmarks.registry import get_benchmark
 from benchmarks.stats.intervals import clustered_wilson
 from benchmarks.vocabulary import Table, Verdict, VerdictStatus
-from benchmarks.what_answers_do import ACTS, act_of
 from tests.support.compared_runs import side, sides
 
 CMC = get_benchmark("cmc-bench")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.compare.decision.non_inferiority import decide
+from app.compare.decision.recommended_runs import decide
 from app.compare.decision.target_metric import target_metric
 from app.compare.decision.target_shares import target_shares
 from app.compare.differences.metric_differences import differences_table

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.compare.decision.non_inferiority import decide, format_points
+from app.compare.decision.recommended_runs import decide, format_points
 from app.compare.decision.sample_size import plan
 from app.compare.decision.target_metric import target_metric
 from app.compare.decision.target_shares import target_shares

@@ -23,7 +23,7 @@ from tests.support.command import Rashomon
 from tests.support.data.small import picture
 from tests.support.pdf_files import write_pdf
 
-TABLES = Path(__file__).resolve().parents[4] / "shared" / "cases" / "tables"
+TABLES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "tables"
 COLUMNS = ("image", "question", "answer", "passage", "conflict", "image_answer", "text_answer")
 
 

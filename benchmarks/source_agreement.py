@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from benchmarks.cmc_bench.cmc_constants import UNDECIDED, Correct
 from benchmarks.values import compare
+
+Correct = Literal["both", "image", "text", "none"]
+
+UNDECIDED = "undecided"
+"""The condition of a conflict whose right answer is not known, which only logs of retrieval have."""
 
 AGREE_ON_WRONG = "both sources give the same wrong answer"
 UNCLEAR = "unclear whether its answers are the same"
