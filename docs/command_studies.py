@@ -21,7 +21,7 @@ from app.commands.results.recommend_command import RecommendArguments
 from app.commands.results.recommend_command import recommend as print_recommendation
 from app.compare.comparison_headline import headlines
 from app.compare.comparison_tables import compare
-from app.compare.decision.recommended_runs import ALPHA
+from app.compare.decision.target_shares import ALPHA
 from app.engine.run_plan import create_run
 from app.json_output.tables_json import EstimateJson, table_json
 from app.run_spec import BatchSpec

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.compare.decision.recommended_runs import ALPHA
+from app.compare.decision.target_shares import ALPHA
 from app.compare.differences.metric_differences import differences_table
 from app.compare.recommend.recommendation import Recommendation
 from app.compare.recommend.recommendation_advice import rule_sentences

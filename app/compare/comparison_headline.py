@@ -9,7 +9,7 @@ import numpy as np
 
 from app.compare.comparison_tables import Comparison
 from app.compare.decision.against_policies import Floor, compare_with, rules_sentence
-from app.compare.decision.recommended_runs import ALPHA, format_points
+from app.compare.decision.target_shares import ALPHA
 from app.compare.decision.trust_metric import decisive_target
 from app.compare.differences.lost_and_gained import Transitions, acts_of_answers, transitions_headline
 from app.compare.differences.metric_differences import CORRECTED, correction
@@ -18,6 +18,7 @@ from app.compare.runs.decision_scores import missing_answers
 from app.compare.runs.run_pairs import RunPair
 from app.compare.runs.run_view import RunViews
 from app.report.tables.single_source_accuracy import join_names
+from app.text.percentage_points import format_points
 from benchmarks.answer_behaviour import ACTS, has_scorecard, names_sources
 from benchmarks.stats.intervals import few_pages, span
 from benchmarks.stats.paired_tests import share_labels

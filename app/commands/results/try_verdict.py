@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from app.compare.decision.model_claims import BETTER, NOT_SHOWN, WORSE, Claim
-from app.compare.decision.recommended_runs import ALPHA, format_points
 from app.compare.decision.sample_size import examples_to_show
+from app.compare.decision.target_shares import ALPHA
 from app.compare.question_sets.question_set_history import (
     ChangedAnswer,
     SetHistory,
@@ -22,6 +22,7 @@ from app.exit_codes import DONE, INCONCLUSIVE, REGRESSED
 from app.exports.junit_and_markdown import VerdictCase, VerdictReport
 from app.json_output.question_sets_json import ChangedAnswerJson, LeadJson, TryResult
 from app.report.tables.run_labels import model_label
+from app.text.percentage_points import format_points
 from app.text.plural import count_of
 from app.text.text_elision import elide_shared
 from app.text.text_escaping import size

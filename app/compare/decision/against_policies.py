@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from app.compare.decision.recommended_runs import format_points
 from app.compare.decision.target_metric import TargetMetric
 from app.compare.decision.target_shares import TargetShares, target_shares
 from app.compare.runs.run_view import RunView, RunViews
 from app.report.tables.policy_sentences import policies_sentence
 from app.report.tables.single_source_accuracy import join_names
+from app.text.percentage_points import format_points
 from app.text.plural import count_of
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import span

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.compare.decision.recommended_runs import ALPHA
-from app.compare.decision.target_shares import Credits, TargetShares
+from app.compare.decision.target_shares import ALPHA, Credits, TargetShares
 from app.compare.runs.run_pairs import Array
 from benchmarks.stats.intervals import resample
 from benchmarks.stats.paired_tests import holm, paired_p

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
 
-from app.compare.decision.recommended_runs import ALPHA, format_points
 from app.compare.decision.target_metric import ACCURACY, TargetMetric, target_metric
-from app.compare.decision.target_shares import TargetShares, target_shares
+from app.compare.decision.target_shares import ALPHA, TargetShares, target_shares
 from app.compare.decision.trust_metric import trust_target
 from app.compare.runs.run_pairs import run_metrics, share_of_labels
 from app.compare.runs.run_view import RunView, RunViews
 from app.compare.runs.view_reader import load_views
 from app.store.run_store import RunStore
+from app.text.percentage_points import format_points
 from benchmarks import number_ranges as ranges
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError

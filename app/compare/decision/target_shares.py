@@ -18,6 +18,9 @@ from benchmarks.errors import SpecError
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.paired_tests import Difference, holm
 
+ALPHA = 0.05
+"""The significance level: the highest long-run rate of runs that are said to hold, but do not."""
+
 
 @dataclass(frozen=True)
 class TargetShares:

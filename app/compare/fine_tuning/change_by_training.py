@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.decision.recommended_runs import format_points
 from app.compare.decision.sample_size import examples_that_show, examples_to_show
 from app.compare.decision.trust_metric import rule_of_rows
 from app.compare.differences.lost_and_gained import acts_of_answers, follows_rule, from_sources
@@ -19,6 +18,7 @@ from app.compare.runs.decision_scores import CUT_OFF, GIVES_RIGHT, NO_ANSWER, sc
 from app.compare.runs.packed_answers import PackedAnswers, Places
 from app.compare.runs.run_pairs import Array, RunPair
 from app.compare.runs.run_view import RunView, RunViews
+from app.text.percentage_points import format_points
 from benchmarks.answer_behaviour import ACTS, has_scorecard
 from benchmarks.base import Benchmark
 from benchmarks.stats.clusters import Clusters

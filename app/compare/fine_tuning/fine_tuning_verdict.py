@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.compare.decision.recommended_runs import ALPHA, format_points
 from app.compare.decision.sample_size import fewest_examples
+from app.compare.decision.target_shares import ALPHA
 from app.compare.fine_tuning.change_by_training import Change
 from app.compare.fine_tuning.fine_tuning_effect import FineTuning
 from app.compare.fine_tuning.verdict_sentences import gains_sentence, losses_sentence, name_first
 from app.report.tables.single_source_accuracy import join_names
+from app.text.percentage_points import format_points
 from app.text.plural import count_of
 from benchmarks.stats.paired_tests import holm
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.compare.decision.recommended_runs import format_points
 from app.compare.fine_tuning.change_by_training import ABSTAINS, Change
 from app.compare.fine_tuning.fine_tuning_effect import FineTuning
 from app.report.tables.single_source_accuracy import join_names
+from app.text.percentage_points import format_points
 from app.text.plural import count_of
 from benchmarks.answer_behaviour import ACTS
 from benchmarks.stats.intervals import span

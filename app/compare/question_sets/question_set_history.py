@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from app.compare.decision.model_claims import BETTER, NOT_SHOWN, WORSE, Claim, claims
-from app.compare.decision.recommended_runs import format_points
 from app.compare.decision.target_shares import TargetShares, target_shares
 from app.compare.decision.trust_metric import OBEDIENCE, decisive_target, rules_of
 from app.compare.question_sets.common_answers import on_common_answers, prompt_settings
@@ -21,6 +20,7 @@ from app.store.question_set_runs import SetRun, all_subjects, newest_runs, read_
 from app.store.question_sets import QuestionSet
 from app.store.tried_models import TriedModels
 from app.store.workspace import Workspace
+from app.text.percentage_points import format_points
 from app.text.plural import count_of
 from app.text.shell_quoting import shell_quote
 from benchmarks.answer_behaviour import name_rules

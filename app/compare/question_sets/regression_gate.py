@@ -17,14 +17,14 @@ import numpy as np
 
 from app.compare.comparison_tables import coverage_warnings
 from app.compare.decision.model_claims import lead_p, pair_lead
-from app.compare.decision.recommended_runs import ALPHA, format_points
 from app.compare.decision.sample_size import TWO_SIDED, examples_to_show
 from app.compare.decision.target_metric import TargetMetric
-from app.compare.decision.target_shares import TargetShares, target_shares
+from app.compare.decision.target_shares import ALPHA, TargetShares, target_shares
 from app.compare.decision.trust_metric import reading_targets
 from app.compare.runs.run_view import RunViews
 from app.compare.runs.spec_diff import difference_warnings
 from app.report.tables.single_source_accuracy import join_names
+from app.text.percentage_points import format_points
 from app.text.plural import count_of
 from app.text.text_elision import elide_shared
 from benchmarks.errors import SpecError

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from app.compare.decision.recommended_runs import Decision, format_points
 from app.compare.decision.sample_size import examples_for_margin
 from app.compare.decision.target_shares import TargetShares
 from app.compare.recommend.recommendation_evidence import Evidence
+from app.compare.recommend.recommended_runs import Decision
 from app.compare.runs.run_view import RunView
+from app.text.percentage_points import format_points
 
 
 def brief_choice(evidence: Evidence) -> str:

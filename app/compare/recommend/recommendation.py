@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from app.compare.decision.against_policies import hardest_floors
-from app.compare.decision.recommended_runs import Decision, decide
 from app.compare.decision.resource_limits import NO_LIMITS, Limits, within_limits
 from app.compare.decision.target_metric import TargetMetric, target_metric
 from app.compare.decision.target_shares import TargetShares, target_shares
@@ -27,6 +26,7 @@ from app.compare.recommend.recommendation_caveats import caveats
 from app.compare.recommend.recommendation_evidence import Evidence, RuleLead
 from app.compare.recommend.recommendation_table import recommendation_table, single_sources_table
 from app.compare.recommend.recommended_behaviour import behaviour
+from app.compare.recommend.recommended_runs import Decision, decide
 from app.compare.runs.decision_scores import missing_answers
 from app.compare.runs.run_pairs import label_codes
 from app.compare.runs.run_view import RunView, RunViews, reject_duplicates, split_policies

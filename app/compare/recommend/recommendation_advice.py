@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.compare.decision.against_policies import floor_sentence, none_beats_sentence, rules_sentence
-from app.compare.decision.recommended_runs import Decision
 from app.compare.recommend.choice_sentences import brief_choice, choice_lines
 from app.compare.recommend.recommendation_evidence import Evidence, RuleLead
+from app.compare.recommend.recommended_runs import Decision
 from app.report.tables.single_source_accuracy import join_names, unread_sentence
 from benchmarks.stats.intervals import few_pages, percent, span
 from benchmarks.vocabulary import RULES, Estimate

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from app.compare.comparison_tables import coverage_warnings
-from app.compare.decision.recommended_runs import ALPHA, Decision, format_points
+from app.compare.decision.target_shares import ALPHA
 from app.compare.recommend.recommendation_evidence import Evidence
+from app.compare.recommend.recommended_runs import Decision
 from app.compare.runs.run_view import RunViews, split_policies
 from app.compare.runs.spec_diff import difference_warnings
 from app.report.tables.judge_selection import caveat
 from app.report.tables.single_source_accuracy import join_names
+from app.text.percentage_points import format_points
 from benchmarks.stats.intervals import few_pages
 
 FEW_EXAMPLES = 30

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.compare.decision.against_policies import Floor
-from app.compare.decision.recommended_runs import ALPHA, Decision
+from app.compare.decision.target_shares import ALPHA
+from app.compare.recommend.recommended_runs import Decision
 from app.compare.runs.decision_scores import MissingAnswers
 from app.report.tables.single_source_accuracy import SourceAccuracy, unread_sources
 from benchmarks.vocabulary import Estimate

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app.compare.decision.against_policies import Floor, compare_with
-from app.compare.decision.recommended_runs import ALPHA, Decision, format_points
 from app.compare.decision.target_metric import ACCURACY, DECISION_ACCURACY, TargetMetric
-from app.compare.decision.target_shares import TargetShares
+from app.compare.decision.target_shares import ALPHA, TargetShares
 from app.compare.decision.trust_metric import OBEDIENCE, truth
+from app.compare.recommend.recommended_runs import Decision
 from app.compare.runs.cost_tables import COSTS, cost_cells
 from app.compare.runs.run_view import RunView, RunViews
 from app.report.tables.single_source_accuracy import SourceAccuracy
+from app.text.percentage_points import format_points
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 

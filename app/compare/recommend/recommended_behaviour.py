@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.compare.decision.recommended_runs import ALPHA, Decision, format_points
 from app.compare.decision.target_metric import TargetMetric
-from app.compare.decision.target_shares import TargetShares, UndecidedAnswers
+from app.compare.decision.target_shares import ALPHA, TargetShares, UndecidedAnswers
+from app.compare.recommend.recommended_runs import Decision
+from app.text.percentage_points import format_points
 from benchmarks.stats.intervals import span
 
 _MOST_BEHAVIOURS = 3

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from app.compare.decision.against_policies import Floor, hardest_floors
-from app.compare.decision.recommended_runs import Decision
 from app.compare.recommend.recommendation import Recommendation, recommend_views
+from app.compare.recommend.recommended_runs import Decision
 from app.compare.runs.decision_scores import decided_score
 from app.compare.runs.run_view import RunView, RunViews, split_policies
 from app.exports.export_input import Export, ExportedRun

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from app.compare.decision.recommended_runs import format_points
 from app.compare.decision.target_shares import TargetShares
 from app.compare.recommend.recommendation_advice import rule_clause
 from app.compare.recommend.recommendation_evidence import RuleLead
@@ -12,6 +11,7 @@ from app.compare.runs.run_view import RunView
 from app.exports.report.report_document import Verdict
 from app.exports.report.report_inputs import Evidence
 from app.report.tables.single_source_accuracy import join_names
+from app.text.percentage_points import format_points
 from app.text.text_escaping import size
 from benchmarks.stats.intervals import few_pages, percent, span
 from benchmarks.vocabulary import RULES

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from textual.content import Content
 
-from app.compare.decision.recommended_runs import format_points
 from app.compare.decision.utility_metric import parse_requirements
 from app.compare.recommend.recommendation import Recommendation
+from app.text.percentage_points import format_points
 from app.tui.hostile_text import literal
 from app.tui.screen_services import Services
 from app.tui.theme import DIM, HEADING

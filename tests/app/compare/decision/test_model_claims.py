@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from app.compare.decision.model_claims import BETTER, NOT_SHOWN, WORSE, claims, pair_lead
-from app.compare.decision.recommended_runs import ALPHA
 from app.compare.decision.sample_size import examples_to_show
-from app.compare.decision.target_shares import TargetShares, UndecidedAnswers
+from app.compare.decision.target_shares import ALPHA, TargetShares, UndecidedAnswers
 from app.compare.question_sets.question_set_history import SetHistory, changed_answers
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.paired_tests import holm

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from app.compare.decision.recommended_runs import decide
 from app.compare.decision.target_metric import target_metric
 from app.compare.decision.target_shares import target_shares
 from app.compare.differences.metric_differences import differences_table
 from app.compare.differences.undecided_bounds import bounds_table, difference_bounds, undecided_of
 from app.compare.recommend.recommendation import recommend_views
+from app.compare.recommend.recommended_runs import decide
 from app.compare.runs.run_pairs import RunPair
 from app.compare.runs.run_view import RunView
 from benchmarks.vocabulary import Estimate, Generation, Instance, Record

@@ -10,17 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.compare.decision.recommended_runs import decide, format_points
 from app.compare.decision.sample_size import plan
 from app.compare.decision.target_metric import target_metric
 from app.compare.decision.target_shares import target_shares
 from app.compare.recommend.recommendation import Recommendation, recommend, recommend_views
+from app.compare.recommend.recommended_runs import decide
 from app.compare.runs.packed_answers import LabelledAnswer
 from app.compare.runs.run_cost import RunCost
 from app.compare.runs.run_view import RunView
 from app.report.tables.table_rendering import cell_text
 from app.store.run_store import RunStore
 from app.store.workspace import Workspace
+from app.text.percentage_points import format_points
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark

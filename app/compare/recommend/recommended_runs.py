@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.compare.decision.target_shares import TargetShares
-
-ALPHA = 0.05
-"""The significance level: the highest long-run rate of runs that are said to hold, but do not."""
+from app.compare.decision.target_shares import ALPHA, TargetShares
 
 SAME_TIME = 0.1
 """The relative difference up to which speeds count as equal: other load on the machine explains it."""
@@ -80,9 +77,3 @@ def _index_of_least(indices: Sequence[int], values: Sequence[float | None]) -> i
     """Return the index with the least value; None where a value is missing, for it might be the least."""
     known = [(value, i) for i in indices if (value := values[i]) is not None]
     return min(known)[1] if known and len(known) == len(indices) else None
-
-
-def format_points(share: float, *, sign: bool = False) -> str:
-    """Return a share, or a difference of shares, in percentage points: ``3``, ``-1.25``, with ``sign`` also ``+3``."""
-    text = f"{100 * share:+.1f}" if sign else f"{100 * share:.1f}"
-    return text.removesuffix(".0") if text not in ("-0.0", "+0.0") else "0"
