@@ -287,7 +287,7 @@ _WITH_OUTCOMES = {
     "compare/differences/label_flips.py": "pairs of labels",
     "compare/differences/instance_comparison.py": "displays a sample's label",
     "compare/runs/run_pairs.py": "declares which outcomes count as a label in a comparison",
-    "compare/runs/run_view.py": "names an answer's label or outcome",
+    "compare/runs/view_reader.py": "names an answer's label or outcome",
     "compare/comparison_tables.py": "cells of flips that a user names",
     "engine/plugin_result_checks.py": "checks a plugin's verdict",
     "exports/report/report_limitations.py": "lists the outcomes that are no label",

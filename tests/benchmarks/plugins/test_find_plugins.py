@@ -184,7 +184,7 @@ def test_a_crashing_plugin_is_tried_once_and_again_when_its_files_change(site: P
 def test_an_endless_import_ends(site: Path) -> None:
     install(site, "endless", "import subprocess, time\nsubprocess.Popen(['sleep', '60'])\ntime.sleep(60)")
     script = (
-        "from benchmarks.plugins.find_plugins import plugin_trial\nplugin_trial.SECONDS = 1.0\n"
+        "from benchmarks.plugins import plugin_trial\nplugin_trial.SECONDS = 1.0\n"
         "from judges.judge_registry import REGISTRY\nprint(*REGISTRY.broken())"
     )
     start = time.monotonic()
@@ -196,7 +196,7 @@ def test_an_endless_import_ends(site: Path) -> None:
 def test_an_interruption_by_the_user_is_no_fault_of_the_plugin(site: Path) -> None:
     install(site, "slow", f"import pathlib, time\npathlib.Path({str(site / 'begun')!r}).touch()\ntime.sleep(60)")
     script = (
-        "from benchmarks.plugins.find_plugins import plugin_trial\nplugin_trial._try = lambda module: ''\n"
+        "from benchmarks.plugins import plugin_trial\nplugin_trial._try = lambda module: ''\n"
         "from judges.judge_registry import get_judge\nget_judge('slow')"
     )
     with subprocess.Popen(

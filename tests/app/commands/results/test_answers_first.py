@@ -126,7 +126,7 @@ def test_compare_says_whether_runs_differ_before_the_table(own: Rashomon) -> Non
     result = lines(own, "compare", "always-text", "always-image")
     rules = "policy:always-text (always the text's value) and policy:always-image (always the image's value) are rules that "
     assert result[0].startswith(
-        f"{rules}answer without looking: floors that a model must beat, not candidates. By the benchmark's own "
+        f"{rules}answer without looking: floors that a model must beat, not candidates. By benchmark accuracy"
     )
     assert (
         "policy:always-image is right on 50.0% of the 48 answers that count in both, policy:always-text on 50.0%: 0 points ("
