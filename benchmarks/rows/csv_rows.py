@@ -153,19 +153,8 @@ class _Table:
         if ('"' not in line and "\\" not in line) or line.rstrip("\r\n") == "\\":
             return line.split(self.separator)
         cells, more = self._quoted(line, escaped=False)
-        if self._width and re.search(rf'\\["\r\n{re.escape(self.separator)}]', "".join([line, *more])):
-            self._lines.put_back(more)
-            escaped, taken = self._quoted(line, escaped=True)
-            if (
-                isinstance(escaped, list)
-                and len(escaped) == self._width
-                and (taken or re.search(rf'\\["{re.escape(self.separator)}]', line))  # a line end escapes nothing alone
-                and not self._swallows(escaped, [line, *taken])
-            ):
-                return escaped
-            self._lines.put_back(taken)
-            for _ in more:
-                self._lines.take()
+        if (escaped := self._escaped(line, more)) is not None:
+            return escaped
         sound = cells if isinstance(cells, list) and not self._swallows(cells, [line, *more]) else None
         if sound is not None and not any(map(str.strip, sound[self._width or None :])):
             return sound
@@ -179,6 +168,24 @@ class _Table:
         if plain is not None:
             return plain
         return RowProblem(BAD_QUOTE) if isinstance(cells, list) else cells
+
+    def _escaped(self, line: str, more: Sequence[str]) -> list[str] | None:
+        """Return the cells of a row in which backslashes escape; None if they do not, and then ``more`` stay taken."""
+        if not (self._width and re.search(rf'\\["\r\n{re.escape(self.separator)}]', "".join([line, *more]))):
+            return None
+        self._lines.put_back(more)
+        cells, taken = self._quoted(line, escaped=True)
+        if (
+            isinstance(cells, list)
+            and len(cells) == self._width
+            and (taken or re.search(rf'\\["{re.escape(self.separator)}]', line))  # a line end escapes nothing alone
+            and not self._swallows(cells, [line, *taken])
+        ):
+            return cells
+        self._lines.put_back(taken)
+        for _ in more:
+            self._lines.take()
+        return None
 
     def _swallows(self, cells: list[str], lines: Sequence[str]) -> bool:
         """Return whether a row of several lines may be as many rows: one opens a quote, a later one closes it."""

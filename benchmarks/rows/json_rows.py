@@ -119,6 +119,17 @@ def _rows_in(value: dict[str, Any], name: str) -> list[Any]:
         return [value] if named is None else named
     if rows := _rows_by_index(value):
         return rows
+    if rows := _only_list(value, name):
+        return rows
+    objects = [inner for inner in value.values() if isinstance(inner, dict)]
+    if not objects:
+        raise _no_rows(name)
+    held = (inner.get(key) for inner in objects for key in _ROWS_KEYS)
+    return next((rows for rows in held if _are_rows(rows)), [value])
+
+
+def _only_list(value: dict[str, Any], name: str) -> list[Any]:
+    """Return the only list with rows in an object; an empty one if there is none. Raises SourceError for several."""
     lists = {
         key: inner
         for key, inner in value.items()
@@ -127,13 +138,7 @@ def _rows_in(value: dict[str, Any], name: str) -> list[Any]:
     if len(lists) > 1:
         keys = ", ".join(repr(key[:40]) for key in list(lists)[:6])
         raise SourceError(f"{name} holds several lists of rows ({keys}); save one of them as a file of its own.")
-    if lists:
-        return next(iter(lists.values()))
-    objects = [inner for inner in value.values() if isinstance(inner, dict)]
-    if not objects:
-        raise _no_rows(name)
-    held = (inner.get(key) for inner in objects for key in _ROWS_KEYS)
-    return next((rows for rows in held if _are_rows(rows)), [value])
+    return next(iter(lists.values()), [])
 
 
 def _rows_by_index(value: dict[str, Any]) -> list[Any]:

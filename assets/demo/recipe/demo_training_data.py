@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -147,10 +147,7 @@ def make_step(encoder: Encoder, seed: int, number: int, order: Tensor) -> Step:
     for _ in range(TEXTS):
         rows["texts"].append((text_row(random, _any(random, TEXT_ROWS)), ()))
     if number >= CHOICES_FROM:
-        rows["choices"] = []
-        for _ in range(CHOICES):
-            topic = scene_rows if random.random() < 0.7 else logo_rows
-            rows["choices"].append((topic.choice_row(random, answer_in_question=random.random() < 0.4), ()))
+        rows["choices"] = [(_choice_row(random), ()) for _ in range(CHOICES)]
     if number >= SCENES_FROM:
         rows["scenes"] = []
         for _ in range(SCENES):
@@ -160,16 +157,7 @@ def make_step(encoder: Encoder, seed: int, number: int, order: Tensor) -> Step:
                 (scene_rows.scene_row(random, scene, _any(random, SCENE_ROWS)), shown) for _ in range(ROWS_EACH)
             ]
     if number >= LOGOS_FROM:
-        rows["evidence"] = []
-        for brand in random.choices(BRANDS, k=LOGOS):
-            shown = [add(draw_logo(brand, random))]
-            rows["scenes"] += [(logo_rows.logo_row(random, brand, "original"), shown) for _ in range(ROWS_EACH)]
-        for brand in random.choices(BRANDS, k=EVIDENCE):
-            pieces = random.choice((1, 2))
-            shown = [add(draw_logo(brand, random)) for _ in range(pieces + 1)]
-            rows["evidence"].append(
-                (logo_rows.logo_row(random, brand, ("context-memory", "inter-context")[pieces - 1]), shown)
-            )
+        _add_logo_rows(rows, random, add)
     return Step(
         pictures(drawings),
         torch.tensor([float(random.random() < KEPT) for _ in drawings]),
@@ -177,6 +165,25 @@ def make_step(encoder: Encoder, seed: int, number: int, order: Tensor) -> Step:
         torch.stack([_fields(drawing) for drawing in drawings]),
         {sort: encoder.batch(batch_rows, LENGTHS[sort]) for sort, batch_rows in rows.items()},
     )
+
+
+def _choice_row(random: Random) -> Row:
+    topic = scene_rows if random.random() < 0.7 else logo_rows
+    return topic.choice_row(random, answer_in_question=random.random() < 0.4)
+
+
+def _add_logo_rows(
+    rows: dict[str, list[tuple[Row, Sequence[int]]]], random: Random, add: Callable[[Drawing | Drawn], int]
+) -> None:
+    rows["evidence"] = []
+    for brand in random.choices(BRANDS, k=LOGOS):
+        shown = [add(draw_logo(brand, random))]
+        rows["scenes"] += [(logo_rows.logo_row(random, brand, "original"), shown) for _ in range(ROWS_EACH)]
+    for brand in random.choices(BRANDS, k=EVIDENCE):
+        pieces = random.choice((1, 2))
+        shown = [add(draw_logo(brand, random)) for _ in range(pieces + 1)]
+        row = logo_rows.logo_row(random, brand, ("context-memory", "inter-context")[pieces - 1])
+        rows["evidence"].append((row, shown))
 
 
 def pictures(drawings: Sequence[Drawing | Drawn]) -> Tensor:

@@ -85,14 +85,8 @@ def construct(source: str, folder: Path, writer: BuildWriter, options: BuildOpti
         graphs = build_graphs(catalogue, texts, unstated)
     data = TemplateData(catalogue, graphs, source)
     _record_skipped(catalogue.skipped, source, writer)
-    by_id: dict[str, tuple[CrossCheckSample, QuestionDraft]] = {}
     offered: Counter[str] = Counter()
-    for draft in _drafts(folder, data, writer, options, offered):
-        constructed = _build_sample(draft, source, writer)
-        if constructed is not None and constructed.id in by_id:
-            writer.add_skipped(source, _describe(draft), _REPEATED)
-        elif constructed is not None:
-            by_id[constructed.id] = constructed, draft
+    by_id = _samples_by_id(_drafts(folder, data, writer, options, offered), source, writer)
     quality = review(
         folder,
         [constructed for constructed, _ in by_id.values()],
@@ -110,6 +104,20 @@ def construct(source: str, folder: Path, writer: BuildWriter, options: BuildOpti
         writer.add_sheet(FACTS, facts)
     report = _report(data, accepted_pairs, offered, quality, options)
     return ConstructedSamples(samples, report, extraction.summary if extraction else None)
+
+
+def _samples_by_id(
+    drafts: Iterable[QuestionDraft], source: str, writer: BuildWriter
+) -> dict[str, tuple[CrossCheckSample, QuestionDraft]]:
+    """Return the samples that keep the rules, each once, with their drafts."""
+    by_id: dict[str, tuple[CrossCheckSample, QuestionDraft]] = {}
+    for draft in drafts:
+        constructed = _build_sample(draft, source, writer)
+        if constructed is not None and constructed.id in by_id:
+            writer.add_skipped(source, _describe(draft), _REPEATED)
+        elif constructed is not None:
+            by_id[constructed.id] = constructed, draft
+    return by_id
 
 
 def _by_task_order(pairs: list[tuple[CrossCheckSample, QuestionDraft]]) -> list[tuple[CrossCheckSample, QuestionDraft]]:

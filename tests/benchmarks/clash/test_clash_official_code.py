@@ -118,7 +118,7 @@ def test_wrong_folders_end_the_commands_with_a_sentence(rashomon: Rashomon, tmp_
     )
     other = rashomon.run("build", "mmkc-bench", "--source", f"rows={rows}", "--official-code", tmp_path, code=2)
     assert COMMIT in judged.stderr
-    assert "coco and spatial alone are constructed with prompts" in built.stderr
+    assert "--official-code is for coco and spatial" in built.stderr
     assert "mmkc-bench has no use for --official-code" in other.stderr
     assert all(len(done.stderr.strip().splitlines()) == 1 for done in (judged, built, other))
 
