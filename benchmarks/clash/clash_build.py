@@ -42,7 +42,9 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     """
     named_sources = list(dict.fromkeys(resolve_sources("clash", SOURCE_NAMES, sources)))
     if options.official_code is not None and not any(name in CONSTRUCTED for name, _ in named_sources):
-        raise SpecError(f"--official-code is for {' and '.join(CONSTRUCTED)}, whose captions a model writes; leave it out.")
+        raise SpecError(
+            f"--official-code is for {' and '.join(CONSTRUCTED)}, whose captions a model writes; leave it out."
+        )
     samples: dict[str, ClashSample] = {}
     with BuildWriter(out) as writer, _RejectedBuild(out, options) as rejected:
         for name, place in named_sources:
