@@ -19,6 +19,8 @@ from mlx_backends.policy_engine import PREFIX
 
 FINAL = "final"
 _NOT_SUBJECT = ("data digest", "part", "device", "seed", "fresh")
+_ALL_ASKED: Mapping[str, Any] = {"conditions": [], "limit": None, "strata": {}}
+"""The values of an identity's keys under which every instance is asked: a look at a few is a look at the same subject."""
 _VERSION = "version of "
 """The beginning of an identity's keys that are versions of the engine."""
 
@@ -89,9 +91,9 @@ def read_runs(workspace: Workspace, question_set: QuestionSet, names: Iterable[s
 
 
 def subject_of(identity: Mapping[str, Any]) -> str:
-    """Return the key of what a run's identity says of its model, prompts and settings, whatever data and engine versions."""
+    """Return the key of what a run's identity says of its model, prompts and settings, whatever data and engine."""
     unnamed = ("model",) if identity.get("weights digest") else ()  # the folder of a local model may move
-    facts = {key: value for key, value in identity.items() if key not in (*_NOT_SUBJECT, *unnamed)}
+    facts = {key: _ALL_ASKED.get(key, value) for key, value in identity.items() if key not in (*_NOT_SUBJECT, *unnamed)}
     return digest({key: value for key, value in facts.items() if not key.startswith(_VERSION)})[:16]
 
 

@@ -272,6 +272,8 @@ def _newest(
 ) -> Path | None:
     """Return the newest run with answers, of ``model`` and on data with one of these digests unless they are None.
 
+    One that asked the rows held out is never meant: it serves one decision.
+
     A run was planned when it says so, but not after its last change: then a clock was wrong. So the runs are read in the order
     of their last change, and only until no other can be newer. Raises StoreError for a damaged run of the model among them.
     """
@@ -286,8 +288,8 @@ def _newest(
                 if newest is not None and planned < newest:
                     continue
                 spec, data = run.meta("spec"), run.meta("identity").get("data digest")
-                on_set = digests is None or (data in digests and spec.get("part") != FINAL)
-                if model in (None, spec["model"]) and on_set and run.has_answers:
+                is_sought = model in (None, spec["model"]) and (digests is None or data in digests)
+                if is_sought and spec.get("part") != FINAL and run.has_answers:
                     newest = planned
         except StoreError:
             if model is not None and by_run[name] == model:

@@ -117,14 +117,14 @@ class Verdict:
         """Return the verdict with its shares and its interval, as one sentence."""
         history = self.history
         rival = None if self.claim is None else self.claim.rival
-        here = f"{history.share(self.run, rival).value or 0:.0%} {self._right}"
+        here = f"{history.share(self.run, rival).value or 0:.0%}"
         if self.claim is None:
-            return f"Not shown: {here}; there is no other model yet to compare with."
+            return f"Not shown: {here} {self._right}; there is no other model yet to compare with."
         there = history.share(self.claim.rival, self.run).value or 0
         words = {NOT_SHOWN: "Not shown to differ from", BETTER: "Better than", WORSE: "Worse than"}
         the_best = "" if history.incumbent is not None or len(history.runs) == 2 else "the best, "
         ends = f"{_points(self.claim.low)} to {_points(self.claim.high)} points"
-        return f"{words[self.word]} {the_best}{self._labels[1]}: {here}{';' if ',' in here else ','} there {there:.0%} ({ends})."
+        return f"{words[self.word]} {the_best}{self._labels[1]}: {here} against {there:.0%} {self._right} ({ends})."
 
     def _costs(self) -> str:
         runs = self.history.views.runs
@@ -172,12 +172,18 @@ class Verdict:
         if history.look(self.run) == "again":
             yield "This model was tried before with other prompts, settings or weights: this is no first look."
         if history.runs[self.run].is_final:
-            asked = [run.name for run in history.every if not run.part]
-            if asked:
-                yield f"{asked[0]} asked all rows of the set, the held-out ones too: this is no fresh look."
+            yield from self._earlier_looks()
         yield from map(unbeaten_sentence, history.unbeaten)
         if not history.rule and history.views.own_rows_only:
             yield "By right answers; --trust image, text or flag decides by what should win."
+
+    def _earlier_looks(self) -> Iterator[str]:
+        """Yield the name of a run that asked rows without regard to those held out."""
+        asked = sorted((run for run in self.history.every if not run.part), key=lambda run: not run.complete)
+        if asked and asked[0].complete:
+            yield f"{asked[0].name} asked all rows of the set, the held-out ones too: this is no fresh look."
+        elif asked:
+            yield f"{asked[0].name} asked some rows of the set, perhaps held-out ones too: this may be no fresh look."
 
     def _rows_needed(self) -> Iterator[str]:
         """Yield the number of rows that a difference like this one takes to be shown, if that is why it is not."""

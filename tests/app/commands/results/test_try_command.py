@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from app.commands.results.try_command import TryArguments, _Subject
 from app.exit_codes import DONE, INCONCLUSIVE, REGRESSED
-from app.store.question_set_runs import SetRun
+from app.store.question_set_runs import SetRun, subject_of
 from app.store.question_sets import QuestionSet
 from app.store.run_store import RunStore
 from app.store.tried_models import TriedModels, read_tried, update_tried
@@ -300,6 +300,13 @@ def test_an_incumbent_without_a_row_in_common_is_asked_again(tmp_path: Path, mon
     assert (verdict["verdict"], verdict["against"]) == ("better", IMAGE)
 
 
+def test_a_look_at_a_few_answers_is_of_the_same_subject() -> None:
+    identity = {"weights digest": "1", "conditions": [], "limit": None, "strata": {}, "max tokens": 24}
+    look = {**identity, "conditions": ["image-only"], "limit": 5, "strata": {"type": ["factual"]}}
+    assert subject_of(look) == subject_of(identity)
+    assert subject_of({**look, "max tokens": 64}) != subject_of(identity)
+
+
 def test_answers_that_are_interrupted_or_partial_do_not_count(rashomon: Rashomon) -> None:
     rashomon.run("batch", "--benchmark", "cmc-bench", "--model", IMAGE, "--data", "charts", "--limit", "2")
     assert tried(rashomon, TEXT, "--against", IMAGE, "--trust", "text")["against_run"].startswith("charts-1-")
@@ -348,6 +355,8 @@ def demo_copy(folder: Path, *, damaged: bool) -> Path:
 @pytest.mark.slow
 def test_real_models_get_the_right_verdicts(rashomon: Rashomon) -> None:
     """Two quantisations are not told apart; damaged weights are worse, and are another model under the same name."""
+    look = ("--conditions", "image-only,text-only", "--limit", "2", "--name", "look")
+    rashomon.run("batch", "--benchmark", "cmc-bench", "--model", FOUR_BIT, "--data", "charts", *look)
     first = tried(rashomon, FOUR_BIT, "--trust", "text", code=INCONCLUSIVE)
     assert (first["against"], first["tried"]) == (None, 1)
     model = demo_copy(rashomon.home / "a-model", damaged=False)
