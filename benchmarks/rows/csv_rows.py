@@ -159,7 +159,7 @@ class _Table:
         if sound is not None and not any(map(str.strip, sound[self._width or None :])):
             return sound
         bare = [_bare(cell.strip()) for cell in line.split(self.separator)]
-        plain = [cell for cell in bare if cell is not None] if len(bare) == self._width and None not in bare else None
+        plain = self._plain(bare)
         if sound is not None and plain is None:
             return sound
         self._lines.put_back(more)
@@ -168,6 +168,11 @@ class _Table:
         if plain is not None:
             return plain
         return RowProblem(BAD_QUOTE) if isinstance(cells, list) else cells
+
+    def _plain(self, bare: Sequence[str | None]) -> list[str] | None:
+        """Return cells without their quotes if all are known and there is one for each column; None otherwise."""
+        cells = [cell for cell in bare if cell is not None]
+        return cells if len(cells) == len(bare) == self._width else None
 
     def _escaped(self, line: str, more: Sequence[str]) -> list[str] | None:
         """Return the cells of a row in which backslashes escape; None if they do not, and then ``more`` stay taken."""

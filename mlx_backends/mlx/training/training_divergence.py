@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from mlx_backends.training_settings import LEAST_RISE
 
@@ -66,3 +67,12 @@ class LossTrend:
         if count == _UPDATES or (count > _UPDATES and mean < level):
             level, rise = min(level, mean), deviation
         return LossTrend(level, rise, count, mean, deviation, loss)
+
+
+def has_finite_weights(model: Any) -> bool:
+    """Return whether all trainable weights of an MLX model are numbers."""
+    import mlx.core as mx
+    from mlx.utils import tree_flatten
+
+    finite = [mx.all(mx.isfinite(value)) for _, value in tree_flatten(model.trainable_parameters())]
+    return all(bool(value) for value in finite)

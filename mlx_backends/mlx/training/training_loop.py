@@ -27,7 +27,7 @@ from mlx_backends.mlx.training.training_checkpoint import (
     save_adapter,
     save_checkpoint,
 )
-from mlx_backends.mlx.training.training_divergence import DETECTION, LossTrend
+from mlx_backends.mlx.training.training_divergence import DETECTION, LossTrend, has_finite_weights
 from mlx_backends.mlx.training.training_inputs import PreparedRow, TrainingInputs
 from mlx_backends.mlx.training.training_layers import (
     Dropout,
@@ -370,11 +370,7 @@ class TrainingLoop:
 
     def has_finite_weights(self) -> bool:
         """Return whether all weights of the adapter are numbers."""
-        import mlx.core as mx
-        from mlx.utils import tree_flatten
-
-        finite = [mx.all(mx.isfinite(value)) for _, value in tree_flatten(self._model.trainable_parameters())]
-        return all(bool(value) for value in finite)
+        return has_finite_weights(self._model)
 
     def _save_adapter(self, name: str, progress: Progress) -> None:
         """Write the adapter's folder with its provenance, and with the learning rate if a search chose it."""

@@ -301,7 +301,7 @@ def test_an_incumbent_without_a_row_in_common_is_asked_again(tmp_path: Path, mon
 
 
 def test_a_look_at_a_few_answers_is_of_the_same_subject() -> None:
-    identity = {"weights digest": "1", "conditions": [], "limit": None, "strata": {}, "max tokens": 24}
+    identity: dict[str, Any] = {"weights digest": "1", "conditions": [], "limit": None, "strata": {}, "max tokens": 24}
     look = {**identity, "conditions": ["image-only"], "limit": 5, "strata": {"type": ["factual"]}}
     assert subject_of(look) == subject_of(identity)
     assert subject_of({**look, "max tokens": 64}) != subject_of(identity)
