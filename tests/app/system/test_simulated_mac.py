@@ -16,7 +16,7 @@ from tests.support.simulated_mac.recorded import GARBLED, MACHINES, SILENT
 
 STATE = """
 from pathlib import Path
-from app.doctor import access_checks as access, machine_checks as machine, machine_report as report
+from app.doctor import workspace_and_network_checks as access, machine_checks as machine, machine_report as report
 from app.new_run.mac_warnings import mac_warnings
 from app.system import mac_state as mac
 from app.system.requirements import machine_problem
