@@ -452,10 +452,11 @@ def test_requests_that_come_one_by_one_share_what_a_small_cache_holds(
     backend._rows.cache_sizes = replace(backend._rows.cache_sizes, prefixes=4 * prompt)
     assert backend._batched is not None
     backend._batched.abandon()
+    assert backend.reuse is not None
+    checked = backend.reuse.computed_tokens  # in the check, whose work is dropped
     for request in requests:
         answers(backend, [request])
-    assert backend.reuse is not None
-    assert 1 <= backend.reuse.computed_tokens / count_distinct_tokens(contents) <= 1.01
+    assert 1 <= (backend.reuse.computed_tokens - checked) / count_distinct_tokens(contents) <= 1.01
     backend.close()
 
 
@@ -584,13 +585,14 @@ def test_what_the_next_sample_needs_stays_in_a_small_cache(
     backend._rows.cache_sizes = replace(backend._rows.cache_sizes, prefixes=16 * prompt)
     assert backend._batched is not None
     backend._batched.abandon()
+    assert backend.reuse is not None
+    checked = backend.reuse.computed_tokens  # in the check, whose work is dropped
     for start in range(0, len(requests), 4):  # the answers in progress at a time
         for step in range(samples):
             wave = [replace(r, step=step, is_continued=step + 1 < samples) for r in requests[start : start + 4]]
             answers(backend, wave)
     again = len(requests) * (samples - 1)  # the last token of a prompt is computed each time
-    assert backend.reuse is not None
-    assert backend.reuse.computed_tokens <= 1.05 * count_distinct_tokens(contents) + again
+    assert backend.reuse.computed_tokens - checked <= 1.05 * count_distinct_tokens(contents) + again
     backend.close()
 
 
