@@ -204,7 +204,7 @@ class Rate:
 
     @property
     def fails(self) -> bool:
-        """Whether a scenario misses its bound."""
+        """True if a scenario misses its bound."""
         return bool(self.failing)
 
     @property

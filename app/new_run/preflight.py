@@ -55,7 +55,7 @@ class Preflight:
 
 
 class _KeyProblem(Exception):
-    """What is wrong with the value of a key."""
+    """A problem with the value of a key."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(message)

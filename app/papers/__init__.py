@@ -1,1 +1,1 @@
-"""What ships of the papers: their published results, and their setups."""
+"""Published results and setups of the papers, as they are shipped."""

@@ -24,14 +24,10 @@ from mlx_backends.core.transformers_names import FILE as NAMES
 from mlx_backends.engine_registry import load_backend
 from mlx_backends.mlx.vision.feature_folder import LIMIT as FEATURES_LIMIT
 from mlx_backends.mlx.vlm_backend import QUEUE_FACTOR, VLMBackend
-from tests.performance.compute_bound import build
 from tests.performance.measuring import process_output, rotated, spread, timed, whole_numbers
 from tests.performance.peers import plain_prompts
-from tests.performance.whole_process import BENCHMARKS, CACHED_PROMPTS, WIDTH, Questions, answered, batch
-from tests.support.benchmark_requests import RequestFactory
+from tests.performance.whole_process import BENCHMARKS, CACHED_PROMPTS, WIDTH, Questions, answered, batch, build_model
 from tests.support.command import Rashomon
-from tests.support.data.clash import CLASH_DATA
-from tests.support.data.small import REAL_DATA
 
 LOOP, RUN = "plain loop", "Rashomon"
 
@@ -97,10 +93,7 @@ def main(rounds: int, counts: list[int]) -> None:
     os.environ[FEATURES_LIMIT] = "0"  # this process reads no features from disk; the runs do
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch)
-        factory = RequestFactory(home / "texts")
-        factory.cmc_bench(20, REAL_DATA / "chartqa")
-        factory.clash(20, CLASH_DATA / "sugar_crepe")
-        model = build(home / "model", factory.texts(), layers=2, pixels=320 * 320)
+        model = build_model(home)
         for benchmark, (source, folder, siblings, prompt_sets) in BENCHMARKS.items():
             data = home / benchmark
             rashomon = replace(Rashomon(home), variables={"XDG_STATE_HOME": str(home / "state")})

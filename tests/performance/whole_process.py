@@ -213,15 +213,20 @@ class Contest:
         )
 
 
+def build_model(home: Path) -> Path:
+    """Build the model in ``home``, its tokenizer trained on texts of both benchmarks."""
+    factory = RequestFactory(home / "texts")
+    factory.cmc_bench(20, REAL_DATA / "chartqa")
+    factory.clash(20, CLASH_DATA / "sugar_crepe")
+    return build(home / "model", factory.texts(), layers=2, pixels=320 * 320)
+
+
 def main(rounds: int, counts: Sequence[int]) -> None:
     """Print the figures."""
     os.environ[FEATURES_LIMIT] = "0"  # this process reads no features from disk; the runs do
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch)
-        factory = RequestFactory(home / "texts")
-        factory.cmc_bench(20, REAL_DATA / "chartqa")
-        factory.clash(20, CLASH_DATA / "sugar_crepe")
-        model = build(home / "model", factory.texts(), layers=2, pixels=320 * 320)
+        model = build_model(home)
         for benchmark, (source, folder, siblings, prompt_sets) in BENCHMARKS.items():
             data = home / benchmark
             Rashomon(home).process("build", benchmark, "--source", f"{source}={folder}", "--out", data)

@@ -30,7 +30,7 @@ _UNBROKEN_LABEL = 16
 """The same for row labels, whose column is narrow."""
 
 _PIECES = re.compile(r"\\texttt\{[^{}]*\}|\\[A-Za-z]+(?:\{\})?|\\.|\{[\[\]]\}|-\{\}|\$[^$]*\$|.", re.DOTALL)
-"""What :func:`app.text.text_escaping.latex` makes of one character."""
+"""The results of :func:`app.text.text_escaping.latex` for one character."""
 
 _CODE_POINT = r"\texttt{}"
 

@@ -144,7 +144,7 @@ class NewRunScreen(RashomonScreen):
 
     @cached_property
     def choices(self) -> FormChoices:
-        """What can be selected in the form, and what is."""
+        """The rows of the form's tables, and the selected ones."""
         return FormChoices(self.form_view, self.rashomon.workspace)
 
     def _table(self, name: str) -> ChoiceTable:

@@ -105,7 +105,7 @@ class ColumnLayout:
 
     @property
     def ends(self) -> list[int]:
-        """Where each column that scrolls ends, from the end of the frozen ones."""
+        """The end of each column that scrolls, from the end of the frozen ones."""
         return [*accumulate(width + 1 for width in self.widths[self._frozen :])]
 
     @property

@@ -48,7 +48,7 @@ class ConstructedExample:
 
     @property
     def evidence(self) -> str:
-        """Where the sources of a user's own row come from, as a phrase that is counted."""
+        """The origin of the sources of a user's own row, as a phrase that is counted."""
         if self.right.is_conflict:
             return FOUND
         if not self.right.row.passage:
