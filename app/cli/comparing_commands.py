@@ -158,7 +158,9 @@ def parity(workspace: Any, /, names: Sequence[str], **options: Any) -> int:
     "--margin", ranges.MARGIN, default=0.03, show_default=True, help="How much worse than the best run is acceptable."
 )
 @click.option(
-    "--metric", metavar="NAME", help="The metric that decides; default: accuracy, the share of correct labels."
+    "--metric",
+    metavar="NAME",
+    help="The metric that decides; default: the decision accuracy, where an empty answer is wrong.",
 )
 @lower_is_better
 @click.option(
@@ -221,7 +223,7 @@ verdict_files = option_group(
 @click.option(
     "--metric",
     metavar="NAME",
-    help="The only metric to test; default: by the rule, else the accuracy, and reading each source alone.",
+    help="The only metric to test; default: by the rule, else the decision accuracy, and reading each source alone.",
 )
 @lower_is_better
 @trust_or_none

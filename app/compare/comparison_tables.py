@@ -135,7 +135,7 @@ def compare_views(
     warnings = (*coverage_warnings(views), *dict.fromkeys(differences), *orphans(views.runs))
     tables = [_values_table(views, names, resamples)]
     if group_by:
-        tables.append(tradeoff_table(groups, pairs, views, resamples))
+        tables.append(tradeoff_table(groups, pairs, views))
     if pairs:
         if (transitions := transitions_table(pairs, views)) is not None:
             tables.append(transitions)
@@ -152,7 +152,7 @@ def compare_views(
         tables.append(fine_tuning_table(tunings))
     if (regressions := regressions_table(tunings, others, resamples)) is not None:
         tables.append(regressions)
-    if (remedies := remedies_table(pairs, views, resamples)) is not None:
+    if (remedies := remedies_table(pairs, views)) is not None:
         tables.append(remedies)
     tables.append(cost_table(views.runs))
     return Comparison(

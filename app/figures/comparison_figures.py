@@ -53,7 +53,7 @@ def _costs(comparison: Comparison, width: str) -> Iterator[tuple[str, str, Figur
         if comparison.metrics:
             (value,) = run_metrics(run, runs.label_metrics, [quality], resamples=RESAMPLES, seed=runs.seed)
         else:
-            value = accuracy(run, runs, RESAMPLES)
+            value = accuracy(run, runs)
         return Point(run.label, 0.0, value)
 
     memory = {run.label: run.cost.peak_memory / _GB for run in runs.runs if run.cost.peak_memory}

@@ -213,7 +213,7 @@ def label_effect(pair: RunPair, views: RunViews) -> LabelEffect:
     same_share, kappa = row[2], row[3]
     assert isinstance(same_share, Estimate)
     assert isinstance(kappa, Estimate)
-    accuracies = (accuracy(pair.first, views, pair.resamples), accuracy(pair.second, views, pair.resamples))
+    accuracies = (accuracy(pair.first, views), accuracy(pair.second, views))
     return LabelEffect(int(str(row[1])), same_share, kappa, accuracies, accuracy_difference(pair, views))
 
 

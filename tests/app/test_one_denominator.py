@@ -191,7 +191,7 @@ def test_a_comparison_counts_what_the_declaration_says(name: str, runs: Callable
     if set(views.label_metrics.conditions) != set(benchmark.counted_conditions):
         pytest.skip("it compares other conditions, too")
     for folder, view in zip(folders, views.runs, strict=True):
-        by_hand, compared = counted(folder, benchmark), compared_accuracy(view, views, 20)
+        by_hand, compared = counted(folder, benchmark), compared_accuracy(view, views)
         assert compared.n == len(by_hand.scores)
         assert compared.value == pytest.approx(sum(by_hand.scores) / len(by_hand.scores))
 

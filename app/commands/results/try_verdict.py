@@ -183,7 +183,7 @@ class Verdict:
         if asked and asked[0].complete:
             yield f"{asked[0].name} asked all rows of the set, the held-out ones too: this is no fresh look."
         elif asked:
-            yield f"{asked[0].name} asked some rows of the set, perhaps held-out ones too: this may be no fresh look."
+            yield f"{asked[0].name} asked rows of the set without sparing those held out: this may be no fresh look."
 
     def _rows_needed(self) -> Iterator[str]:
         """Yield the number of rows that a difference like this one takes to be shown, if that is why it is not."""

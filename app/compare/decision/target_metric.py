@@ -83,6 +83,11 @@ class TargetMetric:
         return self.clause or f"in {self.name}"
 
 
+def metric_title(name: str) -> str:
+    """Return the name under which a deciding metric is displayed."""
+    return DECISION_ACCURACY if name == ACCURACY else name
+
+
 def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = False) -> TargetMetric:
     """Return the metric called ``name``; None is the accuracy.
 

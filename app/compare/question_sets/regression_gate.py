@@ -18,7 +18,7 @@ import numpy as np
 from app.compare.comparison_tables import coverage_warnings
 from app.compare.decision.model_claims import lead_p, pair_lead
 from app.compare.decision.sample_size import TWO_SIDED, examples_to_show
-from app.compare.decision.target_metric import TargetMetric
+from app.compare.decision.target_metric import TargetMetric, metric_title
 from app.compare.decision.target_shares import ALPHA, TargetShares, target_shares
 from app.compare.decision.trust_metric import reading_targets
 from app.compare.runs.run_view import RunViews
@@ -90,6 +90,11 @@ class GateTest:
     rows_needed: int | None = None
     verdict: str = INCONCLUSIVE
     reason: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name as it is displayed."""
+        return metric_title(self.name)
 
     @property
     def numbers(self) -> str:
@@ -188,7 +193,7 @@ class Gate:
         ]
         rows: tuple[tuple[str, tuple[Cell, ...]], ...] = tuple(
             (
-                test.name,
+                test.title,
                 (
                     *(Estimate(value, n=test.known, reason=test.reason) for value in (test.run, test.baseline)),
                     Estimate(test.lead, test.low, test.high, test.known, test.reason),
@@ -211,7 +216,7 @@ def _name_tests(tests: Sequence[GateTest]) -> str:
     """Return the names of tests in words: "under aligned and both-wrong and in reading the image alone"."""
     names: dict[str, list[str]] = {}
     for test in tests:
-        names.setdefault(_WHERE[test.about], []).append(test.name)
+        names.setdefault(_WHERE[test.about], []).append(test.title)
     return " and ".join(f"{where} {join_names(of)}" for where, of in names.items())
 
 
@@ -373,6 +378,6 @@ def gate_remarks(views: RunViews, gate: Gate) -> Iterator[str]:
     elif undecided and missing:
         yield "More rows would not decide: labels of these answers would (`rashomon judge`, `rashomon label`)."
     yield few_pages(*(test.pages for test in gate.tests if test.pages is not None))
-    yield from (f"{test.name}: {test.numbers}" for test in gate.tests if test.reason)
+    yield from (f"{test.title}: {test.numbers}" for test in gate.tests if test.reason)
     yield from coverage_warnings(views)
     yield from difference_warnings(views.runs[::-1])

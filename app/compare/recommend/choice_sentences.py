@@ -66,7 +66,7 @@ def choice_lines(evidence: Evidence) -> list[str]:
 
 def _none_within(evidence: Evidence) -> str:
     """Return that no run is within the margin; where the advice has already said that none can be recommended, only that."""
-    subject = "None" if evidence.by_rule else "No run can be recommended yet: none"
+    subject = "None of the models" if evidence.by_rule else "No run can be recommended yet: none"
     return f"{subject} is {_within(evidence.decision)}"
 
 
@@ -86,7 +86,7 @@ def _among(evidence: Evidence) -> str:
     """Return the beginning of a sentence on the models alone where no run can be recommended; "" where one can."""
     if not evidence.is_qualified:
         return ""
-    return "Among the models only, " if evidence.by_rule else "No run meets all conditions; among the models only, "
+    return "Among the models only, " if evidence.by_rule else "No run can be recommended yet; among the models only, "
 
 
 def _within(decision: Decision) -> str:

@@ -1,4 +1,4 @@
-"""The evidence for a recommendation, and the advice that follows from it, in sentences."""
+"""The advice of a recommendation, in sentences."""
 
 from __future__ import annotations
 

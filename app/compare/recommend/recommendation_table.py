@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app.compare.decision.against_policies import Floor, compare_with
-from app.compare.decision.target_metric import ACCURACY, DECISION_ACCURACY, TargetMetric
+from app.compare.decision.target_metric import ACCURACY, DECISION_ACCURACY, TargetMetric, metric_title
 from app.compare.decision.target_shares import ALPHA, TargetShares
 from app.compare.decision.trust_metric import OBEDIENCE, truth
 from app.compare.recommend.recommended_runs import Decision
@@ -65,8 +65,7 @@ def recommendation_table(
         )
         if is_needed
     )
-    metric = DECISION_ACCURACY if shares.metric.name == ACCURACY else shares.metric.name
-    columns = (metric, *right, "better by", "at least", "holds", "p (Holm)", *COSTS)
+    columns = (metric_title(shares.metric.name), *right, "better by", "at least", "holds", "p (Holm)", *COSTS)
     return Table("recommend", f"Within {margin} points of the best", columns, tuple(rows), notes)
 
 

@@ -51,9 +51,7 @@ def cost_table(runs: Sequence[RunView]) -> Table:
     return Table("cost", "Memory and speed", ("quantisation", "chip", "answers", *COSTS), tuple(rows), notes)
 
 
-def tradeoff_table(
-    groups: Sequence[Sequence[RunView]], pairs: Sequence[RunPair], views: RunViews, resamples: int
-) -> Table:
+def tradeoff_table(groups: Sequence[Sequence[RunView]], pairs: Sequence[RunPair], views: RunViews) -> Table:
     """Return quality against memory and speed, with a row for each quantisation of each model."""
     pair_of_run = {id(pair.second): pair for pair in pairs}
     rows: list[tuple[str, tuple[Cell, ...]]] = []
@@ -62,7 +60,7 @@ def tradeoff_table(
             pair = pair_of_run.get(id(run))
             difference = None if pair is None else accuracy_difference(pair, views)
             label = f"{unquantised_model(run)} / {run.quantisation or run.label}"
-            rows.append((label, (accuracy(run, views, resamples), difference, *cost_cells(run))))
+            rows.append((label, (accuracy(run, views), difference, *cost_cells(run))))
     notes = (
         f"{_accuracy_note(views)}; difference: to the "
         f"first row of the same model, over the answers {counted_in_both(views.runs, views.label_metrics)}.",
@@ -72,14 +70,14 @@ def tradeoff_table(
     return Table("tradeoff", "Quality against memory and speed, by quantisation", columns, tuple(rows), notes)
 
 
-def remedies_table(pairs: Sequence[RunPair], views: RunViews, resamples: int) -> Table | None:
+def remedies_table(pairs: Sequence[RunPair], views: RunViews) -> Table | None:
     """Return the gain of other protocols beside what they cost; None if the runs have the same protocol."""
     pairs = [pair for pair in pairs if _stored_protocol(pair.first) != _stored_protocol(pair.second)]
     if not pairs:
         return None
     first = pairs[0].first
-    rows: list[tuple[str, tuple[Cell, ...]]] = [(first.label, _remedy_cells(first, None, views, resamples))]
-    rows += [(pair.second.label, _remedy_cells(pair.second, pair, views, resamples)) for pair in pairs]
+    rows: list[tuple[str, tuple[Cell, ...]]] = [(first.label, _remedy_cells(first, None, views))]
+    rows += [(pair.second.label, _remedy_cells(pair.second, pair, views)) for pair in pairs]
     notes = (
         f"{_accuracy_note(views)}; gain: its difference "
         f"from {first.label}, over the answers {counted_in_both(views.runs, views.label_metrics)}. Tokens: of prompts "
@@ -104,11 +102,11 @@ def _accuracy_note(views: RunViews) -> str:
     return f"{BENCHMARK_ACCURACY}: the share of right labels over {conditions} together, counted as in the benchmark's tables"
 
 
-def _remedy_cells(run: RunView, pair: RunPair | None, views: RunViews, resamples: int) -> tuple[Cell, ...]:
+def _remedy_cells(run: RunView, pair: RunPair | None, views: RunViews) -> tuple[Cell, ...]:
     cost, first = run.cost, None if pair is None else pair.first.cost
     return (
         run.protocol,
-        accuracy(run, views, resamples),
+        accuracy(run, views),
         None if pair is None else accuracy_difference(pair, views),
         Estimate(cost.tokens_per_answer, n=cost.metered, reason=_NO_TOKENS),
         None if first is None else _extra(cost.tokens_per_answer, first.tokens_per_answer, cost.metered, _NO_TOKENS),
@@ -134,7 +132,7 @@ def correct_labels(views: RunViews) -> LabelMask:
     return np.array([[is_correct(condition, label) for label in metrics.labels] for condition in metrics.conditions])
 
 
-def accuracy(run: RunView, views: RunViews, resamples: int) -> Estimate:
+def accuracy(run: RunView, views: RunViews) -> Estimate:
     """Return the share of a run's labels that are right, over all conditions."""
     return share_of_labels(run, views.label_metrics, correct_labels(views))
 

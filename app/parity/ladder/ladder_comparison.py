@@ -16,7 +16,6 @@ from app.parity.output_stages import compare_answers
 from app.parity.parity_diagnosis import root_causes
 from app.parity.parity_report import ParityReport, build_report, forced_answers
 from app.parity.parity_stages import STAGES
-from app.report.tables.run_tables import RESAMPLES
 from benchmarks.vocabulary import Estimate
 
 
@@ -134,7 +133,7 @@ def compare_rungs(
         tuple(folders),
         tuple(steps),
         step(top, bottom),
-        tuple(accuracy(run, views, RESAMPLES) for run in views.runs),
+        tuple(accuracy(run, views) for run in views.runs),
         tuple(missing),
     )
 

@@ -117,7 +117,9 @@ class Overview(Vertical):
         self.query_one("#advice-text", Static).update(Content("\n").join(lines))
         conditions = self.query_one("#conditions")
         run, baseline = literal(pair.second.label, limit=60), literal(pair.first.label, limit=60)
-        set_panel_title(conditions, Content.assemble("Accuracy: ", run, " minus ", baseline, ", points [95% CI]"))
+        set_panel_title(
+            conditions, Content.assemble("Benchmark accuracy: ", run, " minus ", baseline, ", points [95% CI]")
+        )
         conditions.border_subtitle = Content(content.position)
         rows = [ForestRow(row.condition, row.difference) for row in content.differences]
         self.query_one(ForestPlot).show(rows)

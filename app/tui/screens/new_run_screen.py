@@ -45,8 +45,6 @@ from benchmarks.errors import RashomonError
 from benchmarks.plugins.find_plugins import BrokenPlugin
 
 _DELAY_SECONDS = 0.15
-_MAX_NAMED = 6
-"""The number of runs that a confirmation names."""
 _ANY_MODEL = "policy:random"
 """Stands in for the model in the estimate until one is selected."""
 _KEYS_OF_TABLES = {

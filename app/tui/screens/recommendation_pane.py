@@ -66,7 +66,7 @@ def ask_requirements(app: Services, requirements: str, then: Callable[[str], Non
     dialog = TextDialog(
         "Costs and limits",
         "Costs of mistakes: wrong=1,needless=0.2,missed=3. conflict=0.1: the share of your questions with one. Limits: "
-        "memory=8,disk=5 (GB), seconds=2. Empty: accuracy decides, without limits.",
+        "memory=8,disk=5 (GB), seconds=2. Empty: decision accuracy, without limits.",
         value=requirements,
         check=_requirements_problem,
     )

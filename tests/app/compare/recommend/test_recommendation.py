@@ -334,8 +334,8 @@ def test_a_lower_figure_can_be_the_better_one(demo_runs: Path) -> None:
     folders = [demo_runs / "runs" / name for name in ("always-abstain", "always-text")]
     recommendation = recommend(folders, metric="HR")
     assert (
-        "No run meets all conditions; among the models only, the choice would be always-text (0.0%), the only run that is shown "
-        "to be within 3 points of the best in HR."
+        "No run can be recommended yet; among the models only, the choice would be always-text (0.0%), the only run that is "
+        "shown to be within 3 points of the best in HR."
     ) in recommendation.advice
     assert value(cells(recommendation.table, "always-text")["HR"]) == 0
     assert value(cells(recommendation.table, "always-abstain")["HR"]) == 1
@@ -345,7 +345,7 @@ def test_a_lower_figure_can_be_the_better_one(demo_runs: Path) -> None:
 def test_what_is_too_few_or_unlabelled_is_said(demo_runs: Path) -> None:
     folders = [demo_runs / "runs" / name for name in ("always-image", "always-text")]
     text = sentences(recommend(folders))
-    assert "None is shown to be within 3 points" in text
+    assert "None of the models is shown to be within 3 points" in text
     assert "not even always-image (50.0%), which has the best value here" in text
     assert "may or may not be within the margin" in text
     with pytest.raises(SpecError, match="one run is not a choice"):

@@ -183,7 +183,7 @@ def test_a_comparison_has_the_accuracy_of_the_benchmarks_own_table(tmp_path: Pat
     records = records_of(place, benchmark)
     cell = table_cell(place, benchmark, records)
     views = load_views([stored_run(Workspace(tmp_path / "w"), benchmark, records)])
-    compared = compared_accuracy(views.runs[0], views, 20)
+    compared = compared_accuracy(views.runs[0], views)
     assert compared.n == cell.n
     assert compared.value == pytest.approx(cell.value)
 
