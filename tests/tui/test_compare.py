@@ -227,15 +227,15 @@ def test_the_baseline_and_the_pair_are_chosen_by_keys(stage: Stage) -> None:
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "compare", runs)
-        assert "Accuracy: policy:always-text minus policy:always-image" in screen_text(app)
+        assert "Benchmark accuracy: policy:always-text minus policy:always-image" in screen_text(app)
         await press(pilot, "n")
-        assert "Accuracy: policy:random minus policy:always-image" in screen_text(app)
+        assert "Benchmark accuracy: policy:random minus policy:always-image" in screen_text(app)
         await press(pilot, "n", "b", "down", "down", "enter")
-        await until(pilot, lambda: "Accuracy: policy:always-image minus policy:random" in screen_text(app))
+        await until(pilot, lambda: "Benchmark accuracy: policy:always-image minus policy:random" in screen_text(app))
         assert [folder.name for folder in shown(app).folders] == [runs[2].name, runs[0].name, runs[1].name]
         await visit(pilot, app, "compare", runs[:2])
         await press(pilot, "b")  # of two runs there is nothing to choose
-        await until(pilot, lambda: "Accuracy: policy:always-image minus policy:always-text" in screen_text(app))
+        await until(pilot, lambda: "Benchmark accuracy: policy:always-image minus policy:always-text" in screen_text(app))
         assert f"{runs[1].name} (baseline)" in screen_text(app)
         assert "n Next run" not in screen_text(app)
         await press(pilot, "n")
@@ -251,9 +251,9 @@ def test_a_model_is_compared_before_a_policy(stage: Stage) -> None:
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await visit(pilot, app, "compare", (first, policy, second))
-        assert "Accuracy: m-4bit minus m-bf16" in screen_text(app)
+        assert "Benchmark accuracy: m-4bit minus m-bf16" in screen_text(app)
         await press(pilot, "n")
-        assert "Accuracy: policy:always-image minus m-bf16" in screen_text(app)
+        assert "Benchmark accuracy: policy:always-image minus m-bf16" in screen_text(app)
 
     drive(stage.app(), script)
 
