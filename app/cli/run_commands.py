@@ -74,11 +74,16 @@ def start_worker(context: click.Context) -> None:
     """Start the worker of ``rashomon batch`` by its arguments, before what the command itself needs is imported."""
     from app.engine.workers import standby_worker
     from app.papers.paper_setups import setup_file
+    from benchmarks.errors import RashomonError
 
     arguments = list(context.meta[COMMAND_ARGUMENTS])
-    asks_help = not set(context.help_option_names).isdisjoint(arguments)
-    options = batch.make_context("batch", arguments, context, resilient_parsing=True).params
-    if not (options["dry_run"] or options["workers"] or asks_help):
+    if not set(context.help_option_names).isdisjoint(arguments):
+        return
+    try:
+        options = batch.make_context("batch", arguments, context).params
+    except (click.ClickException, RashomonError):  # which the command itself reports
+        return
+    if not (options["dry_run"] or options["workers"]):
         spec = options["spec"]
         standby_worker.start(standby_worker.first_model(setup_file(spec) or spec, options["model"]))
 

@@ -23,7 +23,7 @@ class TeacherForcing:
     """Teacher forcing of a loaded model, sequentially or in a batch."""
 
     def __init__(self, preprocessor: Preprocessor, sequential: SequentialAnswers, rows: Callable[..., VLMRows]) -> None:
-        """Take the sequential answers of the model, and the function that makes rows: :meth:`VLMBackend._rows`."""
+        """Take the sequential answers of the model, and the function that makes rows: ``RowFactory.for_check``."""
         self._preprocessor = preprocessor
         self._sequential = sequential
         self._rows = rows

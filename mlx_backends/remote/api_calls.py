@@ -141,8 +141,9 @@ class RemoteCalls:
 
     def in_flight(self) -> int:
         """Return how many requests are waiting, in progress, or finished and not fetched."""
-        running = sum(not job.cancelled for jobs in (self._in_progress, self._blocked_jobs()) for job in jobs)
-        return len(self._waiting) + len(self._done) + running
+        with self._changed:
+            running = sum(not job.cancelled for jobs in (self._in_progress, self._blocked_jobs()) for job in jobs)
+            return len(self._waiting) + len(self._done) + running
 
     def _blocked_jobs(self) -> list[RemoteRequest]:
         return [job for job, _ in self._blocked]

@@ -235,7 +235,9 @@ def test_the_baseline_and_the_pair_are_chosen_by_keys(stage: Stage) -> None:
         assert [folder.name for folder in shown(app).folders] == [runs[2].name, runs[0].name, runs[1].name]
         await visit(pilot, app, "compare", runs[:2])
         await press(pilot, "b")  # of two runs there is nothing to choose
-        await until(pilot, lambda: "Benchmark accuracy: policy:always-image minus policy:always-text" in screen_text(app))
+        await until(
+            pilot, lambda: "Benchmark accuracy: policy:always-image minus policy:always-text" in screen_text(app)
+        )
         assert f"{runs[1].name} (baseline)" in screen_text(app)
         assert "n Next run" not in screen_text(app)
         await press(pilot, "n")

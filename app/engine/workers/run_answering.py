@@ -63,7 +63,6 @@ class RunAnswering:
         self._protocol = self.spec.to_protocol()
         self.store.use_engine(self.engine)
         self._lenders = Lenders.of(self.store, self.spec, self.backend, self.engine)
-        self.backend.use_sequential_mode()
         self._work = WorkRecord(self.store, self.backend)
 
     def answer(self, parts: Iterable[Sequence[int] | None]) -> None:

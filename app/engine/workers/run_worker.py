@@ -207,6 +207,7 @@ class Worker:
         backend = self.model.load(store, spec.model, media, options, spec.kv_bits)
         if backend is None:
             return
+        backend.use_sequential_mode()  # its width is that of this mode
         answering = RunAnswering(
             self.job,
             store,

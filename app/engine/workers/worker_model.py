@@ -95,7 +95,7 @@ class WorkerModel:
         """Free the memory of the loaded model, if any."""
         if self._backend is not None:
             self._backend.close()
-        self._backend = None
+        self._backend = self._on_nodes = None
 
     def close(self) -> None:
         """Free the model and the device."""

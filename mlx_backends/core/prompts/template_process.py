@@ -130,11 +130,11 @@ def _prepare(request: dict[str, Any]) -> None:
         except Exception:  # another version of the library may need its packages
             remember_names()
             import_module(_MODULE)
-        sys.modules[_MODULE]._compile_jinja_template("")
+    sys.modules[_MODULE]._compile_jinja_template("")  # from a cache after the first time
 
 
 def _import_alone(module: str) -> None:
-    """Import a module of a library without running the packages that it is in, which import the library's other modules."""
+    """Import the library's module without running the packages that it is in, which import its other modules, and try it."""
     names = module.split(".")[:-1]
     packages = [".".join(names[: number + 1]) for number in range(len(names))]
     try:
@@ -146,7 +146,7 @@ def _import_alone(module: str) -> None:
             package = ModuleType(name)
             package.__spec__, package.__path__ = spec, list(spec.submodule_search_locations)
             sys.modules[name], path = package, package.__path__
-        import_module(module)
+        import_module(module)._compile_jinja_template("")
     except Exception:
         for name in [name for name in sys.modules if name.partition(".")[0] == packages[0]]:
             del sys.modules[name]

@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from app.cli import cli
 from app.engine.workers import standby_worker
 from app.engine.workers.worker_job import Job
 from tests.support.command import ROOT, Rashomon, children_of
@@ -140,3 +142,24 @@ def test_model_of_a_command_or_its_spec_file(tmp_path: Path, monkeypatch: pytest
     assert standby_worker.first_model(tmp_path / "pipe", []) is None
     assert standby_worker.first_model(tmp_path / "missing", []) is None
     assert standby_worker.first_model(None, []) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "starts"),
+    [
+        (["--model", "a"], 1),
+        (["--model", "a", "--dry-run"], 0),
+        (["--model", "a", "--bogus"], 0),
+        (["--bogus", "--model", "a", "--workers", "ray://x"], 0),
+        (["--model", "a", "--limit", "none"], 0),
+        (["--model", "a", "--strata", "nonsense"], 0),
+        (["--model", "a", "--help"], 0),
+    ],
+)
+def test_only_a_valid_command_line_starts_a_worker(
+    arguments: list[str], starts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(standby_worker, "start", started.append)
+    CliRunner().invoke(cli, ["--workspace", str(tmp_path), "--batch", "--benchmark", "cmc-bench", *arguments])
+    assert started == ["a"] * starts
