@@ -48,7 +48,7 @@ from benchmarks.untrusted.safe_toml import parse_toml
 from benchmarks.untrusted.typed_paths import typed_path
 from benchmarks.vocabulary import WITHOUT_SOURCES, Decoding, digest
 from judges.judge_registry import find_judges
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 
 if TYPE_CHECKING:
     from benchmarks.base import Benchmark
@@ -73,7 +73,7 @@ class DecodingSpec(BaseModel, DecodingKeys):
 
 
 class ApiSpec(BaseModel, ApiKeys):
-    """Limits and prices of remote engines; see :class:`mlx_backends.load_options.RemoteOptions`.
+    """Limits and prices of remote engines; see :class:`mlx_backends.options.RemoteOptions`.
 
     They are not part of a run's identity.
     """

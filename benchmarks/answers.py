@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 from benchmarks.answer_confidence import UNKNOWN, Confidence, Confidences, confidence_of
 from benchmarks.answer_kinds import AnswerKind as AnswerKind
 from benchmarks.answer_kinds import InstanceKind as InstanceKind
-from benchmarks.answer_kinds import TableReader as TableReader
+from benchmarks.answer_kinds import TableReader, key_and_kind
 from benchmarks.answer_kinds import instance_kind as instance_kind
-from benchmarks.answer_kinds import key_and_kind
 from benchmarks.answer_kinds import kind_of as kind_of
 from benchmarks.answer_quality import AnswerQuality
 from benchmarks.protocols.repeats import split_repeat

@@ -32,8 +32,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self
 
-from benchmarks.built_benchmark import BUILT_ROWS, MANIFEST, MEDIA, ROWS, SKIPPED
-from benchmarks.built_benchmark import FORMAT as FORMAT
+from benchmarks.built_benchmark import BUILT_ROWS, FORMAT, MANIFEST, MEDIA, ROWS, SKIPPED
 from benchmarks.built_benchmark import Build as Build
 from benchmarks.built_benchmark import BuiltRow as BuiltRow
 from benchmarks.built_benchmark import media_path as media_path

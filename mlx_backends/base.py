@@ -14,7 +14,7 @@ from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.engine_probe import Probe
 from mlx_backends.core.observed_answers import ObservedAnswer
 from mlx_backends.core.saved_work import Reuse
-from mlx_backends.load_options import LoadOptions
+from mlx_backends.options import LoadOptions
 from mlx_backends.stored_checks import StoredChecks
 
 MediaPath = Callable[[Media], Path]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from benchmarks.errors import ModelError
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.imported_engine import IMPORTED
-from mlx_backends.load_options import LoadOptions
 from mlx_backends.models.model_modalities import ALL_MODALITIES
+from mlx_backends.options import LoadOptions
 from mlx_backends.policy_engine import PREFIX
 
 BASELINE = "baseline:"

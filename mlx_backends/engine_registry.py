@@ -10,8 +10,8 @@ from benchmarks.plugins.find_plugins import Registry
 from benchmarks.untrusted.typed_paths import folder_exists
 from benchmarks.vocabulary import Modality
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
-from mlx_backends.load_options import LoadOptions, RemoteOptions
 from mlx_backends.mlx.mlx_engine import MLXEngine
+from mlx_backends.options import LoadOptions, RemoteOptions
 from mlx_backends.remote.remote_names_and_media import ENGINES as REMOTE
 
 GROUP = "rashomon.engines"
@@ -105,7 +105,7 @@ def load_backend(
 ) -> Backend:
     """Return the backend that answers as ``model``, loaded; ``media`` finds the file of a medium.
 
-    For the options see :class:`mlx_backends.load_options.LoadOptions`. Raises as :meth:`mlx_backends.base.Engine.load`.
+    For the options see :class:`mlx_backends.options.LoadOptions`. Raises as :meth:`mlx_backends.base.Engine.load`.
     """
     check_kv_bits(model, kv_bits)
     options = LoadOptions(force, max_in_flight, remote or RemoteOptions(), kv_bits)

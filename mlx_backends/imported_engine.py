@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from benchmarks.errors import ModelError
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
-from mlx_backends.load_options import LoadOptions
 from mlx_backends.models.model_modalities import ALL_MODALITIES
+from mlx_backends.options import LoadOptions
 
 IMPORTED = "imported:"
 """The prefix of the model name of imported answers."""

@@ -24,9 +24,9 @@ from mlx_backends.chart_rule import Line, answer_on_chart, value_in_text
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.image_inputs import keyed_image
 from mlx_backends.core.lru_cache import LRUCache
-from mlx_backends.load_options import LoadOptions
 from mlx_backends.models.model_modalities import IMAGES_ONLY
 from mlx_backends.models.weight_files import files_digest
+from mlx_backends.options import LoadOptions
 
 PREFIX = "ocr:"
 READERS: Mapping[str, str] = {

@@ -14,8 +14,8 @@ from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.protocols.protocols import ABSTENTION
 from benchmarks.vocabulary import NOT_SHOWN, SHOWN_TEXT, Candidates, Generation, Request
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
-from mlx_backends.load_options import LoadOptions
 from mlx_backends.models.model_modalities import ALL_MODALITIES
+from mlx_backends.options import LoadOptions
 
 PREFIX = "policy:"
 ABSTAIN = ABSTENTION

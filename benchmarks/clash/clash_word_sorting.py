@@ -14,6 +14,7 @@ from benchmarks.clash.clash_constants import ATTRIBUTE_CATEGORIES, OBJECT_CATEGO
 from benchmarks.clash.clash_sample import ClashSample
 from benchmarks.errors import SourceError
 from benchmarks.rows.csv_rows import read_csv_rows
+from benchmarks.rows.reader_types import is_present
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text_model import TextModel, generate_all
 from benchmarks.untrusted.spreadsheet_formula_guard import csv_line, unguard_formulas
@@ -69,7 +70,7 @@ def read_words(place: Path) -> Words:
     """
     folder = place if place.is_dir() else place.parent
     file = folder / FILE
-    if not file.is_file():
+    if not is_present(file):
         return {}
     words = {}
     for number, fields in read_csv_rows(file):

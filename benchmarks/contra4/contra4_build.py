@@ -136,7 +136,9 @@ def _manifest(
         "samples_sha256": digest([sample.to_row() for sample in samples]),
         "splits": dict(sorted(Counter(sample.split or sample.source for sample in samples).items())),
         "kinds": dict(sorted(kinds.items())),
-        "combinations": {name: combinations[name] for name in (*COMBINATIONS, *combinations) if combinations[name]},
+        "combinations": {
+            name: combinations[name] for name in (*COMBINATIONS, *sorted(combinations)) if combinations[name]
+        },
         "answers": dict(sorted(answers.items())),
         "with_all_media": _complete(samples, lambda scene: scene.media),
         "rendered": _complete(samples, lambda scene: scene.shown) if options.render else 0,

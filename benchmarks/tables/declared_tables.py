@@ -19,11 +19,7 @@ from benchmarks.answers import AnswerKind, Answers
 from benchmarks.stats.clusters import Clusters
 from benchmarks.stats.intervals import INTERVALS, SHARE, Draws
 from benchmarks.stats.repeated_answers import distinct_share, metric_estimate
-from benchmarks.tables.missing_labels import MISSING as MISSING
-from benchmarks.tables.missing_labels import list_missing as list_missing
-from benchmarks.tables.missing_labels import missing_notes as missing_notes
-from benchmarks.tables.missing_labels import missing_outcomes as missing_outcomes
-from benchmarks.tables.missing_labels import uncounted as uncounted
+from benchmarks.tables.missing_labels import missing_notes
 from benchmarks.vocabulary import Cell, Chart, Estimate, Table
 
 if TYPE_CHECKING:

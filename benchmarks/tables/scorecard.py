@@ -35,7 +35,8 @@ from benchmarks.answer_behaviour import (
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.failure_table import counts_by_run
 from benchmarks.stats.intervals import INTERVALS, percent, ratio
-from benchmarks.tables.declared_tables import MISSING, Column, Grid, Sheets, missing_outcomes
+from benchmarks.tables.declared_tables import Column, Grid, Sheets
+from benchmarks.tables.missing_labels import MISSING, missing_outcomes
 from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:

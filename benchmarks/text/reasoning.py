@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from typing import NamedTuple
 
 
@@ -251,12 +252,12 @@ def _without_reasoning(text: str) -> tuple[str, bool]:
     last_closing = _last_closings(marks)
     kept: list[str] = []
     position, open_markers, reasons, began_closed = 0, None, False, False
-    for number, mark in enumerate(marks):
+    for mark, following in zip_longest(marks, marks[1:]):
         markers, part = _named(mark)
         if markers is None:
             if part == "end" and _is_markup(text, mark):
                 continue
-            if open_markers is None or _is_turn_end(text, mark, next(iter(marks[number + 1 :]), None)):
+            if open_markers is None or _is_turn_end(text, mark, following):
                 break
         elif open_markers is not None:
             if part == "c" and markers == open_markers:

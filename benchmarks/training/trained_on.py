@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from benchmarks.hash_collections import hash64
+from benchmarks.training.leaks_of_test_data import instance_images
 from benchmarks.training.prompt_texts import UniqueTexts, example_name, instance_text, prompt_texts, text_key
-from benchmarks.training.test_data_leaks import instance_images
 from benchmarks.training.training_set import PARTS, TrainingSet
 from benchmarks.varied_names import example_of
 from benchmarks.vocabulary import Instance

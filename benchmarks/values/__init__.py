@@ -1,4 +1,3 @@
 """Values: one equality for builds, checks, judges by rule and parsers."""
 
-from benchmarks.values.comparison_verdicts import Comparison as Comparison
 from benchmarks.values.value_comparison import compare as compare

@@ -71,7 +71,7 @@ class LMBackend(Backend):
         """Take a loaded model and mlx-lm's wrapper of its tokenizer, which knows the tokens that end an answer.
 
         ``width`` bounds how many requests are answered in a batch. With ``kv_bits``, which is as in
-        :class:`mlx_backends.load_options.LoadOptions`, it is 1, because mlx-lm has no batches of quantised caches.
+        :class:`mlx_backends.options.LoadOptions`, it is 1, because mlx-lm has no batches of quantised caches.
         ``context`` bounds the prompts.
         """
         from mlx_backends.mlx.loaded_model_check import position_remarks

@@ -13,7 +13,6 @@ from benchmarks.vocabulary import Modality
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.core.error_text import one_line
 from mlx_backends.core.prompts.template_process import start_renderer
-from mlx_backends.load_options import LoadOptions
 from mlx_backends.mlx.patches import patch_names
 from mlx_backends.models.adapter_folder import (
     Adapter,
@@ -32,6 +31,7 @@ from mlx_backends.models.model_discovery import ModelInfo, inspect, read_config,
 from mlx_backends.models.model_types import folder_problem
 from mlx_backends.models.request_memory import head_size, kv_group_size
 from mlx_backends.models.weight_files import weight_files, weights_digest
+from mlx_backends.options import LoadOptions
 
 _LIBRARIES = ("mlx", "transformers")  # and the engine itself
 

@@ -88,7 +88,7 @@ class VLMBackend(Backend):
         """Take a loaded model and its processor.
 
         ``width`` bounds how many requests are answered in a batch; ``kv_bits`` is as in
-        :class:`mlx_backends.load_options.LoadOptions`; ``adapter`` was applied to the model; ``context``
+        :class:`mlx_backends.options.LoadOptions`; ``adapter`` was applied to the model; ``context``
         bounds its prompts.
         """
         self.info = info

@@ -7,10 +7,10 @@ from typing import Any
 
 from benchmarks.vocabulary import Modality
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
-from mlx_backends.load_options import LoadOptions
 from mlx_backends.models.adapter_folder import split_adapter, training_records
 from mlx_backends.models.model_discovery import resolve
 from mlx_backends.models.model_modalities import IMAGES_ONLY
+from mlx_backends.options import LoadOptions
 from mlx_backends.pytorch import torch_names_and_devices
 
 

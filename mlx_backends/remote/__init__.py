@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from benchmarks.errors import ModelError, RashomonError
 from benchmarks.vocabulary import canonical_json
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote.remote_names_and_media import KEYS, RemoteModelName, is_remote, modalities, parse
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from benchmarks.errors import BudgetError, SpecError
 from benchmarks.vocabulary import JSONObject, Media, Request, Text
 from mlx_backends.base import MediaPath, no_media
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote.endpoint_examination import examination_calls, has_pictures
 from mlx_backends.remote.remote_media import EncodedMedia
 

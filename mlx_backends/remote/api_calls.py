@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from benchmarks.errors import ModelError, NoAnswerError
 from benchmarks.vocabulary import Generation, Request, digest
 from mlx_backends.core.response_cache import ResponseCache
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote import rate_limit
 from mlx_backends.remote.api_budget import NO_TOKENS, Budget, RequestSize
 from mlx_backends.remote.api_provider import Provider, Reply

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from benchmarks.vocabulary import Generation, Request
 from mlx_backends.base import Backend, EngineInfo
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote.api_budget import request_size
 from mlx_backends.remote.api_calls import RemoteCalls, RemoteRequest
 from mlx_backends.remote.api_provider import LIMIT_NAMES, Provider, Reply

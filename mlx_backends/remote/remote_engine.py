@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlx_backends import remote
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
-from mlx_backends.load_options import LoadOptions
+from mlx_backends.options import LoadOptions
 
 
 class RemoteEngine(Engine):

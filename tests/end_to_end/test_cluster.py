@@ -16,7 +16,7 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.registry import get_benchmark
 from mlx_backends.base import Backend
 from mlx_backends.engine_registry import load_backend
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from tests.app.commands.running.test_batch_command import states, wait_until
 from tests.support import parity
 from tests.support.command import ROOT, Rashomon, kill_all

@@ -17,7 +17,7 @@ from pathlib import Path
 from PIL import Image
 
 from benchmarks.registry import get_benchmark
-from benchmarks.training.test_data_leaks import REFUSED, WARNED, LeakIndex, LeakReport
+from benchmarks.training.leaks_of_test_data import REFUSED, WARNED, LeakIndex, LeakReport
 from tests.support.data.small import REAL_DATA
 from tests.support.planted_leaks import KINDS, Example, PlantedSet, drawn_chart, examine, examples, plant
 

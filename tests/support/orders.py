@@ -21,7 +21,7 @@ from benchmarks.base import Benchmark
 from benchmarks.vocabulary import FinishReason, Generation, Record, Request, Verdict
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from tests.support.metal_injector import MESSAGES, failure
 
 SLOW_MIGRATION = """

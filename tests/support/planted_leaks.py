@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw
 
 from benchmarks.build import Build, BuildOptions
 from benchmarks.registry import get_benchmark
-from benchmarks.training.test_data_leaks import LeakReport
+from benchmarks.training.leaks_of_test_data import LeakReport
 from benchmarks.training.training_set import TrainingSet
 from benchmarks.training.write_training_set import drop_rows, write_training_set
 from benchmarks.training_rows import TrainingOptions

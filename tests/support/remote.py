@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.vocabulary import Decoding, Form, Generation, Media, Message, Part, Request, Text
 from mlx_backends.base import Backend
 from mlx_backends.engine_registry import load_backend
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from tests.support.fault_server import FaultServer
 
 KEYS = {

@@ -16,7 +16,7 @@ from benchmarks.build import BuildOptions
 from benchmarks.text_model import TextModel
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import parse_json
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote.api_budget import Budget
 
 _SUFFIX = "-usage.json"

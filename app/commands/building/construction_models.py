@@ -32,7 +32,7 @@ from benchmarks.errors import (
 from benchmarks.text_model import Embedder, TextModel
 from mlx_backends.base import Backend, MediaPath
 from mlx_backends.engine_registry import describe, load_backend, refusal
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote import is_remote
 
 WORDS = "words"

@@ -34,7 +34,7 @@ from judges.examination.labelled_answers import hostile_answers, labelled_set, s
 from judges.rubric_judge import RubricJudge
 from mlx_backends.base import Backend, no_media
 from mlx_backends.engine_registry import load_backend
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.portable_model_names import without_folders
 from mlx_backends.remote import check_all_ready, readiness_problem
 

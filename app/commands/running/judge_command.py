@@ -30,7 +30,7 @@ from benchmarks.untrusted.typed_paths import typed_path
 from judges.base import Judge
 from judges.judge_registry import find_judges
 from judges.rubric_judge import RubricJudge
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote import check_all_ready, readiness_problem
 
 

@@ -42,7 +42,7 @@ from app.text.text_escaping import clean
 from benchmarks.build import Build
 from benchmarks.errors import SpecError
 from benchmarks.registry import get_benchmark
-from benchmarks.training.test_data_leaks import check_leaks
+from benchmarks.training.leaks_of_test_data import check_leaks
 from benchmarks.training.training_set import PARTS, TrainingSet
 from benchmarks.training.training_subset import write_subset
 from benchmarks.untrusted.typed_paths import path_exists, typed_path

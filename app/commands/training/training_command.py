@@ -20,7 +20,7 @@ from benchmarks.base import Benchmark
 from benchmarks.build import REJECTED_SUFFIX, Build
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.registry import get_benchmark
-from benchmarks.training.test_data_leaks import REFUSED, LeakReport, check_leaks, leak_counts, leak_warnings
+from benchmarks.training.leaks_of_test_data import REFUSED, LeakReport, check_leaks, leak_counts, leak_warnings
 from benchmarks.training.training_set import PARTS, TrainingSet
 from benchmarks.training.write_training_set import drop_rows, record_tests, training_filter, write_training_set
 from benchmarks.training_rows import TrainingOptions

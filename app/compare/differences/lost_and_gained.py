@@ -22,7 +22,7 @@ from app.text.text_escaping import size
 from benchmarks.answer_behaviour import ACTS, AGREES, FOLLOWS, act_of_label, acts_of, names_sources, situation_of
 from benchmarks.base import Benchmark
 from benchmarks.stats.intervals import span
-from benchmarks.tables.declared_tables import list_missing
+from benchmarks.tables.missing_labels import list_missing
 from benchmarks.vocabulary import Estimate, Table
 
 _GETS: Mapping[str, frozenset[str]] = {

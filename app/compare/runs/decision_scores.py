@@ -13,7 +13,7 @@ from app.compare.runs.run_pairs import label_codes
 from app.compare.runs.run_view import RunView
 from benchmarks.answers import AnswerKind
 from benchmarks.base import Benchmark
-from benchmarks.tables.declared_tables import MISSING, list_missing
+from benchmarks.tables.missing_labels import MISSING, list_missing
 from benchmarks.vocabulary import LabelMetrics
 
 CUT_OFF = "cut off"

@@ -17,7 +17,7 @@ from app.engine.training.workspace_test_data import find_leaks, find_test_builds
 from app.store.workspace import Workspace
 from app.system.project_paths import free_space
 from benchmarks.errors import ModelError, SourceError, SpecError, StoreFullError
-from benchmarks.training.test_data_leaks import REFUSED, check_leaks
+from benchmarks.training.leaks_of_test_data import REFUSED, check_leaks
 from benchmarks.training.training_set import ChatRow, TrainingSet
 from benchmarks.untrusted.file_names import twin
 from benchmarks.vocabulary import digest

@@ -16,7 +16,7 @@ from benchmarks.base import Benchmark
 from benchmarks.build import REJECTED_SUFFIX, Build
 from benchmarks.errors import RashomonError
 from benchmarks.registry import get_benchmark
-from benchmarks.training.test_data_leaks import ImageResult, LeakIndex, LeakReport
+from benchmarks.training.leaks_of_test_data import ImageResult, LeakIndex, LeakReport
 from benchmarks.training.training_set import TrainingSet
 from benchmarks.untrusted.finder_files import folder_entries
 from benchmarks.untrusted.private_folders import cache_folder, make_private

@@ -49,7 +49,7 @@ from mlx_backends import remote
 from mlx_backends.base import Backend, no_media
 from mlx_backends.core.metal_faults import DeviceLostError
 from mlx_backends.engine_registry import describe, import_libraries, load_backend
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.portable_model_names import without_folders
 from mlx_backends.sight_check import ReplaceableMedia
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from app.engine.workers.standby_worker import worker_command
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from app.system.process_signals import ended_by_signals
 from judges.rubric_judge import RubricJudge
 from mlx_backends.base import Backend, MediaPath
 from mlx_backends.engine_registry import describe, load_backend
-from mlx_backends.load_options import RemoteOptions
 from mlx_backends.mlx.metal.metal_switches import float_facts
 from mlx_backends.models.host_machine import host_info
+from mlx_backends.options import RemoteOptions
 from mlx_backends.stored_checks import StoredChecks
 
 if TYPE_CHECKING:

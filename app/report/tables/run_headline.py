@@ -10,7 +10,7 @@ from benchmarks.base import Benchmark
 from benchmarks.factors.factor_tables import reference_cells, reference_note
 from benchmarks.protocols.without_sources import shows_no_source
 from benchmarks.stats.intervals import span
-from benchmarks.tables.declared_tables import MISSING, list_missing, missing_outcomes, uncounted
+from benchmarks.tables.missing_labels import MISSING, list_missing, missing_outcomes, uncounted
 from benchmarks.vocabulary import Estimate, Table
 
 

@@ -26,7 +26,7 @@ from benchmarks.clash.clash_predictions import read_answers
 from benchmarks.clash.clash_sample import ClashSample
 from benchmarks.clash.clash_tables import tables
 from benchmarks.protocols.protocols import DirectProtocol
-from benchmarks.tables.declared_tables import MISSING
+from benchmarks.tables.missing_labels import MISSING
 from benchmarks.vocabulary import (
     Decoding,
     Estimate,

@@ -172,6 +172,17 @@ def test_stated_values_measure_the_model_and_stay_as_they_are(tmp_path: Path) ->
     assert 'exactly these fields: "brand", "colour", "volume", "price".' in reader.texts["kettle/front"]
 
 
+def test_the_interval_of_the_error_rate_is_over_products(tmp_path: Path) -> None:
+    readings: Readings = {
+        "kettle/title": {"brand": "Nordbrew", "colour": "RED", "volume": "1.7 l"},
+        "jug/title": {"brand": "Other", "colour": "pink", "volume": "9 l"},
+    }
+    built, _, _ = build(products(tmp_path / "source"), readings)
+    text = built.manifest["extraction"]["text"]
+    low, high = text["interval"]
+    assert 0 <= low < text["error_rate"] < high <= 1
+
+
 def test_a_picture_without_boxes_gets_the_facts_that_are_read_off_it(tmp_path: Path) -> None:
     readings: Readings = {
         "jug/front": {"brand": "KESTRA", "colour": "Blue"},

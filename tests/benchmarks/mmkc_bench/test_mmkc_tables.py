@@ -18,7 +18,7 @@ from benchmarks.mmkc_bench.mmkc_constants import CONDITIONS, FACT_TYPES, ROW_TYP
 from benchmarks.mmkc_bench.mmkc_tables import DETECTION_COLUMNS
 from benchmarks.protocols.repeats import RepeatedInstances
 from benchmarks.registry import get_benchmark
-from benchmarks.tables.declared_tables import MISSING
+from benchmarks.tables.missing_labels import MISSING
 from benchmarks.vocabulary import Estimate, Generation, Instance, Record, Table, Verdict
 from judges.judge_registry import get_judge
 from tests.support.data.mmkc_bench import PAPER, ROOT

@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks.answers import AnswerKind, Answers
 from benchmarks.stats.intervals import DIFFERENCE, INTERVALS, ratio
-from benchmarks.tables.declared_tables import Column, Grid, Layout, Row, Sheets, missing_notes
+from benchmarks.tables.declared_tables import Column, Grid, Layout, Row, Sheets
+from benchmarks.tables.missing_labels import missing_notes
 from benchmarks.vocabulary import DOCUMENT, Estimate, Record, Table, Verdict
 from tests.support.labelled import labelled
 from tests.support.toy import Toy

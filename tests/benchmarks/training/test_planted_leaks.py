@@ -14,7 +14,7 @@ from PIL import Image
 from benchmarks.build import Build
 from benchmarks.errors import SourceError
 from benchmarks.registry import get_benchmark
-from benchmarks.training.test_data_leaks import REFUSED, LeakIndex, LeakReport
+from benchmarks.training.leaks_of_test_data import REFUSED, LeakIndex, LeakReport
 from benchmarks.training.training_set import TrainingSet
 from tests.support.command import Rashomon
 from tests.support.planted_leaks import (

@@ -15,7 +15,7 @@ from benchmarks.vocabulary import Decoding, Generation, Instance, Media, Message
 from judges.cmc_rules import Match
 from mlx_backends.base import Backend
 from mlx_backends.engine_registry import load_backend
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from tests.support.demo import BF16, FOUR_BIT, HeldOutSet
 from tests.support.fault_server import FaultServer
 from tests.support.remote import KEYS, run

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.errors import AddressError, SpecError
 from benchmarks.untrusted import private_state
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote import allowed_addresses, check_ready
 from tests.support.trust import elsewhere
 

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.vocabulary import Message, Request, Text, digest
 from mlx_backends.engine_registry import load_backend
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote.endpoint_examination import EndpointCheck
 from mlx_backends.remote.remote_backend import RemoteBackend
 from mlx_backends.remote.remote_errors import EndpointChangedError

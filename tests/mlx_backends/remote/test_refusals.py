@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from benchmarks.errors import ModelError
 from benchmarks.vocabulary import JSONObject
 from mlx_backends.engine_registry import load_backend
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote import rate_limit
 from mlx_backends.remote.http_errors import classify_error
 from mlx_backends.remote.remote_errors import PermanentError

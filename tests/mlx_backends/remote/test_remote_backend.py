@@ -20,7 +20,7 @@ from benchmarks.errors import AddressError, BudgetError, ModelError, SpecError
 from benchmarks.vocabulary import Generation, Request, Text
 from mlx_backends.base import Backend
 from mlx_backends.engine_registry import describe, load_backend
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote import allowed_addresses, check_ready, rate_limit
 from tests.support.command import free_port
 from tests.support.fault_server import FaultServer, faults

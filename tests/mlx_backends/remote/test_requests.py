@@ -31,7 +31,7 @@ from benchmarks.errors import KeyMissingError, ModelError, SpecError
 from benchmarks.vocabulary import Choice, Decoding, JSONObject, Media, Message, Request, Text
 from mlx_backends.core.response_cache import ResponseCache
 from mlx_backends.engine_registry import describe, load_backend
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote import allowed_addresses, api_keys, is_remote, rate_limit
 from mlx_backends.remote.api_budget import Budget, estimate_usage
 from mlx_backends.remote.http_errors import retry_after

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.vocabulary import Generation
 from mlx_backends.engine_registry import load_backend
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from tests.support.fault_server import FaultServer
 from tests.support.remote import ask, endpoint, generate_one, nowhere
 

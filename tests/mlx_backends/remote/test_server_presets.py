@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.errors import AddressError, SpecError
 from mlx_backends.engine_registry import describe
-from mlx_backends.load_options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote import check_ready
 from mlx_backends.remote.remote_names_and_media import parse
 from tests.support.trust import forget

@@ -64,9 +64,10 @@ def test_nodes_judge_and_leave_the_device_of_this_machine_alone(
 
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: tmp_path / "cache")
     monkeypatch.setattr("app.engine.workers.cluster.cluster_connection.connect", connect)
-    monkeypatch.setattr(
-        "app.engine.workers.worker_model.load_backend", lambda *_, **__: pytest.fail("loads the judge itself")
-    )
+    for module in ("worker_model", "run_worker"):
+        monkeypatch.setattr(
+            f"app.engine.workers.{module}.load_backend", lambda *_, **__: pytest.fail("loads the judge itself")
+        )
     monkeypatch.setattr("app.engine.workers.cluster.node_worker.load_backend", lambda model, *_, **__: Strict(model))
     monkeypatch.setattr("app.engine.workers.cluster.node_worker.NodeWorker._lock_device", lambda *_: "")
     make_run(Workspace(tmp_path), COUNT, lambda number: f"Maybe {number}?")

@@ -22,9 +22,9 @@ from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Re
 from mlx_backends.base import Backend, EngineInfo, MediaPath, no_media
 from mlx_backends.core.metal_faults import DeviceLostError
 from mlx_backends.engine_registry import describe
-from mlx_backends.load_options import LoadOptions
 from mlx_backends.models.adapter_folder import Adapter, read_adapter
 from mlx_backends.models.weight_files import weights_digest
+from mlx_backends.options import LoadOptions
 from mlx_backends.policy_engine import PolicyBackend
 from tests.support.demo import FOUR_BIT
 from tests.support.local_cluster import LocalCluster, job_of

@@ -17,10 +17,10 @@ from PIL import Image
 from app.engine.training.workspace_test_data import find_leaks
 from benchmarks.build import Build, BuildOptions
 from benchmarks.registry import get_benchmark
-from benchmarks.training import test_data_leaks
+from benchmarks.training import leaks_of_test_data
+from benchmarks.training.leaks_of_test_data import REFUSED, WARNED, LeakIndex, Means
 from benchmarks.training.prompt_texts import QuestionIndex
 from benchmarks.training.same_picture_hash import ImageIndex, Match
-from benchmarks.training.test_data_leaks import REFUSED, WARNED, LeakIndex, Means
 from benchmarks.training.training_set import TrainingSet
 from benchmarks.vocabulary import Instance, Media, Text
 from tests.support.command import Rashomon
@@ -203,7 +203,7 @@ def test_images_are_compared_once_with_the_same_test_images(
     for damaged in ("{", '{"tests": 1, "images": []}', re.sub(r"\d+, true", '99999, "x"', stored.read_text())):
         stored.write_text(damaged)
         assert results()[1] == expected
-    monkeypatch.setattr(test_data_leaks, "HASH_VERSION", "another")
+    monkeypatch.setattr(leaks_of_test_data, "HASH_VERSION", "another")
     assert results() == (2, expected)
 
 
